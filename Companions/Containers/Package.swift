@@ -19,7 +19,7 @@ let package = Package(
     .package(url: "https://github.com/grpc/grpc-swift-nio-transport", from: "2.9.2"),
   ],
   targets: [
-    // What is decided: labels, names, wanted against managed. No I/O.
+    // The decisions about labels, names, and wanted and managed containers. It has no I/O.
     .target(
       name: "ContainerPlan",
       dependencies: [
@@ -27,7 +27,7 @@ let package = Package(
         .product(name: "Settings", package: "dormouse"),
       ],
       swiftSettings: strict),
-    // The Container Runtime Interface of containerd and CRI-O, as far as it is used here.
+    // The calls of the Container Runtime Interface of containerd and CRI-O that are used here.
     .target(
       name: "CRI",
       dependencies: [
@@ -46,7 +46,7 @@ let package = Package(
         .product(name: "NIOSSL", package: "swift-nio-ssl"),
       ],
       swiftSettings: strict),
-    // What is reported of pods: events, a condition, requests. Its decisions are pure.
+    // The reports about pods: events, a condition, requests. Its decisions are pure.
     .target(
       name: "PodReports",
       dependencies: [
@@ -77,7 +77,7 @@ let package = Package(
         .product(name: "Control", package: "dormouse"),
       ],
       swiftSettings: strict),
-    // Runs the executable, which SwiftPM builds before it.
+    // The tests run the executable, so it must be built before them.
     .testTarget(
       name: "ContainersTests",
       dependencies: [

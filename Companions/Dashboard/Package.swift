@@ -17,7 +17,7 @@ let package = Package(
   dependencies: [
     .package(name: "dormouse", path: "../.."),
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
-    // Without its traits: no configuration files, and no more of Foundation than it needs.
+    // Its traits are disabled: no configuration files, and only as much of Foundation as it needs.
     .package(
       url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1", traits: []),
     .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
@@ -33,7 +33,7 @@ let package = Package(
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
       ],
-      // In the executable: nothing has to be installed beside it.
+      // The page is in the executable: nothing has to be installed beside it.
       resources: page.map { .embedInCode("Page/\($0)") },
       swiftSettings: strict),
     .executableTarget(
@@ -44,7 +44,7 @@ let package = Package(
         .product(name: "Control", package: "dormouse"),
       ],
       swiftSettings: strict),
-    // Runs the executable, which SwiftPM builds before it.
+    // The tests run the executable, so it must be built before them.
     .testTarget(
       name: "DashboardTests", dependencies: ["Dashboard", "dormouse-dashboard"],
       swiftSettings: strict),

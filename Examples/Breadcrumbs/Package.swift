@@ -11,7 +11,7 @@ let package = Package(
   platforms: [.macOS(.v15)],
   dependencies: [.package(name: "dormouse", path: "../..")],
   targets: [
-    // Without `pkgConfig`: SwiftPM would warn of a missing .pc file in each build.
+    // `pkgConfig` isn't set: SwiftPM would warn about a missing .pc file in each build.
     .systemLibrary(name: "CSQLite", providers: [.apt(["libsqlite3-dev"])]),
     .systemLibrary(name: "CTurboJPEG", providers: [.apt(["libturbojpeg0-dev"])]),
     .executableTarget(

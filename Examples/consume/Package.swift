@@ -14,7 +14,7 @@ let package = Package(
     .executableTarget(
       name: "consume", dependencies: [.product(name: "WorkerKit", package: "dormouse")],
       swiftSettings: strict),
-    // Runs the executable, which SwiftPM builds before it.
+    // The tests run the executable, so it must be built before them.
     .testTarget(name: "ConsumeTests", dependencies: ["consume"], swiftSettings: strict),
   ]
 )

@@ -16,12 +16,12 @@ extension BenchReport {
       } else if let reason = result.refusal {
         lines += hanging(
           padded(result.title, to: Self.columns[0] + 2), "not measured: \(escaped(reason))",
-          to: width, least: 30)
+          to: width, minColumns: 30)
       }
     }
     lines.append("")
     for (label, text) in summary {
-      lines += hanging(bold(padded(label, to: 12)), text, to: width, least: 30)
+      lines += hanging(bold(padded(label, to: 12)), text, to: width, minColumns: 30)
     }
     return lines.joined(separator: "\n") + "\n"
   }

@@ -66,7 +66,7 @@ extension Probe {
     enable: "nothing to do; use a cgroup of version 2."
   ) { _ in
     .works(
-      OldFreezer.place().map { "mounted at \(escaped($0)); not used" }
+      OldFreezer.mountPoint().map { "mounted at \(escaped($0)); not used" }
         ?? "none, and none is needed")
   }
 

@@ -102,7 +102,8 @@ extension DoctorReport {
       + checks.flatMap { check in
         let result = check.result.rawValue
         let shown = padded(color ? check.result.color.paint(result) : result, to: second)
-        return hanging(padded(check.name, to: first) + shown, check.found, to: width, least: 24)
+        return hanging(
+          padded(check.name, to: first) + shown, check.found, to: width, minColumns: 24)
       }
   }
 
@@ -115,7 +116,7 @@ extension DoctorReport {
   }
 
   private func labelled(_ label: String, _ text: String, width: Int) -> [String] {
-    hanging("  \(label)", text, to: width, least: 24)
+    hanging("  \(label)", text, to: width, minColumns: 24)
   }
 }
 

@@ -21,7 +21,7 @@ extension Probe {
     let identity = try ProcessIdentity.current(of: child.pid)
     let tree = try ProcessTree.stopAll(
       root: identity, session: child.pid, until: Deadline(in: .seconds(5)))
-    let sources = try WakeSources(of: tree, ownChannels: [])
+    let sources = try WakeSources(of: tree, daemonSockets: [])
     if let refusal = sources.refusals.first { throw refusal }
     try child.send("wake up")
     guard let reason = sources.nextReason() else {

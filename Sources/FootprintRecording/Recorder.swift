@@ -45,7 +45,7 @@ public final class Recorder {
   private let source: any RecordingSource
   private let file: RecordingFile
   private let began: Int64
-  private var meter = FootprintMeter()
+  private var meter = ProcessTreeMeter()
   private var warnings: [Double]
   /// Called with each mark after it is written.
   public var onMark: ((FootprintMark) -> Void)?
@@ -104,7 +104,8 @@ public final class Recorder {
 
   // MARK: the recording
 
-  /// Writes samples and marks until the recording ends. `onSample` is called after each regular sample.
+  /// Writes samples and marks until the recording ends. `onSample` is called after each regular
+  /// sample.
   ///
   /// - Returns: how the program ended, if it was started for the recording.
   public func run(
@@ -170,8 +171,8 @@ public final class Recorder {
     do throws(FootprintError) {
       sample = try meter.measure(tree, at: now)
     } catch { throw .measure(error) }
-    // The process has just ended, and `updates` will report it. An ended process isn't recorded as an
-    // empty footprint.
+    // The process has just ended, and `updates` will report it. An ended process isn't recorded as
+    // an empty footprint.
     if sample.processes == 0, source.subject != .worker { return }
     try write(sample.json)
     recent.samples.append(sample)

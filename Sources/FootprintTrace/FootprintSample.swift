@@ -52,10 +52,12 @@ extension FootprintSample {
       at: at, anonymous: 0, copied: try json.bytes("copied") ?? 0,
       shared: try json.bytes("shared") ?? 0, swapped: try json.bytes("swapped") ?? 0,
       clean: try json.bytes("clean") ?? 0, processes: Int(try json.bytes("processes") ?? 1))
-    guard let rest = try json.bytes("anonymous") ?? total.map({ $0 - footprint }), rest >= 0 else {
+    guard let privateBytes = try json.bytes("anonymous") ?? total.map({ $0 - footprint }),
+      privateBytes >= 0
+    else {
       throw RecordingFault("a sample needs `footprint`, in bytes")
     }
-    anonymous = rest
+    anonymous = privateBytes
   }
 }
 

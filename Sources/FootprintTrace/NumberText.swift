@@ -27,7 +27,8 @@ extension WarningEffect {
   var sentence: String {
     guard givenBack > 0 else { return "warned: nothing freed (\(shortSizeText(before)))" }
     return
-      "warned: \(shortSizeText(givenBack)) freed (\(shortSizeText(before)) → \(shortSizeText(after))), "
+      "warned: \(shortSizeText(givenBack)) freed "
+      + "(\(shortSizeText(before)) → \(shortSizeText(after))), "
       + "at rest after \(fallTimeText)"
   }
 

@@ -65,7 +65,7 @@ public struct RecordingComparison: Encodable, Sendable {
     var metrics = [
       bytes("peak", title: "peak", \.peak), bytes("average", title: "average over time", \.average),
       bytes("p95", title: "95 % of the time under", \.p95),
-      bytes("rest", title: "at rest, at the end", \.rest),
+      bytes("rest", title: "at rest, at the end", \.last),
       metric("secondsOver", title: "over \(shortSizeText(a.limit))", unit: .seconds, \.secondsOver),
       metric("warnings", title: "warnings", unit: .count) { Double($0.warnings.count) },
     ]

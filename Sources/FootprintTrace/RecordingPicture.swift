@@ -49,7 +49,7 @@ private struct RecordingPicture {
     "The footprint of \(escaped(recording.header.name)) over \(durationText(recording.seconds)), "
       + "as steps: it began at \(shortSizeText(statistics.start)), was highest at "
       + "\(shortSizeText(statistics.peak)) after \(momentText(statistics.peakAt, step: 0.1)), "
-      + "and ended at \(shortSizeText(statistics.rest))."
+      + "and ended at \(shortSizeText(statistics.last))."
   }
 
   // MARK: kinds of memory

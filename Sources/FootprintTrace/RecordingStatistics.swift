@@ -13,7 +13,7 @@ public struct RecordingStatistics: Codable, Hashable, Sendable {
   /// The footprint of the first sample.
   public var start: Int64
   /// The footprint of the last sample.
-  public var rest: Int64
+  public var last: Int64
   /// How long the footprint was above `limit`.
   public var secondsOver: Double
   /// The limit of `secondsOver`, in bytes.
@@ -26,6 +26,12 @@ public struct RecordingStatistics: Codable, Hashable, Sendable {
   /// How often the worker was terminated or ended.
   public var terminations: Int
 
+  enum CodingKeys: String, CodingKey {
+    case seconds, samples, peak, peakAt, average, p95, start
+    case last = "rest"
+    case secondsOver, limit, warnings, hibernations, backgrounds, terminations
+  }
+
   /// The largest footprint that is hibernated under the policy `ios-5`.
   public static let defaultLimit: Int64 = 16 << 20
 
@@ -35,7 +41,7 @@ public struct RecordingStatistics: Codable, Hashable, Sendable {
     self.samples = samples.count
     seconds = recording.seconds
     start = samples.first?.footprint ?? 0
-    rest = samples.last?.footprint ?? 0
+    last = samples.last?.footprint ?? 0
     // The first of several equal samples is the peak.
     let highest = samples.enumerated().max {
       ($0.element.footprint, -$0.offset) < ($1.element.footprint, -$1.offset)
@@ -43,8 +49,8 @@ public struct RecordingStatistics: Codable, Hashable, Sendable {
     peak = highest?.element.footprint ?? 0
     peakAt = highest?.element.at ?? 0
     let spans = Self.spans(of: recording)
-    average = Self.average(spans) ?? rest
-    p95 = Self.percentile(0.95, spans) ?? rest
+    average = Self.average(spans) ?? last
+    p95 = Self.percentile(0.95, spans) ?? last
     secondsOver = spans.reduce(0) { $0 + ($1.bytes > limit ? $1.seconds : 0) }
     warnings = WarningEffect.all(in: recording)
     hibernations = recording.count(entering: "hibernated")

@@ -29,7 +29,7 @@ public func renderLive(
   let name = escaped(recording.header.name)
   let state = recording.state(at: .infinity).map { "\(escaped($0)), " } ?? ""
   let title = style.fit(
-    "\(name): \(state)\(shortSizeText(statistics.rest)), peak \(shortSizeText(statistics.peak)), "
+    "\(name): \(state)\(shortSizeText(statistics.last)), peak \(shortSizeText(statistics.peak)), "
       + "\(durationText(statistics.seconds)); Ctrl-C ends it")
   let plot = StepPlot(recording, style: style).lines
   return [style.color ? Color.bold.paint(title) : title] + plot
@@ -40,7 +40,7 @@ extension RecordingStatistics {
   public var sentence: String {
     var clauses = [
       "peak \(shortSizeText(peak))", "\(shortSizeText(average)) on average",
-      "\(shortSizeText(rest)) at the end",
+      "\(shortSizeText(last)) at the end",
     ]
     if !warnings.isEmpty { clauses.append(counted(warnings.count, "warning")) }
     return clauses.joined(separator: ", ") + "; " + durationText(seconds)

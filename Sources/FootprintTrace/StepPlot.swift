@@ -31,9 +31,9 @@ public struct TerminalStyle: Hashable, Sendable {
     // The line is converted before it is wrapped, because the conversion may make it longer.
     let line = ascii ? Self.plain(line) : line
     let start = String(line.prefix(indent))
-    let rest = wrapped(String(line.dropFirst(indent)), to: max(10, width - indent))
+    let lines = wrapped(String(line.dropFirst(indent)), to: max(10, width - indent))
     let margin = String(repeating: " ", count: indent)
-    return rest.enumerated().map { fit(($0.offset == 0 ? start : margin) + $0.element) }
+    return lines.enumerated().map { fit(($0.offset == 0 ? start : margin) + $0.element) }
   }
 
   static func plain(_ text: String) -> String {

@@ -44,8 +44,8 @@ extension ByteCount: CustomStringConvertible {
   private func text(in size: Int64, _ unit: String) -> String {
     let tenths = (Double(bytes) / Double(size) * 10).rounded()
     let whole = Int64(tenths / 10)
-    let rest = Int64(tenths) - whole * 10
-    return rest == 0 ? "\(whole) \(unit)" : "\(whole).\(rest.magnitude) \(unit)"
+    let remainder = Int64(tenths) - whole * 10
+    return remainder == 0 ? "\(whole) \(unit)" : "\(whole).\(remainder.magnitude) \(unit)"
   }
 }
 

@@ -12,16 +12,18 @@ extension NameRule {
     guard let program = command.first.map(CommandName.last),
       ["bun", "npm", "pnpm", "yarn"].contains(program)
     else { return false }
-    let words = command.dropFirst().filter { !$0.hasPrefix("-") }
-    guard let verb = words.first else { return false }
-    if ["run", "run-script"].contains(verb) { return words.dropFirst().first.map(isWord) == true }
+    let arguments = command.dropFirst().filter { !$0.hasPrefix("-") }
+    guard let verb = arguments.first else { return false }
+    if ["run", "run-script"].contains(verb) {
+      return arguments.dropFirst().first.map(isPlainName) == true
+    }
     if ["start", "restart", "test"].contains(verb) { return true }
-    return program != "npm" && isWord(verb)
+    return program != "npm" && isPlainName(verb)
       && !["add", "create", "dlx", "exec", "install", "node", "x"].contains(verb)
   }
 
   /// Whether the text names neither a file nor a package.
-  private static func isWord(_ text: String) -> Bool { !text.contains { "./@".contains($0) } }
+  private static func isPlainName(_ text: String) -> Bool { !text.contains { "./@".contains($0) } }
 
   /// The text as a valid name, with characters that aren't allowed replaced.
   private static func valid(_ text: String) -> String {
@@ -78,18 +80,18 @@ private struct CommandName {
     starters.contains(program) || program.hasPrefix("python3") || program.hasPrefix("python2")
   }
 
-  private static func next(_ words: ArraySlice<String>, isPython: Bool) -> String? {
-    var rest = words
-    while let word = rest.first {
-      if isPython, word == "-m", let module = rest.dropFirst().first { return module }
+  private static func next(_ arguments: ArraySlice<String>, isPython: Bool) -> String? {
+    var remaining = arguments
+    while let argument = remaining.first {
+      if isPython, argument == "-m", let module = remaining.dropFirst().first { return module }
       // The text of a program is no name.
-      if ["-c", "-e", "--eval"].contains(word) { return nil }
-      let isVariable = word.contains("=") && !word.hasPrefix("/")
-      if word.hasPrefix("-") || isVariable || verbs.contains(word) {
-        rest = rest.dropFirst(valued.contains(word) ? 2 : 1)
+      if ["-c", "-e", "--eval"].contains(argument) { return nil }
+      let isVariable = argument.contains("=") && !argument.hasPrefix("/")
+      if argument.hasPrefix("-") || isVariable || verbs.contains(argument) {
+        remaining = remaining.dropFirst(valued.contains(argument) ? 2 : 1)
         continue
       }
-      return CommandName(rest).text ?? last(word)
+      return CommandName(remaining).text ?? last(argument)
     }
     return nil
   }
@@ -101,19 +103,21 @@ private struct CommandName {
 
   /// The name of a script's file, or of a package: `server` for `@scope/server@1.2`.
   private static func script(_ path: String) -> String? {
-    var parts = path.split(separator: "/").filter { $0 != "." && $0 != ".." }.map(stem)
-    while parts.count > 1, let name = parts.last, general.contains(name) { parts.removeLast() }
-    return parts.last.map { $0.hasPrefix("@") ? String($0.dropFirst()) : $0 }
+    var components = path.split(separator: "/").filter { $0 != "." && $0 != ".." }.map(stem)
+    while components.count > 1, let name = components.last, general.contains(name) {
+      components.removeLast()
+    }
+    return components.last.map { $0.hasPrefix("@") ? String($0.dropFirst()) : $0 }
   }
 
-  private static func stem(_ part: Substring) -> String {
-    var part = part
-    if let at = part.dropFirst().firstIndex(of: "@") { part = part[..<at] }
-    if let dot = part.lastIndex(of: "."), dot != part.startIndex,
-      endings.contains(part[dot...].dropFirst())
+  private static func stem(_ component: Substring) -> String {
+    var component = component
+    if let at = component.dropFirst().firstIndex(of: "@") { component = component[..<at] }
+    if let dot = component.lastIndex(of: "."), dot != component.startIndex,
+      endings.contains(component[dot...].dropFirst())
     {
-      part = part[..<dot]
+      component = component[..<dot]
     }
-    return String(part)
+    return String(component)
   }
 }

@@ -30,13 +30,13 @@ public struct Ladder: Codable, Hashable, Sendable {
   /// that the level doesn't list, then its own rungs. The foreground is terminated last, wherever
   /// it is listed.
   public func steps(at level: PressureLevel) -> [Rung] {
-    let own = self[level]
+    let listed = self[level]
     var steps: [Rung] = []
     for lower in PressureLevel.allCases where lower < level {
-      steps += self[lower].filter { !$0.ends && !own.contains($0) && !steps.contains($0) }
+      steps += self[lower].filter { !$0.ends && !listed.contains($0) && !steps.contains($0) }
     }
     let last = Rung.terminate(.foreground)
-    return steps + own.filter { $0 != last } + own.filter { $0 == last }
+    return steps + listed.filter { $0 != last } + listed.filter { $0 == last }
   }
 
   /// One rung. Victims of a rung are terminated one at a time, in the order of `terminate.order`.

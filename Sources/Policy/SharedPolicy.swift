@@ -13,7 +13,7 @@ public struct SharedPolicy: Sendable {
 
   /// The latest policies that differ, the newest last.
   private static let recent = Mutex<[Box]>([])
-  private static let mostRecent = 4
+  private static let maxRecent = 4
 
   public init(wrappedValue: LifecyclePolicy) { box = Self.box(of: wrappedValue) }
 
@@ -28,9 +28,9 @@ public struct SharedPolicy: Sendable {
 
   private static func box(of policy: LifecyclePolicy) -> Box {
     recent.withLock { boxes in
-      if let known = boxes.last(where: { $0.value == policy }) { return known }
+      if let existing = boxes.last(where: { $0.value == policy }) { return existing }
       let new = Box(policy)
-      if boxes.count == mostRecent { boxes.removeFirst() }
+      if boxes.count == maxRecent { boxes.removeFirst() }
       boxes.append(new)
       return new
     }

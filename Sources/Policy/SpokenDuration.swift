@@ -10,9 +10,9 @@ extension Duration {
     let whole = Int(seconds.rounded())
     let units = [(86_400, "d", 3_600, "h"), (3_600, "h", 60, "m"), (60, "m", 1, "s")]
     for (size, name, smaller, smallerName) in units where whole >= size {
-      let rest = whole % size / smaller
+      let remainder = whole % size / smaller
       let first = "\(whole / size) \(name)"
-      return rest == 0 ? first : "\(first) \(rest) \(smallerName)"
+      return remainder == 0 ? first : "\(first) \(remainder) \(smallerName)"
     }
     return "\(whole) s"
   }

@@ -119,7 +119,7 @@ public struct ConfigurationFiles {
 
   /// Returns the configuration to which a file belongs. For a file in a `conf.d` it is the
   /// directory above it, if that has a `dormouse.yaml`. For any other file it is the file itself.
-  public static func whole(of path: String) -> String {
+  public static func configuration(of path: String) -> String {
     let parent = FilePaths.directory(of: path)
     guard parent == "conf.d" || parent.hasSuffix("/conf.d"), FileContents.exists(path) else {
       return path
@@ -130,13 +130,13 @@ public struct ConfigurationFiles {
   }
 
   /// Returns the first file of a configuration, whether or not it exists.
-  public static func main(of path: String) -> String {
+  public static func mainFile(of path: String) -> String {
     guard case .success(let files) = find(path) else { return path }
     return files.paths.first ?? path
   }
 
   /// Returns true if the directory, or the directory of the file, has a configuration.
-  public static func isThere(_ path: String) -> Bool {
+  public static func exist(at path: String) -> Bool {
     guard case .success(let files) = find(path) else { return true }
     return files.paths.contains(where: FileContents.exists)
   }

@@ -57,7 +57,7 @@ public struct PolicyLibrary: Hashable, Sendable {
         return PolicyFile.parseWithOrigins(
           text: text, file: Self.builtInFile(nameOrPath), name: nameOrPath, library: self)
       }
-      let missing = Missing(name: nameOrPath, library: self)
+      let missing = MissingPolicy(name: nameOrPath, library: self)
       let diagnostic = Diagnostic(
         severity: .error, file: nameOrPath, position: nil, message: missing.message,
         suggestion: missing.suggestion)
@@ -111,7 +111,7 @@ public struct PolicyLibrary: Hashable, Sendable {
   }
 
   /// The error if no directory has a policy of that name.
-  struct Missing {
+  struct MissingPolicy {
     var message: String
     var suggestion: String
 

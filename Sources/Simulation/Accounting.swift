@@ -4,7 +4,7 @@ import Policy
 /// Records that are kept independently of the engine's: the requests without an outcome, the
 /// workers that were asked to end, and the memory that was reported.
 struct Accounting {
-  private var open: [Asked: Instant] = [:]
+  private var open: [OpenOperation: Instant] = [:]
   private var footprints: [WorkerID: ByteCount] = [:]
   private var beforeHibernation: [WorkerID: ByteCount] = [:]
   private var now = Instant.zero
@@ -15,9 +15,9 @@ struct Accounting {
   private var inspections: [WorkerID: Int] = [:]
 
   /// A directive whose outcome hasn't come.
-  private struct Asked: Hashable {
-    enum What { case launch, suspend, hibernate, resume, purge }
-    var what: What
+  private struct OpenOperation: Hashable {
+    enum Kind { case launch, suspend, hibernate, resume, purge }
+    var kind: Kind
     var worker: WorkerID
   }
 
@@ -25,7 +25,7 @@ struct Accounting {
   /// recent directive, such as a heartbeat's, may be without one.
   func unanswered(at now: Instant) -> String? {
     open.first { now > $0.value + Invariants.maxTransit }
-      .map { "\($0.key.what) of \($0.key.worker) never had an outcome" }
+      .map { "\($0.key.kind) of \($0.key.worker) never had an outcome" }
   }
 
   mutating func record(_ event: Event, _ states: [WorkerID: WorkerState], at now: Instant) {
@@ -33,13 +33,13 @@ struct Accounting {
     switch event {
     case .request(let request) where request.verb == .stop || request.verb == .terminate:
       unwanted.insert(request.worker)
-    case .launched(let worker): close(Asked(what: .launch, worker: worker))
+    case .launched(let worker): close(OpenOperation(kind: .launch, worker: worker))
     case .suspended(let worker), .suspendFailed(let worker, _):
-      close(Asked(what: .suspend, worker: worker))
-    case .hibernateFailed(let worker, _, _): close(Asked(what: .hibernate, worker: worker))
+      close(OpenOperation(kind: .suspend, worker: worker))
+    case .hibernateFailed(let worker, _, _): close(OpenOperation(kind: .hibernate, worker: worker))
     case .resumeFailed(let worker, _, let intact):
       if !intact { unverified.insert(worker) }
-      close(Asked(what: .resume, worker: worker))
+      close(OpenOperation(kind: .resume, worker: worker))
     case .found(let worker, let condition): recordInspection(worker, condition)
     case .launchFailed(let worker, _), .exited(let worker, _), .released(let worker):
       forget(worker)
@@ -50,7 +50,9 @@ struct Accounting {
   /// Removes a directive that has an outcome. Returns false if the outcome came before, so that
   /// this is an echo.
   @discardableResult
-  private mutating func close(_ asked: Asked) -> Bool { open.removeValue(forKey: asked) != nil }
+  private mutating func close(_ asked: OpenOperation) -> Bool {
+    open.removeValue(forKey: asked) != nil
+  }
 
   private mutating func recordMemory(_ event: Event, _ states: [WorkerID: WorkerState]) {
     switch event {
@@ -58,16 +60,16 @@ struct Accounting {
       if states[worker]?.isAlive == true { footprints[worker] = size }
     case .hibernated(let worker, let result):
       // An echo isn't a second hibernation.
-      guard close(Asked(what: .hibernate, worker: worker)) else { return }
+      guard close(OpenOperation(kind: .hibernate, worker: worker)) else { return }
       footprints[worker] = result.footprintAfter
       beforeHibernation[worker] = result.footprintBefore
     case .resumed(let worker, _):
-      guard close(Asked(what: .resume, worker: worker)) else { return }
+      guard close(OpenOperation(kind: .resume, worker: worker)) else { return }
       if let before = beforeHibernation.removeValue(forKey: worker) { footprints[worker] = before }
     case .purged(let worker, let freed):
-      guard close(Asked(what: .purge, worker: worker)) else { return }
+      guard close(OpenOperation(kind: .purge, worker: worker)) else { return }
       footprints[worker] = max(.zero, (footprints[worker] ?? .zero) - freed)
-    case .purgeFailed(let worker, _): close(Asked(what: .purge, worker: worker))
+    case .purgeFailed(let worker, _): close(OpenOperation(kind: .purge, worker: worker))
     default: break
     }
   }
@@ -78,9 +80,9 @@ struct Accounting {
     switch condition {
     case .underWay: return
     case .unverifiable: unverified.insert(worker)
-    case .hibernated where open[Asked(what: .hibernate, worker: worker)] != nil:
+    case .hibernated where open[OpenOperation(kind: .hibernate, worker: worker)] != nil:
       beforeHibernation[worker] = footprints[worker]
-    case .running where open[Asked(what: .resume, worker: worker)] != nil:
+    case .running where open[OpenOperation(kind: .resume, worker: worker)] != nil:
       if let before = beforeHibernation.removeValue(forKey: worker) { footprints[worker] = before }
     case .running, .suspended, .hibernated: break
     }
@@ -88,8 +90,8 @@ struct Accounting {
   }
 
   private mutating func forgetOperations(of worker: WorkerID) {
-    for what in [Asked.What.suspend, .hibernate, .resume] {
-      close(Asked(what: what, worker: worker))
+    for kind in [OpenOperation.Kind.suspend, .hibernate, .resume] {
+      close(OpenOperation(kind: kind, worker: worker))
     }
   }
 
@@ -123,9 +125,9 @@ struct Accounting {
     }
   }
 
-  private mutating func ask(_ what: Asked.What, _ worker: WorkerID) -> String? {
-    open.updateValue(now, forKey: Asked(what: what, worker: worker)) == nil
-      ? nil : "\(what) of \(worker) is asked for while it is under way"
+  private mutating func ask(_ kind: OpenOperation.Kind, _ worker: WorkerID) -> String? {
+    open.updateValue(now, forKey: OpenOperation(kind: kind, worker: worker)) == nil
+      ? nil : "\(kind) of \(worker) is asked for while it is under way"
   }
 
   /// Returns a complaint if a worker ends for another cause than pressure or its footprint (which

@@ -21,8 +21,7 @@ struct Invariants {
   /// The states before the event that is checked.
   private var earlier: [WorkerID: WorkerState] = [:]
 
-  /// The longest time of an operation, whatever happens to its outcome and to the answers of
-  /// inspections: its limit, and a minute for the inspections. Workers here have at most 100 MB.
+  /// The longest time of an operation: its limit for 100 MB, and a minute for lost outcomes.
   static let maxTransit = TransitLimits.limit(moving: .megabytes(100)) + .seconds(60)
 
   /// Checks an event and its directives. Returns a complaint, or `nil`.
@@ -171,8 +170,7 @@ struct Invariants {
     !untouchable.contains(worker) && !protection.covers(worker)
   }
 
-  /// Returns a complaint if a worker in a higher band is ended while one in a lower band of the
-  /// same rung could free as much.
+  /// Returns a complaint if a worker of a lower band in the same rung could have freed as much.
   private func checkBand(_ transition: Transition, _ after: Engine) -> String? {
     let ladder = after.policy.ladder
     let makesRoomOnDisk =

@@ -7,7 +7,7 @@ enum LeakCheck {
   /// Returns a complaint, or `nil`.
   static func check(_ leak: LeakSuspicion, of worker: WorkerID) -> String? {
     let growth = leak.footprint - leak.before
-    if leak.suspensions < LeakSuspicion.leastSuspensions || growth < .megabytes(2)
+    if leak.suspensions < LeakSuspicion.minSuspensions || growth < .megabytes(2)
       || growth.bytes * 20 < leak.footprint.bytes
     {
       return "\(worker) has no evidence of a leak: \(leak.sentence)"

@@ -3,12 +3,12 @@ import Policy
 
 /// Checks the guarantees of `terminate: ask`, independently of the engine's rules.
 struct NoticeCheck: Sendable {
-  private struct Given: Sendable {
+  private struct GivenNotice: Sendable {
     var notice: TerminationNotice
     var available: ByteCount
   }
   private var times: [WorkerID: Duration] = [:]
-  private var given: [WorkerID: Given] = [:]
+  private var given: [WorkerID: GivenNotice] = [:]
 
   mutating func record(_ event: Event) {
     switch event {
@@ -25,7 +25,7 @@ struct NoticeCheck: Sendable {
   ) -> String? {
     switch directive {
     case .willTerminate(let worker, let notice):
-      given[worker] = Given(notice: notice, available: after.available)
+      given[worker] = GivenNotice(notice: notice, available: after.available)
       if level == .normal { return "\(worker) got a notice without pressure" }
       return notice.until - now == times[worker] ? nil : "\(worker) got a notice of another time"
     case .willNotTerminate(let worker, let reason):

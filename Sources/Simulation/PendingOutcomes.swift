@@ -7,7 +7,7 @@ import Policy
 extension SimulatedMachine {
   /// Delivers a pending event, if it is still valid. Some events of ended workers are delivered,
   /// too, as in reality: the outcome was on its way when the worker ended.
-  mutating func resolve(_ message: Pending) -> Event? {
+  mutating func resolve(_ message: PendingEvent) -> Event? {
     guard let worker = message.event.worker else { return message.event }
     guard let state = workers[worker], state.life == message.life else { return nil }
     if state.body == .absent {
@@ -17,12 +17,12 @@ extension SimulatedMachine {
     if case .found = message.event { return .found(worker, condition(of: state)) }
     if let operation = message.operation {
       // The daemon drops the outcome of an operation that isn't the latest.
-      if message.fate == .hasHappened { return operation == state.operations ? message.event : nil }
+      if message.fate == .occurred { return operation == state.operations ? message.event : nil }
       workers[worker]?.isBusy = false
     }
     apply(message.event, to: worker)
     switch message.fate {
-    case .delivered, .hasHappened: break
+    case .delivered, .occurred: break
     case .lost: return nil
     case .late:
       postpone(message)
@@ -43,18 +43,18 @@ extension SimulatedMachine {
     }
   }
 
-  private mutating func postpone(_ message: Pending) {
+  private mutating func postpone(_ message: PendingEvent) {
     scheduled += 1
     var late = message
     late.at = now + random.duration(upTo: .seconds(120))
     late.order = scheduled
-    late.fate = .hasHappened
+    late.fate = .occurred
     pending.append(late)
   }
 
   /// Delivers the same event again a little later, unless another directive for the worker came by
   /// then. Outcomes carry no number, so the engine couldn't distinguish them.
-  private mutating func echo(_ message: Pending) {
+  private mutating func echo(_ message: PendingEvent) {
     guard let worker = message.event.worker else { return }
     scheduled += 1
     var echo = message

@@ -8,7 +8,7 @@ extension SimulatedMachine {
   mutating func schedule(_ event: Event, of worker: WorkerID, upTo delay: Duration) {
     scheduled += 1
     pending.append(
-      Pending(
+      PendingEvent(
         at: now + random.duration(upTo: delay), order: scheduled, event: event,
         life: workers[worker]?.life))
   }

@@ -13,7 +13,7 @@ public struct SimulatedMachine {
   var clock = Instant.zero
   var workers: [WorkerID: SimulatedWorker] = [:]
   var names: [WorkerID] = []
-  var pending: [Pending] = []
+  var pending: [PendingEvent] = []
   var scheduled = 0
   var nextRequest: Request.ID = 1
   /// The memory that other programs of the host use.

@@ -28,7 +28,7 @@ struct SimulatedWorker {
 }
 
 /// An event that will be sent to the engine.
-struct Pending {
+struct PendingEvent {
   var at: Instant
   var order: Int
   var event: Event
@@ -42,5 +42,5 @@ struct Pending {
   /// What happens to the message when the outcome occurs.
   var fate = Fate.delivered
 
-  enum Fate { case delivered, lost, late, hasHappened }
+  enum Fate { case delivered, lost, late, occurred }
 }

@@ -9,16 +9,25 @@ public enum DaemonMessage: Hashable, Sendable {
   case request(id: UInt64, deadlineSeconds: Double, Request)
   /// The worker runs again, after this sleep.
   case didResume(id: UInt64, asleepSeconds: Double, cause: String)
+  /// The worker is in use again. It is a notification, which needs no answer.
   case didEnterForeground(id: UInt64)
+  /// The machine's pressure level has changed.
   case pressure(level: String)
+  /// The daemon couldn't read a line of the worker. `message` has the reason.
   case error(message: String)
 
   /// What the daemon asks for.
   public enum Request: Hashable, Sendable {
+    /// The worker isn't in use any more.
     case didEnterBackground
+    /// The worker must free memory. `footprintBytes` is its footprint, as the daemon has measured
+    /// it.
     case memoryWarning(level: String, footprintBytes: Int64)
+    /// The worker is about to be suspended.
     case willSuspend
+    /// The worker is about to be terminated.
     case willTerminate(reason: String)
+    /// The time of a task is over: it doesn't keep the worker awake any longer.
     case taskExpired(task: String)
   }
 }

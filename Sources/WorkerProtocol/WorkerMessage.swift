@@ -2,17 +2,24 @@ import JSONLines
 
 /// A message from a worker to the daemon: one line.
 public enum WorkerMessage: Hashable, Sendable {
+  /// The first message on each connection.
   case hello(version: Int)
+  /// The worker has started and can be used.
   case ready
   /// The answer to the request with that id.
   case done(id: UInt64)
+  /// A background task has begun. Without a limit it may last as long as the policy allows.
   case beginTask(name: String, limitSeconds: Double?)
+  /// A background task has ended.
   case endTask(name: String)
+  /// Asks the daemon not to suspend the worker, or withdraws that.
   case hold(Bool)
+  /// Sets the snapshot that is shown while the worker sleeps.
   case snapshot(Snapshot)
   /// The worker offers memory, or the offer has changed. The first such message has a descriptor
   /// with it.
   case purgeable
+  /// Sets the status that is shown beside the worker's name.
   case status(String)
 
   /// The snapshot that is shown of a worker while it sleeps.

@@ -72,7 +72,7 @@ final class Guardian {
     clinux_set_thread_name("dormouse-guard")
     closeDescriptors(except: [input])
     // The guardian doesn't need the code that the wrapper has used up to now.
-    dropOwnCode()
+    releaseUnusedCode()
     var processes: [ProcessIdentity] = []
     var word: Int32 = 0
     while true {

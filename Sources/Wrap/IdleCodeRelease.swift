@@ -12,7 +12,7 @@ final class IdleCodeRelease {
 
   static let delay = Duration.seconds(3)
 
-  init(_ timers: any Timers, release: @escaping () -> Void = dropOwnCode) {
+  init(_ timers: any Timers, release: @escaping () -> Void = releaseUnusedCode) {
     self.timers = timers
     self.release = release
   }

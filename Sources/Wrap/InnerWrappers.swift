@@ -15,7 +15,7 @@ final class InnerWrappers {
   private var endedBefore: Set<ProcessIdentity> = []
 
   /// The interval at which stops are checked: the kernel reports a job's stop only to its parent.
-  static let pace = Duration.milliseconds(500)
+  static let pollInterval = Duration.milliseconds(500)
 
   /// - Parameter state: reads the state of a process; nil if it has been reaped.
   init(
@@ -70,7 +70,7 @@ final class InnerWrappers {
   private func pollForStops(
     of processes: [ProcessIdentity], _ wake: @escaping (_ reason: String) -> Void
   ) {
-    timer = timers.after(Self.pace) { [weak self] in
+    timer = timers.after(Self.pollInterval) { [weak self] in
       guard let self else { return }
       timer = nil
       if processes.contains(where: { state($0) == .stopped }) {

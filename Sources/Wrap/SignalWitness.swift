@@ -72,7 +72,7 @@ final class SignalWitness {
     for number in [SIGTTIN, SIGTTOU] { signal(number, SIG_IGN) }
     clinux_set_thread_name("dormouse-signal")
     Guardian.closeDescriptors(except: [channel.descriptor.raw, queue.raw])
-    dropOwnCode()
+    releaseUnusedCode()
     while true {
       do throws(SystemCallError) {
         try waitForInput([channel.descriptor, queue.descriptor])

@@ -27,7 +27,7 @@ final class StopFollower {
 
   /// The interval at which the end of a stop is checked. While the wrapper is stopped, its timers
   /// don't run.
-  static let pace = Duration.milliseconds(20)
+  static let pollInterval = Duration.milliseconds(20)
   /// After this number of dropped stops, the wrapper isn't stopped again.
   private static let maxDroppedStops = 3
 
@@ -70,7 +70,7 @@ final class StopFollower {
   /// SIGCONT that hasn't been read yet.
   private func pollForEnd() {
     guard timer == nil else { return }
-    timer = timers.after(Self.pace) { [unowned self] in
+    timer = timers.after(Self.pollInterval) { [unowned self] in
       timer = nil
       if program.isStoppingWrapper { return pollForEnd() }
       if !program.hasDroppedStop { droppedStops = 0 }
@@ -83,7 +83,7 @@ final class StopFollower {
   func didContinue() {
     guard hasStopped else { return }
     hasStopped = false
-    uncertainUntil = timers.now + Self.pace
+    uncertainUntil = timers.now + Self.pollInterval
     returnTerminal()
     if program.hasProcess, !program.isAsleep { program.recordUse() }
   }

@@ -44,12 +44,12 @@ final class TerminalSignals {
 
   /// The time to wait for the other members of a group. The kernel sends a signal to them one after
   /// the other, without a pause.
-  static let patience = Duration.milliseconds(5)
+  static let deliveryDelay = Duration.milliseconds(5)
   /// The time to wait for the witness. It answers within microseconds unless it was stopped.
   static let answerLimit = Duration.milliseconds(500)
   /// The interval at which the foreground group is checked. A shell that brings a job to the
   /// foreground sends no signal if the job wasn't stopped.
-  static let foregroundPace = Duration.milliseconds(500)
+  static let foregroundPollInterval = Duration.milliseconds(500)
   /// A report of the witness isn't matched with a signal that arrived this much later.
   private static let staleAfter = Duration.seconds(1)
 
@@ -84,7 +84,7 @@ final class TerminalSignals {
     undecided.append(
       Arrival(signal: signal, at: timers.now, hadProgram: program.hasProcess, isLost: isLost))
     wake(for: signal)
-    if question == nil { question = timers.after(Self.patience) { [unowned self] in ask() } }
+    if question == nil { question = timers.after(Self.deliveryDelay) { [unowned self] in ask() } }
   }
 
   func receive(_ report: WitnessReport) {
@@ -101,7 +101,7 @@ final class TerminalSignals {
 
   /// Passes on all signals from now on, because it isn't known which of them the program has
   /// received.
-  func loseWitness() {
+  func didLoseWitness() {
     hasWitness = false
     if !asked.isEmpty { decide() }
   }
@@ -143,10 +143,12 @@ final class TerminalSignals {
     if asked.contains(where: { $0.signal == SIGCONT }) {
       // In the background the program may have stopped again at once. A check now could come before
       // it was continued.
-      timers.after(Self.patience) { [unowned self] in stops.follow() }
+      timers.after(Self.deliveryDelay) { [unowned self] in stops.follow() }
     }
     asked = []
-    if !undecided.isEmpty { question = timers.after(Self.patience) { [unowned self] in ask() } }
+    if !undecided.isEmpty {
+      question = timers.after(Self.deliveryDelay) { [unowned self] in ask() }
+    }
   }
 
   /// Repeats the terminal's Ctrl-Z, which the wrapper has received before the witness.
@@ -213,7 +215,7 @@ final class TerminalSignals {
       return program.putWitness(into: foreground)
     }
     otherForeground = foreground
-    foregroundTimer = timers.after(Self.foregroundPace) { [unowned self] in
+    foregroundTimer = timers.after(Self.foregroundPollInterval) { [unowned self] in
       pollForeground(isFirst: false)
     }
   }

@@ -66,7 +66,7 @@ public final class WrapComposition {
     inheritance.announcement = guardian.announcement
     inheritance.keepsSession = terminal != nil
     if let terminal {
-      WrapperTree.takeOrphans(except: [guardian.pid, terminal.witness.pid])
+      WrapperTree.claimOrphans(except: [guardian.pid, terminal.witness.pid])
     }
     let program = WrappedProgram(
       WorkerID(name), inheritance, logPath: settings.log, host: HostName.ofThisProcess(),

@@ -31,7 +31,9 @@ struct WrapStore {
     // A missing directory contains no wrapper's files.
     for name in (try? listDirectory(path, onlyDirectories: true)) ?? [] {
       // A live wrapper holds the lock. A directory that can't be opened stays as it is.
-      guard let lock = try? StateLock(openTrusted("\(path)/\(name)", as: .own)) else { continue }
+      guard let lock = try? StateLock(openTrusted("\(path)/\(name)", as: .exclusive)) else {
+        continue
+      }
       withExtendedLifetime(lock) {
         Self.cleanUp("\(path)/\(name)", socket: "\(socketDirectory)/\(name).sock", roots: [])
       }
@@ -96,7 +98,7 @@ struct WrapStore {
   /// Removes only files that a wrapper makes, and never a tree that another process has put there
   /// instead.
   private static func removeAll(_ directory: String) {
-    for subdirectory in StateDirectory.parts {
+    for subdirectory in StateDirectory.directories {
       // The directory was never made.
       for name in (try? listDirectory("\(directory)/\(subdirectory)")) ?? [] {
         discardFile("\(directory)/\(subdirectory)/\(name)")

@@ -48,7 +48,7 @@ final class WrapperSignals {
     token = try loop.whenReadable(witness.descriptor) {
       guard let reports = witness.reports() else {
         if let token { loop.unwatch(witness.descriptor, token) }
-        return signals.loseWitness()
+        return signals.didLoseWitness()
       }
       for report in reports { signals.receive(report) }
     }

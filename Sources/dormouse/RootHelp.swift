@@ -33,6 +33,6 @@ enum RootHelp {
 
   private static func row(_ command: any ParsableCommand.Type, _ width: Int) -> [String] {
     let name = padded("  \(command.configuration.commandName ?? "")", to: 14)
-    return hanging(name, command.configuration.abstract, to: width, least: 24)
+    return hanging(name, command.configuration.abstract, to: width, minColumns: 24)
   }
 }

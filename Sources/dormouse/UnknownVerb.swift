@@ -9,27 +9,28 @@ struct UnknownVerb {
   /// The command before the verb, such as `dormouse` or `dormouse policy`.
   var command: String
   var verb: String
-  var known: [String]
+  var existing: [String]
 
   /// Finds a verb that doesn't exist. The result is nil if the first argument is a verb or an
   /// option, and so is the second one after a verb with subcommands. `help` may come before either.
   static func find(in arguments: [String], of root: any ParsableCommand.Type) -> UnknownVerb? {
     let isHelp = arguments.first == "help"
-    var words = isHelp ? arguments.dropFirst() : arguments[...]
+    var remaining = isHelp ? arguments.dropFirst() : arguments[...]
     var verbs = root.configuration.subcommands
     var command = "dormouse"
     var hasDefault = false
     while !verbs.isEmpty {
-      guard let word = words.popFirst(), !word.isEmpty, !word.hasPrefix("-"), word != "help" else {
+      guard let word = remaining.popFirst(), !word.isEmpty, !word.hasPrefix("-"), word != "help"
+      else {
         return nil
       }
       guard let next = verbs.first(where: { $0.configuration.commandName == word }) else {
-        var known = verbs.filter { $0.configuration.shouldDisplay }
+        var existing = verbs.filter { $0.configuration.shouldDisplay }
           .compactMap { $0.configuration.commandName }
-        if command == "dormouse", !isHelp { known.append("help") }
+        if command == "dormouse", !isHelp { existing.append("help") }
         // The word is an argument of the default verb, unless it is nearly another verb.
-        if hasDefault, nearest(to: word, among: known) == nil { return nil }
-        return UnknownVerb(command: command, verb: word, known: known)
+        if hasDefault, nearest(to: word, among: existing) == nil { return nil }
+        return UnknownVerb(command: command, verb: word, existing: existing)
       }
       command += " \(word)"
       verbs = next.configuration.subcommands
@@ -40,13 +41,13 @@ struct UnknownVerb {
 
   var failure: CommandFailure {
     let isTop = command == "dormouse"
-    let meant = (isTop ? Self.elsewhere[verb] : nil) ?? nearest(to: verb, among: known)
+    let meant = (isTop ? Self.elsewhere[verb] : nil) ?? nearest(to: verb, among: existing)
     let hint = meant.map { "did you mean `\(command) \($0)`?" } ?? ""
     let gap = hint.isEmpty ? "" : "\(hint) "
-    let place = isTop ? "" : " of `\(command)`"
+    let scope = isTop ? "" : " of `\(command)`"
     return CommandFailure(
       exit: .usage,
-      text: "there is no verb `\(escaped(verb))`\(place); \(gap)`\(command) --help` lists them all")
+      text: "there is no verb `\(escaped(verb))`\(scope); \(gap)`\(command) --help` lists them all")
   }
 
   /// The names that supervisord, systemd, process-compose, Docker and the shell use.

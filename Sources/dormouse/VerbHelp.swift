@@ -14,8 +14,8 @@ struct VerbHelp {
   init?(for error: any Error) {
     guard DormouseCommand.exitCode(for: error) == .success else { return nil }
     let whole = DormouseCommand.fullMessage(for: error, columns: Self.unlimited)
-    guard let overview = Self.part(of: whole, from: "OVERVIEW: ", to: "\n\nUSAGE: "),
-      let usage = Self.part(of: whole, from: "\n\nUSAGE: ", to: "\n\n")
+    guard let overview = Self.section(of: whole, from: "OVERVIEW: ", to: "\n\nUSAGE: "),
+      let usage = Self.section(of: whole, from: "\n\nUSAGE: ", to: "\n\n")
     else { return nil }
     self.error = error
     self.usage = usage.split(separator: "\n").map { line in
@@ -44,8 +44,8 @@ struct VerbHelp {
   private func arguments(_ width: Int) -> [String] {
     let narrow = DormouseCommand.fullMessage(for: error, columns: width)
     guard let usage = Self.range(of: "\n\nUSAGE: ", in: narrow[...]) else { return [] }
-    let (_, rest) = Self.cut(narrow[usage.upperBound...], at: "\n\n")
-    var lines = rest.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
+    let (_, remainder) = Self.cut(narrow[usage.upperBound...], at: "\n\n")
+    var lines = remainder.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
     while lines.last?.allSatisfy({ $0 == " " }) == true { lines.removeLast() }
     let lead = "  See 'dormouse help "
     if let last = lines.last, last.hasPrefix(lead) {
@@ -60,10 +60,10 @@ struct VerbHelp {
   static func wrapped(usage: String, lead: String, to width: Int) -> [String] {
     let all = Self.words(of: usage)
     let name = all.prefix { $0.first?.isLetter == true }
-    let rest = all.dropFirst(name.count)
+    let remaining = all.dropFirst(name.count)
     // `[-- <words>]` isn't an option.
     func isOption(_ word: String) -> Bool { word.hasPrefix("[--") && !word.hasPrefix("[-- ") }
-    let words = rest.filter(isOption) + rest.filter { !isOption($0) }
+    let words = remaining.filter(isOption) + remaining.filter { !isOption($0) }
     let head = lead + name.joined(separator: " ")
     let isNarrow = head.count + 1 + (words.map(\.count).max() ?? 0) > width
     // Blanks within an argument are replaced while lines are broken, so that no line ends at one.
@@ -94,7 +94,7 @@ struct VerbHelp {
 
   static let unlimited = 1_000_000
 
-  private static func part(of text: String, from start: String, to end: String) -> Substring? {
+  private static func section(of text: String, from start: String, to end: String) -> Substring? {
     guard let begins = range(of: start, in: text[...]) else { return nil }
     return cut(text[begins.upperBound...], at: end).0
   }

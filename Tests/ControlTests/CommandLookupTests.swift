@@ -39,9 +39,9 @@ private final class Tree {
     let tree = try Tree()
     let root = tree.root
     for (command, path) in [("./tool", "/bin"), ("../other/tool", "/bin"), ("tool", ":/bin")] {
-      let found = try locateCommand(command, searchPath: path, directory: "\(root)/bin")
-      #expect(found.hasPrefix("\(root)/bin/") && found.hasSuffix("tool"))
-      #expect(access(found, X_OK) == 0)
+      let located = try locateCommand(command, searchPath: path, directory: "\(root)/bin")
+      #expect(located.hasPrefix("\(root)/bin/") && located.hasSuffix("tool"))
+      #expect(access(located, X_OK) == 0)
     }
   }
 

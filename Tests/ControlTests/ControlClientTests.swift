@@ -81,7 +81,7 @@ import Testing
       var client = try ControlClient(connectingTo: daemon.path)
       let error = #expect(throws: ControlError.self) { try client.perform(.ps) }
       #expect(error == .closedEarly(path: daemon.path))
-      #expect(error?.exit == .daemonWentAway)
+      #expect(error?.exit == .daemonEnded)
     }
   }
 

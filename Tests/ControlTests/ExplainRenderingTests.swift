@@ -38,7 +38,7 @@ import Testing
     #expect(renderExplanation(free).contains("Next state: hibernated; nothing prevents it"))
   }
 
-  @Test func `Output of explain ends with a line to paste and its place`() {
+  @Test func `Output of explain ends with a line to paste and where it belongs`() {
     var report = explanation
     var remedy = RemedyReport(
       text: "a worker of its size is hibernated",
@@ -80,19 +80,19 @@ import Testing
     let regret = RankingReport.Regret(
       millisecondsPerMegabyte: 2.1, chance: 0.25, meanIntervalSeconds: 60, costSeconds: 0.34,
       isCostKnown: false)
-    let place = RankingReport.Place(
+    let entry = RankingReport.Entry(
       worker: "notes", state: "suspended", band: 12, bandOfState: 0, bandOfImportance: 5,
       bandBonus: 7, isDemoted: false, footprint: 40 << 20, secondsSinceUse: 125,
       launchSeconds: 0.34, regret: regret, before: CodedText("band", "lower band"),
       fromPressure: "urgent",
       obstacles: [.init(text: "it is in shadow mode", key: "mode")])
     return RankingReport(
-      pressure: "normal", terminationOrder: ["band", "regret"], termination: [place],
+      pressure: "normal", terminationOrder: ["band", "regret"], termination: [entry],
       hibernationOrder: ["footprint"], hibernation: [])
   }
 
   @Test
-  func `Output of explain shows each place in the orders with its numbers and what decided it`() {
+  func `Output of explain shows each entry in the orders with its numbers and what decided it`() {
     let text = renderRanking(ranking)
     #expect(text.hasPrefix("memory pressure: normal\n"))
     #expect(

@@ -28,11 +28,11 @@ import Testing
   @Test("A log line without an end is cut, and the cut is marked")
   func long() {
     var cutter = LogLineCutter()
-    let most = LogLineCutter.maxLine
-    let found = cutter.lines(in: [UInt8](repeating: 0x61, count: most * 2 + 1))
-    #expect(found.map(\.text.count) == [most, most] && found.allSatisfy(\.isCut))
+    let maxLine = LogLineCutter.maxLine
+    let lines = cutter.lines(in: [UInt8](repeating: 0x61, count: maxLine * 2 + 1))
+    #expect(lines.map(\.text.count) == [maxLine, maxLine] && lines.allSatisfy(\.isCut))
     #expect(cutter.lines(in: Array("b\n".utf8)) == [Line(text: "ab")])
-    let whole = cutter.lines(in: [UInt8](repeating: 0x61, count: most + 1) + [0x0A])
+    let whole = cutter.lines(in: [UInt8](repeating: 0x61, count: maxLine + 1) + [0x0A])
     #expect(whole.map(\.isCut) == [true, false])
   }
 }

@@ -24,7 +24,7 @@ private final class Log {
 }
 
 @Suite struct LogReading {
-  private func rest(_ reader: inout LogReader) throws -> String {
+  private func readAll(_ reader: inout LogReader) throws -> String {
     var bytes: [UInt8] = []
     while true {
       let chunk = try reader.read()
@@ -44,31 +44,31 @@ private final class Log {
   ) throws {
     let log = try Log(text)
     var reader = try LogReader(LogLocation(path: log.path), lastLines: count)
-    #expect(try rest(&reader) == expected)
+    #expect(try readAll(&reader) == expected)
   }
 
   @Test func `Lines longer than a block are found`() throws {
     let long = String(repeating: "x", count: 200_000)
     let log = try Log("first\n\(long)\nlast\n")
     var reader = try LogReader(LogLocation(path: log.path), lastLines: 2)
-    #expect(try rest(&reader) == "\(long)\nlast\n")
+    #expect(try readAll(&reader) == "\(long)\nlast\n")
   }
 
   @Test func `Text that is written to a log later is read later`() throws {
     let log = try Log("a\n")
     var reader = try LogReader(LogLocation(path: log.path), lastLines: 0)
-    #expect(try rest(&reader) == "")
+    #expect(try readAll(&reader) == "")
     log.append("b\n")
-    #expect(try rest(&reader) == "b\n")
+    #expect(try readAll(&reader) == "b\n")
   }
 
   @Test func `A truncated log is read from its start`() throws {
     let log = try Log("a long first life\n")
     var reader = try LogReader(LogLocation(path: log.path), lastLines: nil)
-    #expect(try rest(&reader) == "a long first life\n")
+    #expect(try readAll(&reader) == "a long first life\n")
     #expect(truncate(log.path, 0) == 0)
     log.append("second\n")
-    #expect(try rest(&reader) == "second\n")
+    #expect(try readAll(&reader) == "second\n")
   }
 
   @Test func `A new log under the same name is read when the old one has been read to its end`()
@@ -81,7 +81,7 @@ private final class Log {
     #expect(rename(log.path, old) == 0)
     defer { unlink(old) }
     log.append("new\n")
-    #expect(try rest(&reader) == "end of old\nnew\n")
+    #expect(try readAll(&reader) == "end of old\nnew\n")
   }
 
   @Test func `Waiting for a log ends when the file grows`() throws {
@@ -96,7 +96,7 @@ private final class Log {
       let before = ContinuousClock.now
       reader.waitForChange()
       shortest = min(shortest, ContinuousClock.now - before)
-      #expect(try rest(&reader) == "x")
+      #expect(try readAll(&reader) == "x")
     }
     #expect(shortest < .milliseconds(900))
   }
@@ -131,17 +131,17 @@ private final class Log {
     }
     #expect(error?.code == EACCES)
     var reader = try LogReader(LogLocation(path: link), lastLines: nil)
-    #expect(try rest(&reader) == "root's secret\n", "links of root's own are followed")
+    #expect(try readAll(&reader) == "root's secret\n", "links of root's own are followed")
     #expect(chown(log.path, 65534, 65534) == 0)
     var own = try LogReader(LogLocation(path: link, user: "65534"), lastLines: nil)
-    #expect(try rest(&own) == "root's secret\n")
+    #expect(try readAll(&own) == "root's secret\n")
   }
 }
 
 /// The rotation of a log: its beginning is copied to a file of its own, and is then removed. The
 /// copy is renamed only after that.
 @Suite struct LogReadingOverRotations {
-  private func rest(_ reader: inout LogReader) throws -> String {
+  private func readAll(_ reader: inout LogReader) throws -> String {
     var bytes: [UInt8] = []
     while true {
       let chunk = try reader.read()
@@ -150,11 +150,11 @@ private final class Log {
     }
   }
 
-  private func putAside(_ log: Log, keeping rest: String = "", aside: String) throws {
+  private func putAside(_ log: Log, keeping remaining: String = "", aside: String) throws {
     let partial = log.path + ".1.partial"
     try write(aside, to: partial)
     #expect(truncate(log.path, 0) == 0)
-    log.append(rest)
+    log.append(remaining)
     #expect(rename(partial, log.path + ".1") == 0)
   }
 
@@ -169,28 +169,28 @@ private final class Log {
     let log = try Log("one\n")
     defer { unlink(log.path + ".1") }
     var reader = try LogReader(LogLocation(path: log.path), lastLines: nil)
-    #expect(try rest(&reader) == "one\n")
+    #expect(try readAll(&reader) == "one\n")
     log.append("two\n")
     try putAside(log, aside: "one\ntwo\n")
     log.append("three\n")
-    #expect(try rest(&reader) == "two\nthree\n")
+    #expect(try readAll(&reader) == "two\nthree\n")
     // The log is written over the file of the first rotation again, and is longer than before.
     let long = String(repeating: "a longer line\n", count: 10_000)
     log.append("four\n")
     try putAside(log, aside: "three\nfour\n")
     log.append(long)
-    #expect(try rest(&reader) == "four\n" + long)
+    #expect(try readAll(&reader) == "four\n" + long)
   }
 
   @Test func `Where only whole blocks are rotated, nothing is read twice`() throws {
     let log = try Log("one\ntwo\n")
     defer { unlink(log.path + ".1") }
     var reader = try LogReader(LogLocation(path: log.path), lastLines: nil)
-    #expect(try rest(&reader) == "one\ntwo\n")
+    #expect(try readAll(&reader) == "one\ntwo\n")
     // Everything that stays in the log has been read already.
     try putAside(log, keeping: "two\n", aside: "one\n")
     log.append("three\n")
-    #expect(try rest(&reader) == "three\n")
+    #expect(try readAll(&reader) == "three\n")
   }
 
   @Test func `A log that was renamed whole is read to its end, once`() throws {
@@ -200,8 +200,8 @@ private final class Log {
     log.append("end of old\n")
     #expect(rename(log.path, log.path + ".1") == 0)
     log.append("new\n")
-    #expect(try rest(&reader) == "end of old\nnew\n")
+    #expect(try readAll(&reader) == "end of old\nnew\n")
     log.append("more\n")
-    #expect(try rest(&reader) == "more\n")
+    #expect(try readAll(&reader) == "more\n")
   }
 }

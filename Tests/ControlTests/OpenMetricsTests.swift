@@ -39,14 +39,14 @@ import Testing
     var family: Substring = ""
     var seen: Set<Substring> = []
     for line in lines.dropLast(2) {
-      let words = line.split(separator: " ", maxSplits: 3)
-      switch line.hasPrefix("# ") ? String(words[1]) : "" {
+      let tokens = line.split(separator: " ", maxSplits: 3)
+      switch line.hasPrefix("# ") ? String(tokens[1]) : "" {
       case "HELP":
-        family = words[2]
+        family = tokens[2]
         #expect(seen.insert(family).inserted, "\(family) is there twice")
       case "TYPE", "UNIT":
-        #expect(words[2] == family)
-        if words[1] == "UNIT" { #expect(family.hasSuffix("_\(words[3])")) }
+        #expect(tokens[2] == family)
+        if tokens[1] == "UNIT" { #expect(family.hasSuffix("_\(tokens[3])")) }
       default: #expect(line.hasPrefix(family), "\(line)")
       }
     }
@@ -152,7 +152,7 @@ import Testing
     ])
   func exist(file: String) throws {
     let lines = try OpenMetricsTests.page(.prometheus).split(separator: "\n")
-    let known = Set(
+    let documented = Set(
       lines.map { line in
         // A histogram has a name of its own, too, which no sample has.
         line.hasPrefix("# ")
@@ -162,7 +162,7 @@ import Testing
       try readText("\(SourceTree.root)/\(file)").matches(of: /dormouse_[a-z_]+/)
         .map { String($0.output) })
     #expect(named.count > 5)
-    #expect(named.subtracting(known) == [], "\(file)")
+    #expect(named.subtracting(documented) == [], "\(file)")
   }
 
   @Test("The documentation lists every metric")

@@ -104,12 +104,12 @@ import Testing
     #expect(Self.labels(of: value) == keys, "\(type)")
     // A nested key that the types leave out when they are encoded again isn't a key of theirs.
     var expected = try schema.sample()
-    var found = try json(value)
+    var actual = try json(value)
     for key in others.union(["schema"]) {
       expected.set(key, .null)
-      found.set(key, .null)
+      actual.set(key, .null)
     }
-    #expect(Self.sorted(found) == Self.sorted(expected), "\(type)")
+    #expect(Self.sorted(actual) == Self.sorted(expected), "\(type)")
     try compare(value, schema, [])
   }
 
@@ -117,9 +117,9 @@ import Testing
   private func compare(_ value: Any, _ schema: DocumentSchema, _ path: [String]) throws {
     for child in Mirror(reflecting: value).children {
       guard let label = child.label, let inner = Self.structure(child.value) else { continue }
-      let place = path + [label]
-      #expect(Self.labels(of: inner) == (try schema.keys(at: place)), "\(place)")
-      try compare(inner, schema, place)
+      let keyPath = path + [label]
+      #expect(Self.labels(of: inner) == (try schema.keys(at: keyPath)), "\(keyPath)")
+      try compare(inner, schema, keyPath)
     }
   }
 
@@ -159,16 +159,16 @@ import Testing
 @Suite("Codes of the JSON documents") struct DocumentedCodeTests {
   @Test("Each code that the sources produce is in a schema")
   func ofSources() throws {
-    var known: Set<String> = []
+    var documented: Set<String> = []
     for name in try DocumentSchema.names() {
-      for (_, values) in try DocumentSchema(name).examples() { known.formUnion(values) }
+      for (_, values) in try DocumentSchema(name).examples() { documented.formUnion(values) }
     }
     var count = 0
     for (file, pattern) in Self.places {
       for match in try Self.text(file).matches(of: pattern) {
         count += 1
         let code = String(match.1)
-        #expect(known.contains(code), "\(file): \(code)")
+        #expect(documented.contains(code), "\(file): \(code)")
       }
     }
     #expect(count > 80)
@@ -196,7 +196,7 @@ import Testing
       ("Sources/Daemon/Takeover/ResumeChoice.swift", coded),
       ("Sources/Daemon/Worker/Sleep/WorkerSleep.swift", coded),
       ("Sources/Daemon/App/Daemon.swift", coded),
-      ("Sources/dormouse/Commands/Inspection/LookCommands.swift", coded),
+      ("Sources/dormouse/Commands/Inspection/JetsamCommand.swift", coded),
       ("Sources/Doctor/Doctor.swift", coded),
     ]
   }

@@ -78,9 +78,9 @@ import Testing
   func often() {
     var lines = SleepLines()
     let woken = event("suspended", "background", "woken by its own timer")
-    let found = (0..<20).compactMap { lines.line(for: woken, at: Double($0 * 10)) }
-    #expect(found.count == 7, "\(found)")
-    #expect(found.last?.contains("no more lines about it for 9 m") == true, "\(found)")
+    let shown = (0..<20).compactMap { lines.line(for: woken, at: Double($0 * 10)) }
+    #expect(shown.count == 7, "\(shown)")
+    #expect(shown.last?.contains("no more lines about it for 9 m") == true, "\(shown)")
     #expect(lines.line(for: woken, at: 600) == "web awake: woken by its own timer")
   }
 }

@@ -16,23 +16,23 @@ import Testing
   @Test("The pane is below the list in 80 columns, and beside it from 120 columns on")
   func layout() {
     let narrow = TopLayout(columns: 80, rows: 20, workers: 3, hasPane: true)
-    #expect(narrow.place == .below && narrow.listColumns == 80 && narrow.paneColumns == 80)
+    #expect(narrow.position == .below && narrow.listColumns == 80 && narrow.paneColumns == 80)
     #expect(narrow.listRows == 3 && narrow.paneRows == 15)
     // Many workers get half of the rows.
     let many = TopLayout(columns: 80, rows: 20, workers: 90, hasPane: true)
     #expect(many.listRows == 9 && many.paneRows == 9)
-    #expect(TopLayout(columns: 119, rows: 20, workers: 3, hasPane: true).place == .below)
+    #expect(TopLayout(columns: 119, rows: 20, workers: 3, hasPane: true).position == .below)
     let wide = TopLayout(columns: 120, rows: 20, workers: 90, hasPane: true)
-    #expect(wide.place == .beside && wide.listColumns == 60 && wide.paneColumns == 58)
+    #expect(wide.position == .beside && wide.listColumns == 60 && wide.paneColumns == 58)
     #expect(wide.listRows == 18 && wide.paneRows == 20)
     for columns in [80, 120] {
       let whole = TopLayout(columns: columns, rows: 20, workers: 3, hasPane: true, isWhole: true)
-      #expect(whole.place == .whole && whole.paneColumns == columns && whole.paneRows == 20)
+      #expect(whole.position == .whole && whole.paneColumns == columns && whole.paneRows == 20)
       let none = TopLayout(columns: columns, rows: 20, workers: 3, hasPane: false, isWhole: true)
-      #expect(none.place == .none && none.listColumns == columns && none.listRows == 18)
+      #expect(none.position == .none && none.listColumns == columns && none.listRows == 18)
     }
     // There is no room for a title and a line.
-    #expect(TopLayout(columns: 80, rows: 4, workers: 3, hasPane: true).place == .none)
+    #expect(TopLayout(columns: 80, rows: 4, workers: 3, hasPane: true).position == .none)
   }
 
   @Test("In 80 columns the log of the selected worker is below the list, without being asked for")

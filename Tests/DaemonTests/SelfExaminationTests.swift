@@ -55,7 +55,7 @@ import Testing
     let scratch = try Scratch()
     var program = program("echo $$ > '\(scratch.path)/pid'; exec sleep 1000")
     // The time is long enough for the shell to write its pid on a busy machine.
-    program.patience = .seconds(5)
+    program.timeout = .seconds(5)
     #expect(program.run() == .failure(.overdue))
     let text = try readText("\(scratch.path)/pid")
     let pid = try #require(Int32(text.prefix { $0 != "\n" }))
@@ -67,7 +67,8 @@ import Testing
     "The loop doesn't wait for an examination, and calls during one share the next")
   func shared() throws {
     let loop = try EventLoop(check: nil)
-    let jobs = try LoopJobs(loop, JobPool(name: "test-doctor", most: 256, endsAfter: .seconds(5)))
+    let jobs = try LoopJobs(
+      loop, JobPool(name: "test-doctor", maxOrdinary: 256, endsAfter: .seconds(5)))
     let count = Atomic(0)
     let examination = SelfExamination(jobs) {
       count.add(1, ordering: .relaxed)
@@ -84,7 +85,8 @@ import Testing
   @Test("An examination that hangs is answered at its limit, and the loop continues meanwhile")
   func overdue() throws {
     let loop = try EventLoop(check: nil)
-    let jobs = try LoopJobs(loop, JobPool(name: "test-doctor", most: 256, endsAfter: .seconds(5)))
+    let jobs = try LoopJobs(
+      loop, JobPool(name: "test-doctor", maxOrdinary: 256, endsAfter: .seconds(5)))
     let gate = ThreadGate()
     let examination = SelfExamination(jobs, within: .seconds(5)) {
       gate.pass()

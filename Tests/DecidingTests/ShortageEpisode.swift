@@ -96,7 +96,7 @@ struct EpisodeJournal {
     try live(seconds: 20, isEpisode: false)
     try live(seconds: 90, isEpisode: true)
     try live(seconds: 40, isEpisode: false)
-    segment = encoder.takeBytes()
+    segment = encoder.drainBytes()
   }
 
   var journal: [JournalSegment] { [JournalSegment(name: "episode") { [segment] in segment }] }

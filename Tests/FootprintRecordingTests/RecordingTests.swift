@@ -39,7 +39,7 @@ import Testing
       usleep(50_000)
       footprint = try #require(try Footprint.measure(program.pid))
     }
-    var meter = FootprintMeter()
+    var meter = ProcessTreeMeter()
     let sample = try meter.measure(ProcessTree.discover(root: program.identity), at: 0)
     #expect(sample.footprint == footprint.footprint && sample.processes == 1)
     #expect(sample.copied > 0 && sample.anonymous > 0 && sample.shared == 0)

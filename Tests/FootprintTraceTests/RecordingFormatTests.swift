@@ -32,7 +32,7 @@ import Testing
         + #""clean":5,"processes":6}"#)
   }
 
-  @Test func `An incomplete last line is left out, and the rest is read, wherever the cut is`()
+  @Test func `An incomplete last line is left out, and the others are read, wherever the cut is`()
     throws
   {
     let bytes = Array(Self.whole.file.utf8)

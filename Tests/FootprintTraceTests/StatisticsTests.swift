@@ -10,7 +10,7 @@ import Testing
     #expect(statistics.average == 19 * megabyte)
     #expect(statistics.p95 == 20 * megabyte && statistics.peak == 20 * megabyte)
     #expect(statistics.peakAt == 1 && statistics.seconds == 10)
-    #expect(statistics.start == 10 * megabyte && statistics.rest == 20 * megabyte)
+    #expect(statistics.start == 10 * megabyte && statistics.last == 20 * megabyte)
     #expect(abs(statistics.secondsOver - 9) < 1e-9)
   }
 

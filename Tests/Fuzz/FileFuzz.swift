@@ -33,7 +33,7 @@ private func readImports(_ text: String) {
 }
 
 private func readLog(_ bytes: [UInt8], _ text: String) {
-  for line in LastWords.lastLines(3, of: bytes) {
+  for line in LastLogLines.lastLines(3, of: bytes) {
     precondition(line.count <= 201 && !line.contains("\n"))
   }
   for line in text.split(separator: "\n") { _ = LogTimes.parse(line) }

@@ -24,7 +24,7 @@ struct PreforkTests {
     try victim.suspend()
     let target = victim.target
     let tree = try target.discover()
-    try target.masters.look(at: tree)
+    try target.masters.find(in: tree)
     return (victim, target, tree)
   }
 
@@ -36,7 +36,7 @@ struct PreforkTests {
     let root = victim.process.pid
     #expect(tree.processes.count == 5)
     try target.wake(tree, isStopped: rest == .traced)
-    #expect(target.masters.areHeld)
+    #expect(target.masters.areStopped)
     #expect(try eventually { try isStopped(root) })
     for child in tree.pids where child != root {
       #expect(try eventually { try !isStopped(child) }, "\(child)")
@@ -52,7 +52,7 @@ struct PreforkTests {
     try target.wake(tree, isStopped: rest == .traced)
     // The worker is ordered to end meanwhile.
     try target.wake(mastersLast: false)
-    #expect(!target.masters.areHeld)
+    #expect(!target.masters.areStopped)
     #expect(try eventually { try !isStopped(victim.process.pid) })
   }
 
@@ -60,7 +60,7 @@ struct PreforkTests {
   func serving() throws {
     let (victim, target, tree) = try asleep(.traced, "serving")
     try target.wake(tree)
-    #expect(!target.masters.areHeld)
+    #expect(!target.masters.areStopped)
     #expect(try eventually { try !isStopped(victim.process.pid) })
   }
 

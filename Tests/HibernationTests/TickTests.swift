@@ -118,7 +118,7 @@ struct TickTests {
       let (slept, sleeper) = (Clocks.monotonic, target)
       waits.willRest(try target.discover())
       try victim.suspend()
-      waits.rests(try target.discover())
+      waits.didRest(try target.discover())
       let path = Fixture.imagePath()
       // A program that doesn't wait in a system call at that moment is only suspended.
       let isHibernated =

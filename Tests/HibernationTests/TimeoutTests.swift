@@ -70,7 +70,7 @@ struct TimeoutTests {
     private func putToSleep() throws {
       waits.willRest(try target.discover())
       try victim.suspend()
-      waits.rests(try target.discover())
+      waits.didRest(try target.discover())
       let (target, path, sleep) = (target, path, sleep)
       if sleep == .suspended { return }
       _ = try service.wait { (h) throws(HibernationError) in

@@ -52,7 +52,7 @@ import Testing
     #expect(ledger.close()[web]?.groups.map(\.lines) == [nil])
   }
 
-  @Test("A missed deadline and a launch that failed are causes of their own, with their reason")
+  @Test("A missed deadline and a launch that failed are separate causes, with their reasons")
   func deadlines() {
     var ledger = CrashLedger()
     ledger.record(.launchFailed(web, "no such file"), directives: []) { wall }
@@ -82,7 +82,8 @@ import Testing
     #expect(try DayRecord(day.encoded()) == day)
     #expect(try !String(decoding: day.encoded(), as: UTF8.self).contains("\"crashes\":{"))
     var groups = CrashGroups()
-    groups.add(CrashGroup(cause: .signal(11), at: 7, reason: "ended by SIGSEGV", lines: ["a \"b\""]))
+    groups.add(
+      CrashGroup(cause: .signal(11), at: 7, reason: "ended by SIGSEGV", lines: ["a \"b\""]))
     groups.add(CrashGroup(cause: .launch, at: 8, reason: "no such file", lines: nil))
     day.add([:], crashes: [web: groups])
     #expect(try DayRecord(day.encoded()) == day)

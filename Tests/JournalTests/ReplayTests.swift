@@ -14,16 +14,16 @@ import Testing
     let recording = try Recording(seed: UInt64(seed), segmentSize: seed % 3 == 0 ? 20_000 : .max)
     var player = JournalPlayer()
     var check = DeterminismCheck()
-    var place = 0
+    var index = 0
     player.play(recording.journal) { step, engine in
       check.visit(step)
       guard case .event = step.kind else { return }
-      defer { place += 1 }
-      guard place < recording.engines.count else { return }
-      #expect(engine.visible == recording.engines[place].visible)
-      if place % 50 == 0 { #expect(engine.isSame(as: recording.engines[place])) }
+      defer { index += 1 }
+      guard index < recording.engines.count else { return }
+      #expect(engine.visible == recording.engines[index].visible)
+      if index % 50 == 0 { #expect(engine.isSame(as: recording.engines[index])) }
     }
-    #expect(place == recording.engines.count)
+    #expect(index == recording.engines.count)
     #expect(player.problems.isEmpty, "\(player.problems)")
     #expect(check.differingEvents == 0, "\(check.differences)")
     #expect(check.runs == 1)
@@ -43,7 +43,7 @@ import Testing
     }
   }
 
-  @Test("A replay finds no difference where another version recorded the decisions in other words")
+  @Test("A replay finds no difference if another version recorded the decisions in other words")
   func otherWords() throws {
     let recording = try Recording(seed: 11)
     var bytes: [UInt8] = []

@@ -33,8 +33,8 @@ struct Recording {
   }
 
   var journal: [JournalSegment] {
-    segments.enumerated().map { place, bytes in
-      JournalSegment(name: "segment-\(place)") { bytes }
+    segments.enumerated().map { index, bytes in
+      JournalSegment(name: "segment-\(index)") { bytes }
     }
   }
 

@@ -58,16 +58,16 @@ import Testing
 
   @Test("A policy that forbids sleep would have suspended workers less often than the recorded one")
   func neverSleeps() throws {
-    var (found, others) = (0, 0)
+    var (suspensions, others) = (0, 0)
     for seed in 1...10 {
       let recording = try Recording(seed: UInt64(seed))
       var policy = LifecyclePolicy()
       policy.background.suspendAfter = nil
       policy.hibernate.enabled = false
       let other = try compare(recording, with: policy)
-      found += other.recorded.tallies.values.reduce(0) { $0 + $1.suspensions }
+      suspensions += other.recorded.tallies.values.reduce(0) { $0 + $1.suspensions }
       others += other.other.tallies.values.reduce(0) { $0 + $1.suspensions }
     }
-    #expect(others < found, "\(others) suspensions instead of \(found)")
+    #expect(others < suspensions, "\(others) suspensions instead of \(suspensions)")
   }
 }

@@ -28,17 +28,17 @@ import Testing
   @Test func `A process's own group is found through a mount of the whole tree or of a part`()
     throws
   {
-    #expect(CgroupRoot.ownPath(parsing: "4:memory:/x\n0::/user/me\n") == "/user/me")
-    #expect(CgroupRoot.ownPath(parsing: "4:memory:/x\n") == nil)
+    #expect(CgroupRoot.groupPath(parsing: "4:memory:/x\n0::/user/me\n") == "/user/me")
+    #expect(CgroupRoot.groupPath(parsing: "4:memory:/x\n") == nil)
     let whole = try #require(
       Mount(parsing: "41 31 0:38 / /sys/fs/cgroup rw,relatime shared:9 - cgroup2 cgroup2 rw"))
     #expect(whole.type == "cgroup2")
     #expect(CgroupRoot.directory(of: "/user/me", in: whole) == "/sys/fs/cgroup/user/me")
     #expect(CgroupRoot.directory(of: "/", in: whole) == "/sys/fs/cgroup")
-    let part = try #require(
+    let partialMount = try #require(
       Mount(parsing: "41 31 0:38 /user /sys/fs/my\\040group rw - cgroup2 cgroup2 rw"))
-    #expect(CgroupRoot.directory(of: "/user/me", in: part) == "/sys/fs/my group/me")
-    #expect(CgroupRoot.directory(of: "/username", in: part) == nil)
+    #expect(CgroupRoot.directory(of: "/user/me", in: partialMount) == "/sys/fs/my group/me")
+    #expect(CgroupRoot.directory(of: "/username", in: partialMount) == nil)
     #expect(Mount(parsing: "41 31 0:38 / /sys") == nil)
   }
 }

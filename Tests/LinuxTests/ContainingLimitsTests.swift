@@ -142,14 +142,14 @@ import Testing
     let text = "5:cpu:/x\n4:hugetlb,memory:/docker/1:2\n0::/\n"
     #expect(LimitFiles.groupOfFirstVersion(parsing: text) == "/docker/1:2")
     #expect(LimitFiles.groupOfFirstVersion(parsing: "0::/memory\n") == nil)
-    let part = try #require(
+    let partialMount = try #require(
       Mount(parsing: "35 31 0:32 /docker/1 /sys/fs/cgroup/memory ro - cgroup cgroup rw,memory"))
-    #expect(part.options == ["rw", "memory"])
-    #expect(LimitFiles.directory(of: "/docker/1", in: part) == "/sys/fs/cgroup/memory")
-    #expect(LimitFiles.directory(of: "/docker/1/x", in: part) == "/sys/fs/cgroup/memory/x")
+    #expect(partialMount.options == ["rw", "memory"])
+    #expect(LimitFiles.directory(of: "/docker/1", in: partialMount) == "/sys/fs/cgroup/memory")
+    #expect(LimitFiles.directory(of: "/docker/1/x", in: partialMount) == "/sys/fs/cgroup/memory/x")
     // The process is in a cgroup namespace of its own.
-    #expect(LimitFiles.directory(of: "/", in: part) == "/sys/fs/cgroup/memory")
-    #expect(LimitFiles.directory(of: "/../other", in: part) == nil)
-    #expect(LimitFiles.directory(of: "/docker/2", in: part) == nil)
+    #expect(LimitFiles.directory(of: "/", in: partialMount) == "/sys/fs/cgroup/memory")
+    #expect(LimitFiles.directory(of: "/../other", in: partialMount) == nil)
+    #expect(LimitFiles.directory(of: "/docker/2", in: partialMount) == nil)
   }
 }

@@ -65,20 +65,20 @@ import Testing
   @Test("The limits that were reached are read from a group outwards")
   func limitHits() throws {
     let scratch = try Scratch()
-    let (above, own) = ("\(scratch.path)/above", "\(scratch.path)/above/own")
-    for path in [above, own] { mkdir(path, 0o755) }
-    for group in [above, own] { try write("\(group)/cgroup.controllers", "memory") }
-    #expect(MemoryLimitHits.read(from: own) == nil)
-    try write("\(own)/memory.events", "low 0\noom 2\noom_kill 3\n")
+    let (above, inner) = ("\(scratch.path)/above", "\(scratch.path)/above/own")
+    for path in [above, inner] { mkdir(path, 0o755) }
+    for group in [above, inner] { try write("\(group)/cgroup.controllers", "memory") }
+    #expect(MemoryLimitHits.read(from: inner) == nil)
+    try write("\(inner)/memory.events", "low 0\noom 2\noom_kill 3\n")
     try write("\(above)/memory.events", "oom 7\n")
     try write("\(above)/memory.events.local", "oom 4\n")
-    let before = try #require(MemoryLimitHits.read(from: own))
-    #expect(before.groups == [.init(path: own, count: 2), .init(path: above, count: 4)])
+    let before = try #require(MemoryLimitHits.read(from: inner))
+    #expect(before.groups == [.init(path: inner, count: 2), .init(path: above, count: 4)])
     #expect(!before.mayHaveHiddenLimits)
     #expect(before.reached(since: before) == nil)
     try write("\(above)/memory.events.local", "oom 5\n")
     try write("\(above)/cgroup.type", "domain\n")
-    let now = try #require(MemoryLimitHits.read(from: own))
+    let now = try #require(MemoryLimitHits.read(from: inner))
     #expect(now.reached(since: before) == above && now.mayHaveHiddenLimits)
   }
 

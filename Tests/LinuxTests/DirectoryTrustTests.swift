@@ -31,7 +31,7 @@ struct DirectoryTrustTests {
   private let lenient = DirectoryTrust(user: geteuid(), isStrict: false)
 
   private func flaw(
-    _ path: String, _ trust: DirectoryTrust, as last: DirectoryTrust.Last = .own
+    _ path: String, _ trust: DirectoryTrust, as last: DirectoryTrust.Sharing = .exclusive
   ) -> (path: String, flaw: DirectoryTrustError.Flaw)? {
     do throws(DirectoryTrustError) {
       _ = try trust.open(path, as: last)
@@ -59,16 +59,16 @@ struct DirectoryTrustTests {
     let scratch = try Scratch()
     let open = try scratch.directory("open", mode: 0o777)
     try #require(mkdir("\(open)/state", 0o700) == 0)
-    let found = try #require(flaw("\(open)/state", strict))
-    #expect(found.path == open)
-    #expect("\(found.flaw)".contains("other users may write to it (mode 0777"))
+    let refusal = try #require(flaw("\(open)/state", strict))
+    #expect(refusal.path == open)
+    #expect("\(refusal.flaw)".contains("other users may write to it (mode 0777"))
     // An ordinary user's daemon checks the last directory only.
     #expect(flaw("\(open)/state", lenient) == nil)
     // With the sticky bit, other users can't replace files in it.
     chmod(open, 0o1777)
     #expect(flaw("\(open)/state", strict) == nil)
     #expect(flaw(open, strict, as: .shared) == nil)
-    #expect(flaw(open, strict, as: .own) != nil)
+    #expect(flaw(open, strict, as: .exclusive) != nil)
     // A group can have several users.
     chmod(open, 0o775)
     #expect(flaw("\(open)/state", strict) != nil)
@@ -81,9 +81,9 @@ struct DirectoryTrustTests {
     let scratch = try Scratch()
     let theirs = try scratch.directory("theirs", owner: stranger)
     try #require(mkdir("\(theirs)/state", 0o700) == 0)
-    let found = try #require(flaw("\(theirs)/state", strict))
-    #expect(found.path == theirs)
-    #expect("\(found.flaw)".contains("user \(stranger) owns it (mode 0755)"))
+    let refusal = try #require(flaw("\(theirs)/state", strict))
+    #expect(refusal.path == theirs)
+    #expect("\(refusal.flaw)".contains("user \(stranger) owns it (mode 0755)"))
     #expect(flaw("\(theirs)/state", lenient) == nil)
     #expect(flaw(theirs, lenient) != nil)
     // No directory is made in it either.
@@ -125,11 +125,11 @@ struct DirectoryTrustTests {
     let scratch = try Scratch()
     let victim = try scratch.directory("victim", mode: 0o755)
     try scratch.file("\(victim)/socket", "precious")
-    let place = try scratch.directory("place", mode: 0o700)
-    try scratch.file("\(place)/socket", "ours")
-    let handle = try strict.open(place)
-    try #require(rename(place, "\(scratch.path)/away") == 0)
-    try #require(symlink(victim, place) == 0)
+    let directory = try scratch.directory("place", mode: 0o700)
+    try scratch.file("\(directory)/socket", "ours")
+    let handle = try strict.open(directory)
+    try #require(rename(directory, "\(scratch.path)/away") == 0)
+    try #require(symlink(victim, directory) == 0)
 
     try handle.setMode(0o711)
     try handle.makeDirectory("inner", mode: 0o700)
@@ -149,10 +149,10 @@ struct DirectoryTrustTests {
   @Test("A handle follows no link and accepts no path")
   func singleNames() throws {
     let scratch = try Scratch()
-    let place = try scratch.directory("place", mode: 0o700)
+    let directory = try scratch.directory("place", mode: 0o700)
     try scratch.file("\(scratch.path)/victim", "precious")
-    try #require(symlink("../victim", "\(place)/link") == 0)
-    let handle = try strict.open(place)
+    try #require(symlink("../victim", "\(directory)/link") == 0)
+    let handle = try strict.open(directory)
     #expect(throws: SystemCallError.self) { try handle.open("link", O_WRONLY | O_TRUNC) }
     #expect(throws: SystemCallError.self) { try handle.openDirectory("link") }
     for name in ["", ".", "..", "../victim", "a/b", "/etc", "a\0b"] {

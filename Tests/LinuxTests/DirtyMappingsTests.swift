@@ -28,12 +28,13 @@ import Testing
 
   @Test("Mappings of all processes are grouped by their purpose, the largest group first")
   func groups() {
-    var found = DirtyMappings()
+    var mappings = DirtyMappings()
     // The last thread's stack isn't known.
-    found.add(smaps: Array(Self.smaps.utf8), stackPointers: [0x7800])
-    found.add(smaps: Array(Self.mapping("1000-2000", "[heap]", dirty: 1).utf8), stackPointers: [])
-    #expect(found.processes == 2)
-    let shown = found.largestFirst.map {
+    mappings.add(smaps: Array(Self.smaps.utf8), stackPointers: [0x7800])
+    mappings.add(
+      smaps: Array(Self.mapping("1000-2000", "[heap]", dirty: 1).utf8), stackPointers: [])
+    #expect(mappings.processes == 2)
+    let shown = mappings.largestFirst.map {
       "\($0.kind) \($0.name) \($0.dirty >> 10)+\($0.swapped >> 10) in \($0.mappings)"
     }
     #expect(
@@ -49,12 +50,12 @@ import Testing
       "python3", "-c",
       "x = b'x' * (64 << 20); print('ready', flush=True); import time; time.sleep(60)")
     #expect(try child.line() == "ready")
-    var found = DirtyMappings()
-    #expect(try found.add(child.pid))
-    #expect((found.largestFirst.first?.bytes ?? 0) >= 64 << 20)
+    var mappings = DirtyMappings()
+    #expect(try mappings.add(child.pid))
+    #expect((mappings.largestFirst.first?.bytes ?? 0) >= 64 << 20)
     #expect(
-      found.largestFirst.contains { $0.kind == .stack }
-        && found.largestFirst.contains { $0.kind == .heap })
-    #expect(try !found.add(Int32.max) && found.processes == 1)
+      mappings.largestFirst.contains { $0.kind == .stack }
+        && mappings.largestFirst.contains { $0.kind == .heap })
+    #expect(try !mappings.add(Int32.max) && mappings.processes == 1)
   }
 }

@@ -17,7 +17,9 @@ import Testing
 
   private func isOne(_ number: Int, _ arguments: [UInt64], link: String? = nil) -> Bool {
     let padded = arguments + [UInt64](repeating: 0, count: 6 - arguments.count)
-    return DivisibleCall.isOne(WaitingCall(number: Int64(number), arguments: padded)) { _ in link }
+    return DivisibleCall.isDivisible(WaitingCall(number: Int64(number), arguments: padded)) { _ in
+      link
+    }
   }
 
   @Test("Receiving is divisible with MSG_WAITALL only")

@@ -36,8 +36,8 @@ import Testing
     func recorded(_ text: String) -> WaitingCall? {
       CallsBeforeStop.call(after: before, shownAs: text)
     }
-    for place in [behind, on] {
-      #expect(recorded("-1 0x7ffc00 0x\(String(place, radix: 16))\n") == before)
+    for counter in [behind, on] {
+      #expect(recorded("-1 0x7ffc00 0x\(String(counter, radix: 16))\n") == before)
     }
     // The thread may be in another call when it stops, which differs in the first argument only.
     #expect(recorded("running\n") == nil)

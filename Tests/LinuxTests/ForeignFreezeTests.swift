@@ -25,8 +25,8 @@ import Testing
   func held() throws {
     let child = try TestChild("sleep", "1000")
     #expect(!ForeignFreeze.holds(child.pid) && !ForeignFreeze.holds(1 << 22))
-    if let place = OldFreezer.place() {
-      let group = "\(place)/dormouse-test-\(child.pid)"
+    if let mountPoint = OldFreezer.mountPoint() {
+      let group = "\(mountPoint)/dormouse-test-\(child.pid)"
       // Without the permission, that version isn't tested.
       if mkdir(group, 0o755) == 0 {
         defer { rmdir(group) }
@@ -35,7 +35,7 @@ import Testing
         #expect(try eventually { ForeignFreeze.holds(child.pid) })
         try writeControl("\(group)/freezer.state", "THAWED")
         #expect(!ForeignFreeze.holds(child.pid))
-        try writeControl("\(place)/cgroup.procs", "\(child.pid)")
+        try writeControl("\(mountPoint)/cgroup.procs", "\(child.pid)")
       }
     }
     guard let root = try? CgroupRoot.detect(name: "dormouse-test-freeze-\(child.pid)") else {

@@ -20,7 +20,7 @@ import Testing
       for line in text.split(separator: 10) { _ = MemoryMapping(header: line) }
     },
     "self/smaps_rollup": { _ = Footprint(parsing: $0) },
-    "self/cgroup": { _ = CgroupRoot.ownPath(parsing: String(decoding: $0, as: UTF8.self)) },
+    "self/cgroup": { _ = CgroupRoot.groupPath(parsing: String(decoding: $0, as: UTF8.self)) },
     "self/mountinfo": { text in
       for line in String(decoding: text, as: UTF8.self).split(separator: "\n") {
         _ = Mount(parsing: line)

@@ -20,49 +20,49 @@ import Testing
 
   @Test("Waking one worker doesn't wait for the freezing of others, even if many of those hang")
   func urgent() {
-    let pool = JobPool(name: "test", most: 2, reserve: 1)
-    let (hold, notes) = (Signal(), Notes())
-    for name in ["a", "b", "c", "d"] { pool.submit(about: name) { hold.wait() } }
+    let pool = JobPool(name: "test", maxOrdinary: 2, urgentReserve: 1)
+    let (release, notes) = (OneTimeEvent(), Notes())
+    for name in ["a", "b", "c", "d"] { pool.submit(about: name) { release.wait() } }
     pool.submit(about: "e", isUrgent: true) { notes.add("woken") }
     #expect(notes.wait(for: 1))
-    hold.raise()
+    release.raise()
   }
 
   @Test(
     "A job after all others is performed by its caller if there are none, and otherwise after them")
   func afterAll() {
-    let pool = JobPool(name: "test", most: 1, reserve: 1)
-    let (hold, notes) = (Signal(), Notes())
+    let pool = JobPool(name: "test", maxOrdinary: 1, urgentReserve: 1)
+    let (release, notes) = (OneTimeEvent(), Notes())
     pool.performAfterAll(about: "a") { notes.add("alone") }
     #expect(notes.all == ["alone"])
     pool.submit(about: "a") {
-      hold.wait()
+      release.wait()
       notes.add("before")
     }
     pool.performAfterAll(about: "a") { notes.add("behind") }
     #expect(notes.all == ["alone"])
-    hold.raise()
+    release.raise()
     #expect(notes.wait(for: 3))
     #expect(notes.all == ["alone", "before", "behind"])
   }
 
   @Test("Jobs about one worker keep their order, urgent ones too")
   func order() {
-    let pool = JobPool(name: "test", most: 4, reserve: 2)
-    let (hold, notes) = (Signal(), Notes())
-    pool.submit(about: "a") { hold.wait() }
+    let pool = JobPool(name: "test", maxOrdinary: 4, urgentReserve: 2)
+    let (release, notes) = (OneTimeEvent(), Notes())
+    pool.submit(about: "a") { release.wait() }
     for number in 0..<50 {
       pool.submit(about: "a", isUrgent: number % 7 == 0) { notes.add("\(number)") }
     }
-    hold.raise()
+    release.raise()
     #expect(notes.wait(for: 50))
     #expect(notes.all == (0..<50).map { "\($0)" })
   }
 
   @Test("Jobs about different workers run in parallel")
   func beside() {
-    let pool = JobPool(name: "test", most: 2)
-    let (first, second, notes) = (Signal(), Signal(), Notes())
+    let pool = JobPool(name: "test", maxOrdinary: 2)
+    let (first, second, notes) = (OneTimeEvent(), OneTimeEvent(), Notes())
     pool.submit(about: "a") {
       first.raise()
       second.wait()
@@ -78,32 +78,32 @@ import Testing
 
   @Test("A job doesn't wait for a hanging one that the only idle thread hasn't claimed yet")
   func spokenFor() throws {
-    let hold = Signal()
+    let release = OneTimeEvent()
     for _ in 0..<20 {
-      let (pool, notes) = (JobPool(name: "test", most: 2), Notes())
+      let (pool, notes) = (JobPool(name: "test", maxOrdinary: 2), Notes())
       pool.submit(about: "first") { notes.add("first") }
       #expect(notes.wait(for: 1))
       try #require(eventually { pool.idleThreads == 1 })
-      pool.submit(about: "a") { hold.wait() }
+      pool.submit(about: "a") { release.wait() }
       pool.submit(about: "b") { notes.add("b") }
       guard notes.wait(for: 2) else {
         Issue.record("b waits behind a")
         break
       }
     }
-    hold.raise()
+    release.raise()
   }
 
   @Test("An urgent job makes earlier jobs about the same worker urgent")
   func prioritized() {
-    let pool = JobPool(name: "test", most: 1, reserve: 1)
-    let (hold, notes) = (Signal(), Notes())
-    pool.submit(about: "a") { hold.wait() }
+    let pool = JobPool(name: "test", maxOrdinary: 1, urgentReserve: 1)
+    let (release, notes) = (OneTimeEvent(), Notes())
+    pool.submit(about: "a") { release.wait() }
     pool.submit(about: "b") { notes.add("freeze") }
     pool.submit(about: "b", isUrgent: true) { notes.add("thaw") }
     #expect(notes.wait(for: 2))
     #expect(notes.all == ["freeze", "thaw"])
-    hold.raise()
+    release.raise()
   }
 }
 

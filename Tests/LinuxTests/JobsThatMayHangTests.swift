@@ -15,7 +15,7 @@ import Testing
   @Test("A job that hangs delays no job about another subject")
   func othersGoOn() throws {
     let (jobs, gate, done) = (
-      JobPool(name: "test", most: 256, endsAfter: .seconds(5)), ThreadGate(), Counter()
+      JobPool(name: "test", maxOrdinary: 256, endsAfter: .seconds(5)), ThreadGate(), Counter()
     )
     defer { gate.open() }
     for number in 0..<5 {
@@ -36,7 +36,7 @@ import Testing
   )
   func oneForEachSubject() throws {
     let (jobs, gate, done) = (
-      JobPool(name: "test", most: 256, endsAfter: .seconds(5)), ThreadGate(), Counter()
+      JobPool(name: "test", maxOrdinary: 256, endsAfter: .seconds(5)), ThreadGate(), Counter()
     )
     #expect(
       jobs.submitIfIdle(about: "disk") {
@@ -53,21 +53,21 @@ import Testing
 
   @Test("If there are more jobs than threads, all jobs are done eventually")
   func bounded() throws {
-    let (jobs, done) = (JobPool(name: "test", most: 2, endsAfter: .seconds(5)), Counter())
+    let (jobs, done) = (JobPool(name: "test", maxOrdinary: 2, endsAfter: .seconds(5)), Counter())
     for number in 0..<200 { #expect(jobs.submitIfIdle(about: "\(number)") { { done.add() } }) }
     #expect(try eventually { done.count == 200 })
   }
 
   @Test("A job that is submitted when the idle thread ends is done")
-  func comesAtTheEndOfPatience() throws {
-    let patience = Duration.microseconds(200)
-    let jobs = JobPool(name: "test", most: 256, endsAfter: patience)
+  func comesAtTheEndOfIdleTime() throws {
+    let idleTime = Duration.microseconds(200)
+    let jobs = JobPool(name: "test", maxOrdinary: 256, endsAfter: idleTime)
     for number in 0..<1_000 {
       let done = Semaphore()
       #expect(jobs.submitIfIdle(about: "one") { { done.signal() } })
       try #require(done.wait(within: .seconds(60)), "job \(number)")
       // The next job is submitted about when the thread's idle time ends.
-      let next = Deadline(in: patience + .microseconds(number % 100))
+      let next = Deadline(in: idleTime + .microseconds(number % 100))
       while !next.hasPassed {}
     }
   }

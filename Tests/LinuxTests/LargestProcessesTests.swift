@@ -18,10 +18,10 @@ import Testing
       stat(8, parent: 6, pages: 20),
     ]
     let stats = Dictionary(uniqueKeysWithValues: all.map { ($0.pid, $0) })
-    let found = LargestProcesses.largest(2, of: stats)
-    #expect(found.map(\.pid) == [6, 8])
-    #expect(found.map(\.ancestors) == [[5, 1], [6, 5, 1]])
-    #expect(found.first?.resident == 30 * Int64(pageSize))
+    let largest = LargestProcesses.largest(2, of: stats)
+    #expect(largest.map(\.pid) == [6, 8])
+    #expect(largest.map(\.ancestors) == [[5, 1], [6, 5, 1]])
+    #expect(largest.first?.resident == 30 * Int64(pageSize))
     #expect(LargestProcesses.largest(9, of: stats).map(\.pid) == [6, 8, 5])
   }
 
@@ -39,9 +39,9 @@ import Testing
       "python3", "-c",
       "x = b'x' * (200 << 20); print('ready', flush=True); import time; time.sleep(60)")
     #expect(try child.line() == "ready")
-    let found = try LargestProcesses.read(upTo: 1000, until: Deadline(in: .seconds(60)))
-    let process = try #require(found.processes.first { $0.pid == child.pid })
-    #expect(found.isComplete && process.resident >= 200 << 20)
+    let largest = try LargestProcesses.read(upTo: 1000, until: Deadline(in: .seconds(60)))
+    let process = try #require(largest.processes.first { $0.pid == child.pid })
+    #expect(largest.isComplete && process.resident >= 200 << 20)
     #expect(process.ancestors.contains(getpid()))
     let late = try LargestProcesses.read(upTo: 5, until: Deadline(in: .zero))
     #expect(!late.isComplete && late.processes.isEmpty)

@@ -31,7 +31,7 @@ import Testing
       Issue.record("no port")
       return
     }
-    func look() throws -> [UnacceptedConnection] {
+    func list() throws -> [UnacceptedConnection] {
       try UnacceptedConnection.list(at: port, networkOf: getpid())
     }
     func connected() -> Descriptor {
@@ -39,11 +39,11 @@ import Testing
       #expect(withLoopback(port) { connect(client.raw, $0, $1) } == 0)
       return client
     }
-    #expect(try look().isEmpty)
+    #expect(try list().isEmpty)
     #expect(try acceptConnection(listener) == nil)
 
     _ = connected()
-    #expect(try look().map(\.isEmpty) == [true])
+    #expect(try list().map(\.isEmpty) == [true])
     let silent = connected()
     let speaker = connected()
     #expect(write(speaker.raw, "hello", 5) == 5)
@@ -52,7 +52,7 @@ import Testing
       let brief = connected()
       #expect(write(brief.raw, "bye", 3) == 3)
     }
-    let all = try look()
+    let all = try list()
     #expect(all.count == 4)
     #expect(all.filter(\.isEmpty).count == 1)
     #expect(all.map(\.unread).sorted() == [0, 0, 3, 5])
@@ -61,8 +61,8 @@ import Testing
     // The oldest connection is accepted first, and isn't in the list any more.
     let first = try #require(try acceptConnection(listener))
     #expect(try first.read(upTo: 10).isEmpty)
-    #expect(try look().count == 3)
-    #expect(try look().allSatisfy { !$0.isEmpty })
+    #expect(try list().count == 3)
+    #expect(try list().allSatisfy { !$0.isEmpty })
     withExtendedLifetime(silent) {}
   }
 

@@ -9,7 +9,7 @@ import Testing
 /// tests fail on a later kernel, that decision can be changed.
 @Suite(
   "The freezer of cgroup version 1", .serialized,
-  .enabled(if: OldFreezerPlace.isUsable, "there is none, or we may not make groups in it"))
+  .enabled(if: OldFreezerMount.isUsable, "there is none, or we may not make groups in it"))
 struct OldFreezerTests {
   @Test func `SIGKILL doesn't end a process that cgroup version 1 has frozen`() throws {
     try withFrozen { child, thaw in
@@ -66,7 +66,7 @@ struct OldFreezerTests {
 
   private final class Calls: Sendable { let count = Atomic(0) }
 
-  private static let group = "\(OldFreezer.place() ?? "")/dormouse-tests-\(getpid())"
+  private static let group = "\(OldFreezer.mountPoint() ?? "")/dormouse-tests-\(getpid())"
 
   private func withFrozen(
     stopped: Bool = false, _ body: (SpawnedProcess, () throws -> Void) throws -> Void
@@ -98,10 +98,10 @@ struct OldFreezerTests {
   }
 }
 
-private enum OldFreezerPlace {
+private enum OldFreezerMount {
   static let isUsable = {
-    guard let place = OldFreezer.place() else { return false }
-    let path = "\(place)/dormouse-probe-\(getpid())"
+    guard let mountPoint = OldFreezer.mountPoint() else { return false }
+    let path = "\(mountPoint)/dormouse-probe-\(getpid())"
     guard mkdir(path, 0o755) == 0 else { return false }
     rmdir(path)
     return true

@@ -68,8 +68,8 @@ struct PageRangeTests {
   @Test("A range that is passed to a shim isn't copied")
   func noCopy() {
     let ranges = [PageRange(address: 1, length: 2)]
-    let place = ranges.withUnsafeBufferPointer { UnsafeRawPointer($0.baseAddress) }
-    #expect(ranges.withShimRanges { pointer, _ in UnsafeRawPointer(pointer) } == place)
+    let address = ranges.withUnsafeBufferPointer { UnsafeRawPointer($0.baseAddress) }
+    #expect(ranges.withShimRanges { pointer, _ in UnsafeRawPointer(pointer) } == address)
   }
 
   @Test("A range contains its first address and not its end")
@@ -109,9 +109,9 @@ struct PageRangeTests {
     var random = TestRandom()
     for _ in 0..<Self.rounds {
       let range = Self.anyRange(&random)
-      let place = UInt64.random(in: 0...12, using: &random) * pageSize
-      let (head, tail) = range.split(after: place)
-      #expect(head.length == min(place, range.length))
+      let length = UInt64.random(in: 0...12, using: &random) * pageSize
+      let (head, tail) = range.split(after: length)
+      #expect(head.length == min(length, range.length))
       #expect(Array(head.pages) + Array(tail.pages) == Array(range.pages))
     }
   }
@@ -172,12 +172,12 @@ struct PageRangeTests {
     var random = TestRandom()
     for _ in 0..<Self.rounds {
       let ranges = Self.ranges(of: Self.randomPages(using: &random), using: &random)
-      let (count, most) = (
+      let (count, maxBytes) = (
         Int.random(in: 1...4, using: &random), pageSize * UInt64.random(in: 1...5, using: &random)
       )
-      let batches = ranges.batches(of: count, bytes: most)
+      let batches = ranges.batches(of: count, bytes: maxBytes)
       #expect(Self.pages(batches.flatMap { $0 }) == Self.pages(ranges))
-      #expect(batches.allSatisfy { (1...count).contains($0.count) && $0.bytes <= most })
+      #expect(batches.allSatisfy { (1...count).contains($0.count) && $0.bytes <= maxBytes })
       #expect(batches.allSatisfy { $0.allSatisfy { !$0.isEmpty } })
     }
     let huge = PageRange(address: 0, length: 5 << 30)

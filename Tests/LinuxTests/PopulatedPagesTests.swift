@@ -24,16 +24,16 @@ struct PopulatedPagesTests {
     defer { munmap(area, length) }
     var ranges: [PageRange] = []
     for index in 0..<Self.ranges {
-      let place = area + index * stride
-      let end = place + 2 * Self.pages * Self.size
-      for (start, pages) in [(place, Self.pages), (end, Self.pages / 2)] {
+      let address = area + index * stride
+      let end = address + 2 * Self.pages * Self.size
+      for (start, pages) in [(address, Self.pages), (end, Self.pages / 2)] {
         #expect(mprotect(start, pages * Self.size, PROT_READ | PROT_WRITE) == 0)
         #expect(madvise(start, pages * Self.size, MADV_NOHUGEPAGE) == 0)
       }
       memset(end, 1, Self.pages / 2 * Self.size)
       ranges.append(
         PageRange(
-          address: UInt64(UInt(bitPattern: place)), length: UInt64(Self.pages * Self.size)))
+          address: UInt64(UInt(bitPattern: address)), length: UInt64(Self.pages * Self.size)))
     }
     try body(area, ranges)
   }
@@ -60,10 +60,10 @@ struct PopulatedPagesTests {
       for range in ranges { try tracker.register(range) }
       #expect(try map.populatedPages(inRegistered: ranges).isEmpty)
       let touched = try touch(ranges)
-      let found = try map.populatedPages(inRegistered: ranges.shuffled())
-      #expect(Set(found.flatMap(\.pages)) == touched)
+      let populated = try map.populatedPages(inRegistered: ranges.shuffled())
+      #expect(Set(populated.flatMap(\.pages)) == touched)
       #expect(
-        found == (try ranges.flatMap { try map.populatedPages(from: $0.address, to: $0.end) }))
+        populated == (try ranges.flatMap { try map.populatedPages(from: $0.address, to: $0.end) }))
     }
   }
 
@@ -75,8 +75,8 @@ struct PopulatedPagesTests {
       for range in ranges { try tracker.register(range) }
       let touched = try touch(ranges)
       let asked = ranges.enumerated().filter { $0.offset % 3 == 0 }.map(\.element)
-      let found = Set(try map.populatedPages(inRegistered: asked).flatMap(\.pages))
-      #expect(found == touched.filter { page in asked.contains { $0.contains(page) } })
+      let populated = Set(try map.populatedPages(inRegistered: asked).flatMap(\.pages))
+      #expect(populated == touched.filter { page in asked.contains { $0.contains(page) } })
     }
   }
 
@@ -87,9 +87,9 @@ struct PopulatedPagesTests {
     let map = try PageMap(pid: getpid(), useScan: useScan)
     try withRanges { _, ranges in
       let touched = try touch(ranges)
-      let found = Set(try map.populatedPages(inRegistered: ranges).flatMap(\.pages))
+      let populated = Set(try map.populatedPages(inRegistered: ranges).flatMap(\.pages))
       // Without a scan, the kernel's list doesn't show pages of zeros.
-      #expect(useScan ? found == touched : found.isSubset(of: touched))
+      #expect(useScan ? populated == touched : populated.isSubset(of: touched))
     }
   }
 }

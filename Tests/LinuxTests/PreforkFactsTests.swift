@@ -81,9 +81,9 @@ import Testing
       while True: time.sleep(0.2)
       """
     let server = try TestChild("python3", "-c", script)
-    let found = { PreforkFacts.masters(among: try PreforkFacts.read(server.tree())) }
+    let masters = { PreforkFacts.masters(among: try PreforkFacts.read(server.tree())) }
     let master: Set = [server.process.identity]
-    try #require(try eventually { try found() == master })
+    try #require(try eventually { try masters() == master })
     let tree = try server.tree()
     for step in 0... {
       let fault = InjectedFault(code, at: step..<(step + 1))
@@ -117,10 +117,10 @@ import Testing
   private func tree(_ processes: (pid: Int32, parent: Int32)..., session: Int32 = 10) throws
     -> ProcessTree
   {
-    let own = try ProcessStat.read(1)
+    let base = try ProcessStat.read(1)
     return ProcessTree(
       processes: processes.map { pid, parent in
-        var stat = own
+        var stat = base
         (stat.pid, stat.parent, stat.session) = (pid, parent, session)
         stat.startTime = pid == 10 ? 1 : 2
         return stat
@@ -139,21 +139,21 @@ import Testing
     "A master stays stopped while it has children, and is remembered if a later check finds none")
   func remembers() throws {
     let masters = PreforkMasters()
-    masters.note(facts, in: try tree((10, 1), (11, 10)))
-    #expect(masters.areKnown && !masters.areHeld)
-    masters.note([], in: try tree((10, 1), (11, 10)))
-    #expect(masters.hold(in: try tree((10, 1), (11, 10))) == [master])
-    #expect(masters.areHeld)
-    #expect(masters.hold(in: try tree((10, 1))).isEmpty)
-    #expect(!masters.areHeld)
-    masters.note([], in: try tree((12, 1)))
-    #expect(!masters.areKnown)
+    masters.record(facts, in: try tree((10, 1), (11, 10)))
+    #expect(masters.isPreforkServer && !masters.areStopped)
+    masters.record([], in: try tree((10, 1), (11, 10)))
+    #expect(masters.keepStopped(in: try tree((10, 1), (11, 10))) == [master])
+    #expect(masters.areStopped)
+    #expect(masters.keepStopped(in: try tree((10, 1))).isEmpty)
+    #expect(!masters.areStopped)
+    masters.record([], in: try tree((12, 1)))
+    #expect(!masters.isPreforkServer)
   }
 
   @Test("A master in this process's own session isn't stopped: its shell would see a stopped job")
   func ownSession() throws {
     let masters = PreforkMasters()
-    masters.note(facts, in: try tree((10, 1), (11, 10), session: getsid(0)))
-    #expect(!masters.areKnown)
+    masters.record(facts, in: try tree((10, 1), (11, 10), session: getsid(0)))
+    #expect(!masters.isPreforkServer)
   }
 }

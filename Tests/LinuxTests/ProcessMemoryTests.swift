@@ -64,12 +64,12 @@ import Testing
   }
 
   @Test func `Memory that the processes of a tree share since a fork counts once`() throws {
-    func rollup(dirty: Int, anonymous: Int, part: Int, lazyFree: Int = 0) -> Footprint {
+    func rollup(dirty: Int, anonymous: Int, proportional: Int, lazyFree: Int = 0) -> Footprint {
       Footprint(
         parsing: Array(
           """
           Rss: 90000 kB
-          Pss_Anon: \(part) kB
+          Pss_Anon: \(proportional) kB
           Pss_Shmem: 0 kB
           Private_Dirty: \(dirty) kB
           Anonymous: \(anonymous) kB
@@ -78,11 +78,11 @@ import Testing
           """.utf8))
     }
     // The parent has 2 MB of its own, and three children have 1 MB each. They share 40 MB.
-    var sum = rollup(dirty: 2048, anonymous: 43_008, part: 12_288)
-    for _ in 0..<3 { sum += rollup(dirty: 1024, anonymous: 41_984, part: 11_264) }
+    var sum = rollup(dirty: 2048, anonymous: 43_008, proportional: 12_288)
+    for _ in 0..<3 { sum += rollup(dirty: 1024, anonymous: 41_984, proportional: 11_264) }
     #expect(sum.sharedByFork == 40 << 20 && sum.footprint == 45 << 20)
     // Memory of one process alone doesn't count twice, and memory that it has freed doesn't count.
-    let single = rollup(dirty: 4096, anonymous: 6144, part: 6144, lazyFree: 2048)
+    let single = rollup(dirty: 4096, anonymous: 6144, proportional: 6144, lazyFree: 2048)
     #expect(single.sharedByFork == 0 && single.footprint == 4 << 20)
   }
 

@@ -9,8 +9,8 @@ import Testing
   /// tick 99.
   static func line(name: String) -> [UInt8] {
     let after = "S 3 4 5 0 -1 4194560 1 2 3 4 11 22 0 0 20 0 6 0 99 1000 200 "
-    let rest = (25...47).map { _ in "0" }.joined(separator: " ")
-    return Array("7 (\(name)) \(after)\(rest) 4096 8192 12288 16384 0\n".utf8)
+    let middle = (25...47).map { _ in "0" }.joined(separator: " ")
+    return Array("7 (\(name)) \(after)\(middle) 4096 8192 12288 16384 0\n".utf8)
   }
 
   @Test(arguments: [

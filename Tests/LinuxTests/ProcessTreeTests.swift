@@ -32,8 +32,8 @@ import Testing
     #expect(try eventually { try one.tree().processes.count == 6 })
     let scan = try ProcessScan.read()
     for child in [one, other] {
-      let found = scan.tree(root: child.process.identity, session: child.pid)
-      #expect(try found.pids == child.tree().pids)
+      let tree = scan.tree(root: child.process.identity, session: child.pid)
+      #expect(try tree.pids == child.tree().pids)
     }
   }
 
@@ -89,7 +89,7 @@ import Testing
     _ = try (child.line(), child.line())
     let early = ProcessTree(processes: [try ProcessStat.read(child.pid)])
     let tree = try ProcessTree.stopAll(
-      root: child.process.identity, session: child.pid, known: early,
+      root: child.process.identity, session: child.pid, initial: early,
       until: Deadline(in: .seconds(60)))
     #expect(tree.pids.count >= 6)
     for pid in tree.pids {
@@ -189,12 +189,12 @@ import Testing
     #expect(ProcessTree.members(of: stranger, root: root, session: 10).isEmpty)
     // The root doesn't lead its session: the session's leader is older.
     let shell = ProcessIdentity(pid: 20, startTime: 100)
-    let own = [
+    let processes = [
       try process(9, parent: 1, session: 9, started: 90),
       try process(20, parent: 9, session: 9, started: 100),
       try process(21, parent: 1, session: 9, started: 110),
     ]
-    #expect(ProcessTree.members(of: own, root: shell, session: 9).map(\.pid) == [20, 21])
+    #expect(ProcessTree.members(of: processes, root: shell, session: 9).map(\.pid) == [20, 21])
     let later = [try process(9, parent: 1, session: 9, started: 200)]
     #expect(ProcessTree.members(of: later, root: shell, session: 9).isEmpty)
     // Without a leader, the session's orphans belong to the worker.

@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Runnable threads") struct RunnableThreadsTests {
   @Test("The calling thread is one of the machine's runnable threads")
-  func own() throws {
+  func calling() throws {
     #expect(try #require(RunnableThreads.count()) >= 1)
   }
 

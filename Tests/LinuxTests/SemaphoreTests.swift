@@ -37,7 +37,7 @@ import Testing
 
   @Test("An event that was raised lets all threads continue, within a limit and without")
   func signals() {
-    let event = Signal()
+    let event = OneTimeEvent()
     #expect(!event.wait(until: Deadline(in: .milliseconds(1))))
     event.raise()
     #expect(event.wait(until: Deadline(in: .seconds(60))))

@@ -18,31 +18,31 @@ struct SignalQueueTests {
 
   @Test("Sent signals wait in the queue, each kind once, and are removed by reading")
   func arrivals() throws {
-    let found = try Self.onOwnThread {
+    let received = try Self.onOwnThread {
       let queue = try SignalQueue([SIGUSR1, SIGUSR2])
       let before = queue.arrivals()
       for signal in [SIGUSR1, SIGUSR2, SIGUSR1] { Self.raise(signal) }
       return (before, queue.arrivals(), queue.arrivals())
     }
-    #expect(found.0.isEmpty && found.2.isEmpty)
-    #expect(Set(found.1.map(\.number)) == [SIGUSR1, SIGUSR2] && found.1.count == 2)
-    #expect(found.1.allSatisfy { !$0.isFromTerminal }, "a process has sent them")
+    #expect(received.0.isEmpty && received.2.isEmpty)
+    #expect(Set(received.1.map(\.number)) == [SIGUSR1, SIGUSR2] && received.1.count == 2)
+    #expect(received.1.allSatisfy { !$0.isFromTerminal }, "a process has sent them")
   }
 
   @Test("One signal at a time leaves the others in the queue")
   func single() throws {
-    let found = try Self.onOwnThread {
+    let received = try Self.onOwnThread {
       let queue = try SignalQueue([SIGUSR1, SIGUSR2])
       Self.raise(SIGUSR1)
       Self.raise(SIGUSR2)
       return [queue.next(), queue.next(), queue.next()]
     }
-    #expect(Set(found.prefix(2)) == [SIGUSR1, SIGUSR2] && found[2] == nil)
+    #expect(Set(received.prefix(2)) == [SIGUSR1, SIGUSR2] && received[2] == nil)
   }
 
   @Test("The descriptor is readable while a signal waits, and not afterwards")
   func readable() throws {
-    let found = try Self.onOwnThread {
+    let received = try Self.onOwnThread {
       let queue = try SignalQueue([SIGUSR1])
       func isReadable() -> Bool {
         var entry = pollfd(fd: queue.raw, events: Int16(POLLIN), revents: 0)
@@ -54,7 +54,7 @@ struct SignalQueueTests {
       _ = queue.arrivals()
       return [before, during, isReadable()]
     }
-    #expect(found == [false, true, false])
+    #expect(received == [false, true, false])
   }
 
   @Test("If there are more signals than one read returns, further reads return the rest")

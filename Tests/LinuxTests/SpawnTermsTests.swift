@@ -23,9 +23,9 @@ import Testing
     let reader = Descriptor(owning: pipe.read)
     var bytes: [UInt8] = []
     while true {
-      let part = try reader.read(upTo: 4096)
-      if part.isEmpty { break }
-      bytes += part
+      let chunk = try reader.read(upTo: 4096)
+      if chunk.isEmpty { break }
+      bytes += chunk
     }
     waitpid(process.pid, nil, 0)
     return String(decoding: bytes, as: UTF8.self)
@@ -116,9 +116,9 @@ import Testing
     #expect(root.name == "root")
     #expect(try Account(user: "0", group: nil) == root)
     #expect(try Account(user: "0", group: "4242").identity.group == 4242)
-    let own = try Account(user: nil, group: "\(getegid())")
-    #expect(own.identity.user == geteuid())
-    #expect(own.isOurOwn)
+    let account = try Account(user: nil, group: "\(getegid())")
+    #expect(account.identity.user == geteuid())
+    #expect(account.isOfThisProcess)
   }
 
   @Test func `The error for a missing account names it`() {

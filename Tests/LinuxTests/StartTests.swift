@@ -74,7 +74,7 @@ import Testing
       let child = try StartingProcess(request)
       kill(child.process.pid, SIGSTOP)
       let isStopped = try eventually { try ProcessStat.read(child.process.pid).state == .stopped }
-      if isStopped, try child.look() == nil { return child }
+      if isStopped, try child.poll() == nil { return child }
       child.abandon()
       waitForChild(child.process.pid)
     }
@@ -88,7 +88,7 @@ import Testing
     let directory = try SlowDirectory()
     let child = try stoppedChild(directory.path)
     // The result stays the same, however often it is requested.
-    for _ in 0..<100 { #expect(try child.look() == nil) }
+    for _ in 0..<100 { #expect(try child.poll() == nil) }
     let error = #expect(throws: SpawnError.self) { try child.expire(after: .seconds(10)) }
     #expect(error?.isHang == true)
     let words = error?.description ?? ""
@@ -107,7 +107,7 @@ import Testing
     kill(child.process.pid, SIGCONT)
     #expect(
       try pollDescriptor(child.report.raw, for: POLLIN, until: Deadline(in: .seconds(60))))
-    #expect(try child.look()?.pid == child.process.pid)
+    #expect(try child.poll()?.pid == child.process.pid)
     child.abandon()
     waitForChild(child.process.pid)
   }
@@ -129,11 +129,11 @@ import Testing
         && ProcessStat.read(child.process.pid).state == .sleeping
     }
     #expect(isWaiting)
-    #expect(try child.look() == nil)
+    #expect(try child.poll() == nil)
     forked.release()
     #expect(
       try pollDescriptor(child.report.raw, for: POLLIN, until: Deadline(in: .seconds(60))))
-    #expect(try child.look()?.pid == child.process.pid)
+    #expect(try child.poll()?.pid == child.process.pid)
     forked.release()
     child.abandon()
     waitForChild(child.process.pid)
@@ -197,7 +197,7 @@ import Testing
     // The other child executed its program.
     #expect(
       try pollDescriptor(watched.report.raw, for: POLLIN, until: Deadline(in: .seconds(60))))
-    #expect(try watched.look()?.pid == forked.process.pid)
+    #expect(try watched.poll()?.pid == forked.process.pid)
     watched.abandon()
     waitForChild(forked.process.pid)
   }
@@ -206,9 +206,9 @@ import Testing
     "Workers of a daemon with a negative oom_score_adj get 0, and inherit a positive value"
   )
   func oomScores() {
-    #expect(OOMScore.ofWorkers(own: -900) == 0)
-    #expect(OOMScore.ofWorkers(own: 0) == 0)
-    #expect(OOMScore.ofWorkers(own: 200) == 200)
+    #expect(OOMScore.ofWorkers(daemon: -900) == 0)
+    #expect(OOMScore.ofWorkers(daemon: 0) == 0)
+    #expect(OOMScore.ofWorkers(daemon: 200) == 200)
   }
 
   /// Returns the output of a program that is started with this request.
@@ -232,16 +232,16 @@ import Testing
       process = try spawn(request)
     }
     var bytes: [UInt8] = []
-    while case let part = try reader.read(upTo: 4096), !part.isEmpty { bytes += part }
+    while case let chunk = try reader.read(upTo: 4096), !chunk.isEmpty { bytes += chunk }
     waitForChild(process.pid)
     return String(decoding: bytes, as: UTF8.self)
   }
 
   @Test("A process has the oom_score_adj that it is started with")
   func oomScoreIsSet() throws {
-    let own = try readText("/proc/self/oom_score_adj")
+    let expected = try readText("/proc/self/oom_score_adj")
     let show = ["/bin/cat", "/proc/self/oom_score_adj"]
-    #expect(try output(show, oomScore: .kept) == own)
+    #expect(try output(show, oomScore: .kept) == expected)
     #expect(try output(show, oomScore: .value(777)) == "777\n")
   }
 }

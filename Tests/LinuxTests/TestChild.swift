@@ -32,11 +32,11 @@ final class TestChild {
     var bytes: [UInt8] = []
     let deadline = Deadline(in: .seconds(60))
     while try pollDescriptor(output.raw, for: POLLIN, until: deadline) {
-      let part = try output.read(upTo: 1)
-      if part.isEmpty || part == [UInt8(ascii: "\n")] {
+      let chunk = try output.read(upTo: 1)
+      if chunk.isEmpty || chunk == [UInt8(ascii: "\n")] {
         return String(decoding: bytes, as: UTF8.self)
       }
-      bytes += part
+      bytes += chunk
     }
     throw TestFailure("no line within 60 s; so far \(String(decoding: bytes, as: UTF8.self))")
   }

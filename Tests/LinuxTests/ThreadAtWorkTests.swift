@@ -17,12 +17,12 @@ import Testing
       try ProcessTree.stopAll(
         root: child.process.identity, session: child.pid, until: Deadline(in: .seconds(60)))
     }
-    let found = try eventually {
+    let haveStopped = try eventually {
       let isAtWork = try stop(busy).threadAtWork == busy.pid
       try busy.tree().continueAll()
       return isAtWork
     }
-    #expect(found)
+    #expect(haveStopped)
     let waits = try eventually {
       let isAtWork = try stop(idle).threadAtWork != nil
       try idle.tree().continueAll()

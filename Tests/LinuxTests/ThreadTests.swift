@@ -13,7 +13,7 @@ import Testing
   }
 
   @Test func `Ended threads leave no stack behind`() throws {
-    let hold = Signal()
+    let release = OneTimeEvent()
     let stacks = Mutex<[UInt]>([])
     // The number of stacks is less than glibc would keep.
     let count = 64
@@ -22,14 +22,14 @@ import Testing
         withUnsafeTemporaryAllocation(byteCount: 16, alignment: 16) { bytes in
           stacks.withLock { $0.append(UInt(bitPattern: bytes.baseAddress)) }
         }
-        hold.wait()
+        release.wait()
       }
       #expect(isStarted)
     }
     #expect(try eventually { stacks.withLock { $0.count } == count })
     let addresses = stacks.withLock { $0 }
     #expect(addresses.allSatisfy(Self.isMapped))
-    hold.raise()
+    release.raise()
     // Threads of other tests may have got some of the addresses.
     #expect(try eventually { addresses.count(where: Self.isMapped) < count / 2 })
   }
@@ -38,25 +38,25 @@ import Testing
     @Sendable func allowed(_ path: String) -> Substring? {
       (try? readText(path))?.split(separator: "\n").first { $0.hasPrefix("Cpus_allowed_list") }
     }
-    let found = Mutex<Substring?>(nil)
+    let result = Mutex<Substring?>(nil)
     let isStarted = Thread.start(name: "test", apart: true) {
-      found.withLock { $0 = allowed("/proc/thread-self/status") }
+      result.withLock { $0 = allowed("/proc/thread-self/status") }
     }
     #expect(isStarted)
-    #expect(try eventually { found.withLock { $0 } != nil })
-    #expect(found.withLock { $0 } == allowed("/proc/thread-self/status"))
+    #expect(try eventually { result.withLock { $0 } != nil })
+    #expect(result.withLock { $0 } == allowed("/proc/thread-self/status"))
   }
 
   @Test func `The daemon's threads have all signals blocked`() throws {
-    let found = Mutex<Bool?>(nil)
+    let result = Mutex<Bool?>(nil)
     let isStarted = Thread.start(name: "test") {
       var mask = sigset_t()
       pthread_sigmask(SIG_BLOCK, nil, &mask)
       let blocked = [SIGTERM, SIGCHLD, SIGUSR1].allSatisfy { sigismember(&mask, $0) == 1 }
-      found.withLock { $0 = blocked }
+      result.withLock { $0 = blocked }
     }
     #expect(isStarted)
-    #expect(try eventually { found.withLock { $0 } != nil })
-    #expect(found.withLock { $0 } == true)
+    #expect(try eventually { result.withLock { $0 } != nil })
+    #expect(result.withLock { $0 } == true)
   }
 }

@@ -62,11 +62,11 @@ import Testing
 
     @Test("A time in memory that the program may use again isn't changed")
     func memory() {
-      for (number, place) in [(Int64(220), Int32(3)), (128, 2), (208, 4)] {
+      for (number, index) in [(Int64(220), Int32(3)), (128, 2), (208, 4)] {
         #expect(
           Self.correction(
             number, [0xabc0, 0xabc0, 0xabc0, 0xabc0, 0xabc0, 0], limit: 5 * Self.second,
-            waited: 4_999_999_999) == .pointer(index: place, seconds: 0, nanoseconds: 1))
+            waited: 4_999_999_999) == .pointer(index: index, seconds: 0, nanoseconds: 1))
       }
     }
 
@@ -130,7 +130,7 @@ import Testing
     waits.willRest(try child.tree())
     _ = try ProcessTree.stopAll(
       root: child.process.identity, session: child.pid, until: Deadline(in: .seconds(60)))
-    waits.rests(try child.tree())
+    waits.didRest(try child.tree())
     let measuring = Clocks.monotonic - lookedAt
     // Without the scheduler's data (an old kernel), only the time asleep counts.
     guard ThreadRun.read(thread: child.pid, of: child.pid) != nil else {
@@ -144,7 +144,7 @@ import Testing
     #expect(again.kept?.restsSince == waits.kept?.restsSince)
     #expect(
       again.waited(child.pid, since: began + 7) == 7, "a later daemon counts from the same moment")
-    waits.hasWoken()
+    waits.didWake()
     #expect(waits.kept == nil)
   }
 

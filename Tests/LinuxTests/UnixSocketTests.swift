@@ -26,7 +26,7 @@ import Testing
   {
     let scratch = try Scratch()
     let isOver = Atomic(false)
-    let sockets = Signal()
+    let sockets = OneTimeEvent()
     let isStarted = Thread.start(name: "sockets") {
       while !isOver.load(ordering: .relaxed) {
         // An attempt to make an invalid socket doesn't change it either.

@@ -36,7 +36,7 @@ struct UnusedStackTests {
     }
     #expect(try eventually { deepest.value.map { !Self.isResident($0) } ?? false })
     // The thread performs jobs as before.
-    let isDone = Signal()
+    let isDone = OneTimeEvent()
     submit { isDone.raise() }
     isDone.wait()
   }
@@ -58,12 +58,12 @@ struct UnusedStackTests {
 
   @Test("A pool's thread returns to the kernel the stack that its last job used")
   func pool() throws {
-    let pool = JobPool(name: "test", most: 1)
+    let pool = JobPool(name: "test", maxOrdinary: 1)
     try expectRelease { pool.submit(about: "a", $0) }
   }
 
   @Test("A queue's idle task runs as often as it requests, and not when the stack is released")
-  func chore() throws {
+  func idleTask() throws {
     let count = Shared(0)
     let queue = WorkQueue(name: "test") {
       count.value += 1

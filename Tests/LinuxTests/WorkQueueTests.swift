@@ -58,7 +58,7 @@ import Testing
     "A queue that may leave its thread has none after a while, and its next job gets another one")
   func leaves() throws {
     let permission = Permission()
-    let queue = WorkQueue(name: "test", mayLeave: { permission.ask() })
+    let queue = WorkQueue(name: "test", mayEndThread: { permission.ask() })
     #expect(!queue.hasThread)
     let first = queue.perform { clinux_thread_id() }
     // Its jobs have the same thread while it may not release it.
@@ -70,25 +70,27 @@ import Testing
   }
 
   @Test("A queue releases its thread only after its idle task has nothing left to do")
-  func leavesAfterChore() throws {
+  func leavesAfterIdleTask() throws {
     let permission = Permission()
     permission.isGiven.store(true, ordering: .relaxed)
-    let chores = Permission()
+    let idleTask = Permission()
     let queue = WorkQueue(
-      name: "test", chore: { chores.ask() ? nil : .milliseconds(20) },
-      mayLeave: { permission.ask() })
+      name: "test", idleTask: { idleTask.ask() ? nil : .milliseconds(20) },
+      mayEndThread: { permission.ask() })
     queue.perform {}
     // This is longer than a queue waits before it releases its thread.
-    #expect(try eventually { chores.questions.load(ordering: .relaxed) > 150 })
+    #expect(try eventually { idleTask.questions.load(ordering: .relaxed) > 150 })
     #expect(queue.hasThread && permission.questions.load(ordering: .relaxed) == 0)
-    chores.isGiven.store(true, ordering: .relaxed)
+    idleTask.isGiven.store(true, ordering: .relaxed)
     #expect(try eventually { !queue.hasThread })
   }
 
   @Test("As many of several queues keep their threads as are configured to stay")
-  func mates() throws {
-    let mates = QueueThreads(keeps: 2)
-    let queues = (0..<5).map { _ in WorkQueue(name: "test", mayLeave: { true }, mates: mates) }
+  func budget() throws {
+    let budget = ThreadBudget(minimum: 2)
+    let queues = (0..<5).map { _ in
+      WorkQueue(name: "test", mayEndThread: { true }, threadBudget: budget)
+    }
     for round in 0..<2 {
       for queue in queues { queue.perform {} }
       #expect(try eventually { queues.count { $0.hasThread } == 2 }, "\(round)")
@@ -101,7 +103,7 @@ import Testing
   @Test("If no thread can be started, a spare one performs the jobs of several queues")
   func noThread() throws {
     let backlogs = (0..<3).map { _ in
-      QueueBacklog(name: "test", mayLeave: { true }, start: { _, _ in false })
+      QueueBacklog(name: "test", mayEndThread: { true }, start: { _, _ in false })
     }
     let done = Semaphore()
     for _ in 0..<2 {
@@ -119,15 +121,15 @@ import Testing
   func threadLater() throws {
     let permission = Permission()
     let (begun, gate) = (Semaphore(), Semaphore())
-    let busy = QueueBacklog(name: "test", mayLeave: { true }, start: { _, _ in false })
-    let hold: WorkQueue.Job = {
+    let busy = QueueBacklog(name: "test", mayEndThread: { true }, start: { _, _ in false })
+    let blockingJob: WorkQueue.Job = {
       begun.signal()
       gate.wait()
     }
-    busy.append(hold, about: nil, isUrgent: false)
+    busy.append(blockingJob, about: nil, isUrgent: false)
     begun.wait()
     let backlog = QueueBacklog(
-      name: "test", mayLeave: { true },
+      name: "test", mayEndThread: { true },
       start: { name, body in
         permission.isGiven.load(ordering: .relaxed) && Thread.start(name: name, body)
       })
@@ -144,7 +146,7 @@ import Testing
   @Test("Jobs that are submitted while the queue releases its thread are all performed")
   func leavesBetweenJobs() {
     // The spare thread leaves at once, so each job may be submitted at that moment.
-    let backlog = QueueBacklog(name: "test", mayLeave: { true }, start: { _, _ in false })
+    let backlog = QueueBacklog(name: "test", mayEndThread: { true }, start: { _, _ in false })
     let done = Semaphore()
     for round in 0..<1000 {
       let jobs = 1 + round % 3

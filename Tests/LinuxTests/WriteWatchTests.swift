@@ -22,40 +22,40 @@ import Testing
   func once() throws {
     let (path, file) = try open("log")
     try file.writeAll("before")
-    let first = try watch.awaitWrite(to: path, followsLinks: false)
-    #expect(watch.take() == .init())
-    #expect(try watch.awaitWrite(to: path, followsLinks: false) == first, "it is awaited already")
+    let first = try watch.addWatch(to: path, followsLinks: false)
+    #expect(watch.readReports() == .init())
+    #expect(try watch.addWatch(to: path, followsLinks: false) == first, "it is awaited already")
     try file.writeAll("a")
     try file.writeAll("b")
-    #expect(watch.take() == .init(written: [first], ended: [first]))
-    let second = try watch.awaitWrite(to: path, followsLinks: false)
+    #expect(watch.readReports() == .init(written: [first], ended: [first]))
+    let second = try watch.addWatch(to: path, followsLinks: false)
     try file.writeAll("c")
-    #expect(watch.take() == .init(written: [second], ended: [second]))
+    #expect(watch.readReports() == .init(written: [second], ended: [second]))
   }
 
   @Test("Each of several files has its own number")
   func several() throws {
     let (web, db) = (try open("web"), try open("db"))
-    let first = try watch.awaitWrite(to: web.path, followsLinks: false)
-    let second = try watch.awaitWrite(to: db.path, followsLinks: false)
+    let first = try watch.addWatch(to: web.path, followsLinks: false)
+    let second = try watch.addWatch(to: db.path, followsLinks: false)
     try db.file.writeAll("a")
-    #expect(watch.take() == .init(written: [second], ended: [second]))
+    #expect(watch.readReports() == .init(written: [second], ended: [second]))
     try web.file.writeAll("a")
-    #expect(watch.take() == .init(written: [first], ended: [first]))
+    #expect(watch.readReports() == .init(written: [first], ended: [first]))
   }
 
   @Test("A file that isn't watched any more, or was removed, is only reported as ended")
   func dropped() throws {
     let (web, db) = (try open("web"), try open("db"))
-    let first = try watch.awaitWrite(to: web.path, followsLinks: false)
-    watch.drop(first)
+    let first = try watch.addWatch(to: web.path, followsLinks: false)
+    watch.removeWatch(first)
     try web.file.writeAll("a")
-    #expect(watch.take() == .init(ended: [first]))
-    let second = try watch.awaitWrite(to: db.path, followsLinks: false)
+    #expect(watch.readReports() == .init(ended: [first]))
+    let second = try watch.addWatch(to: db.path, followsLinks: false)
     try removeFile(db.path)
     _ = db
-    #expect(watch.take().written == [])
-    watch.drop(second)
+    #expect(watch.readReports().written == [])
+    watch.removeWatch(second)
   }
 
   @Test("A link is followed only if that is requested")
@@ -63,11 +63,11 @@ import Testing
     let (path, file) = try open("log")
     let link = scratch.path + "/link"
     #expect(symlink(path, link) == 0)
-    _ = try watch.awaitWrite(to: link, followsLinks: false)
+    _ = try watch.addWatch(to: link, followsLinks: false)
     try file.writeAll("a")
-    #expect(watch.take() == .init())
-    let number = try watch.awaitWrite(to: link, followsLinks: true)
+    #expect(watch.readReports() == .init())
+    let number = try watch.addWatch(to: link, followsLinks: true)
     try file.writeAll("b")
-    #expect(watch.take() == .init(written: [number], ended: [number]))
+    #expect(watch.readReports() == .init(written: [number], ended: [number]))
   }
 }

@@ -33,18 +33,18 @@ import Testing
     #expect(result.diagnostics.isEmpty, "\(result.rendered)")
     let rules = try #require(result.value).adoption
     #expect(rules.map(\.name) == ["tsserver", "gopls", "rule-3"])
-    let own = rules[0]
-    #expect(own.matches.count == 2 && own.matches[0].command.map(\.pattern).count == 2)
-    #expect(own.matches[0].executable == [Glob("*/node")] && own.matches[0].user == .me)
-    #expect(own.matches[1].cgroup == [Glob("/a/*")] && own.matches[1].user == .number(1000))
-    #expect(own.matches[1].unit == [Glob("jupyter-*.service")])
-    #expect(own.matches[1].olderThan == .seconds(600))
-    #expect(own.matches[1].minFootprint == .megabytes(64))
-    #expect(own.exceptions.map(\.command) == [[Glob("*--test*")]])
-    #expect(own.mode == .manage && own.mayTerminate && own.includesTerminals)
-    #expect(own.limit == 3 && own.importance == 7 && own.set == nil)
-    #expect(own.policy.hibernate.after == .seconds(60))
-    #expect(own.policy.name == "developer" && own.policy.foreground.mode == .activity)
+    let rule = rules[0]
+    #expect(rule.matches.count == 2 && rule.matches[0].command.map(\.pattern).count == 2)
+    #expect(rule.matches[0].executable == [Glob("*/node")] && rule.matches[0].user == .me)
+    #expect(rule.matches[1].cgroup == [Glob("/a/*")] && rule.matches[1].user == .number(1000))
+    #expect(rule.matches[1].unit == [Glob("jupyter-*.service")])
+    #expect(rule.matches[1].olderThan == .seconds(600))
+    #expect(rule.matches[1].minFootprint == .megabytes(64))
+    #expect(rule.exceptions.map(\.command) == [[Glob("*--test*")]])
+    #expect(rule.mode == .manage && rule.mayTerminate && rule.includesTerminals)
+    #expect(rule.limit == 3 && rule.importance == 7 && rule.set == nil)
+    #expect(rule.policy.hibernate.after == .seconds(60))
+    #expect(rule.policy.name == "developer" && rule.policy.foreground.mode == .activity)
     let ready = rules[1]
     #expect(ready.set == "gopls" && ready.mode == .manage && ready.limit == 2)
     #expect(ready.matches.map(\.name) == [[Glob("gopls")]])
@@ -53,7 +53,7 @@ import Testing
     #expect(rules[2].mode == .shadow && rules[2].limit == 50 && !rules[2].mayTerminate)
   }
 
-  @Test func `A rule's values have the place of their line, and shadow mode that of the rule`()
+  @Test func `A rule's values have the position of their line, and shadow mode that of the rule`()
     throws
   {
     let origins = try #require(configuration(Self.full).value).origins
@@ -134,7 +134,7 @@ import Testing
   ]
 
   @Test(arguments: errors)
-  func `A mistake is an error with its place and a way to correct it`(
+  func `A mistake is an error with its position and a way to correct it`(
     text: String, message: String, suggestion: String?
   ) {
     let result = configuration(text)
@@ -174,14 +174,14 @@ import Testing
       "policies/rules/gopls.yaml",
       "adopt:\n  - { name: go1, match: { name: gopls } }\n  - { name: go2, match: { name: go } }\n")
     try scratch.write("policies/rules/bad.yaml", "adopt: [ { rules: gopls } ]\npolicy: x\n")
-    let own = PolicyLibrary(directories: ["\(scratch.path)/policies", shippedDirectory])
-    let result = ConfigurationFile.load(path: scratch.path, library: own, environment: [:])
+    let library = PolicyLibrary(directories: ["\(scratch.path)/policies", shippedDirectory])
+    let result = ConfigurationFile.load(path: scratch.path, library: library, environment: [:])
     #expect(result.value?.adoption.map(\.name) == ["a", "go1", "go2"], "\(result.rendered)")
     #expect(result.value?.adoption.map(\.set) == [nil, "gopls", "gopls"])
-    #expect(own.ruleNames.contains("bad") && own.names == shipped)
+    #expect(library.ruleNames.contains("bad") && library.names == shipped)
 
     try scratch.write("conf.d/b.yaml", "adopt: [ { rules: bad } ]\n")
-    let bad = ConfigurationFile.load(path: scratch.path, library: own, environment: [:])
+    let bad = ConfigurationFile.load(path: scratch.path, library: library, environment: [:])
     #expect(bad.value == nil)
     #expect(
       bad.errors.map(\.message).sorted()

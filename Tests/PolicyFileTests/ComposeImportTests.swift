@@ -70,7 +70,7 @@ import Testing
     }
   }
 
-  @Test("Times with two units, replicas, memory and `unless-stopped` are taken over")
+  @Test("Times with two units, replicas, memory and `unless-stopped` are imported")
   func values() throws {
     let workers = try read(
       """
@@ -92,7 +92,7 @@ import Testing
         == .probe(Probe(.exec(["sh", "-c", "curl localhost"]), period: .seconds(90))))
   }
 
-  @Test("Keys of a merged mapping count, and those that nothing takes over are noted")
+  @Test("Keys of a merged mapping are imported, and a note names those that can't be")
   func merged() throws {
     let services = """
       x-common: &common { restart: always, logging: {} }
@@ -120,7 +120,7 @@ import Testing
     #expect(workers.allSatisfy { !$0.autostart })
   }
 
-  @Test("A file of variables that may be missing is noted")
+  @Test("A file of variables that may be missing gets a note")
   func optionalFile() throws {
     let text = try text(
       "services: { a: { command: x, env_file: [{ path: .env.local, required: false }] } }")
@@ -212,7 +212,7 @@ import Testing
     #expect(with.environment == ["F": "xy", "E": "b"])
   }
 
-  @Test("What compose would leave out or fill in from an image is noted")
+  @Test("A note names what compose would leave out or read from an image")
   func notes() throws {
     let text = try text(
       """

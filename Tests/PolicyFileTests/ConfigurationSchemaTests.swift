@@ -57,12 +57,12 @@ import YAML
   @Test(arguments: JSONSchema.Kind.allCases)
   func `Each JSON Schema finds the path of a wrong value`(kind: JSONSchema.Kind) throws {
     let validator = Validator(root: try Self.schema(kind))
-    for (_, text, place) in Self.wrong.filter({ $0.0 == kind }) {
-      #expect(validator.problems(try Self.document(text)) == [place], "\(text)")
+    for (_, text, valuePath) in Self.wrong.filter({ $0.0 == kind }) {
+      #expect(validator.problems(try Self.document(text)) == [valuePath], "\(text)")
     }
   }
 
-  @Test func `The JSON Schema of configurations accepts a variable in place of any value`() throws {
+  @Test func `The JSON Schema of configurations accepts a variable instead of any value`() throws {
     let validator = Validator(root: try Self.schema(.configuration))
     let text = "workers: { w: { command: a, importance: '${I:-5}', autostart: '${A}' } }"
     #expect(validator.problems(try Self.document(text)) == [])
@@ -88,9 +88,9 @@ import YAML
       (.configuration, "among workers in the same state. 0 to 100. Default: `0`."),
     ] as [(JSONSchema.Kind, String)])
   func `A description has the bounds and the default that the documentation has`(
-    kind: JSONSchema.Kind, part: String
+    kind: JSONSchema.Kind, snippet: String
   ) {
-    #expect(JSONSchema.text(kind).contains(part))
+    #expect(JSONSchema.text(kind).contains(snippet))
   }
 
   @Test(arguments: JSONSchema.Kind.allCases)
@@ -102,13 +102,13 @@ import YAML
   /// Returns the paths of the keys without a description. The two keys of a header need none.
   private static func undescribed(_ schema: YAMLNode, at path: String) -> [String] {
     let inner = (schema["properties"]?.mapping).map(Array.init) ?? []
-    let own = inner.flatMap { key, value -> [String] in
-      let place = "\(path).\(key.string ?? "")"
-      return (value["description"] == nil ? [place] : []) + undescribed(value, at: place)
+    let direct = inner.flatMap { key, value -> [String] in
+      let valuePath = "\(path).\(key.string ?? "")"
+      return (value["description"] == nil ? [valuePath] : []) + undescribed(value, at: valuePath)
     }
     let items = path.hasSuffix(".httpHeaders") ? nil : schema["items"]
     let others = (schema["anyOf"]?.array() ?? []) + [items, schema["additionalProperties"]]
-    return own + others.compactMap { $0 }.flatMap { undescribed($0, at: path) }
+    return direct + others.compactMap { $0 }.flatMap { undescribed($0, at: path) }
   }
 
   @Test func `Each key of policies and workers has a shape`() {
@@ -140,48 +140,48 @@ private struct Validator {
     if schema["$ref"]?.string == "#/$defs/variable", let variable = root["$defs"]?["variable"] {
       return problems(value, variable, at: path)
     }
-    var found: [String] = []
+    var refused: [String] = []
     if let shapes = schema["anyOf"]?.array() {
       let all = shapes.map { problems(value, $0, at: path) }
-      if !all.contains([]) { found.append(path) }
+      if !all.contains([]) { refused.append(path) }
     }
     if let type = schema["type"], !fits(value, type) { return [path] }
     if let words = schema["enum"]?.array(), !words.contains(where: { $0.string == value.string }) {
-      found.append(path)
+      refused.append(path)
     }
     if let pattern = schema["pattern"]?.string, let text = value.string {
-      if (try? Regex(pattern).firstMatch(in: text)) == nil { found.append(path) }
+      if (try? Regex(pattern).firstMatch(in: text)) == nil { refused.append(path) }
     }
     if let least = schema["minimum"]?.float, let number = value.float, number < least {
-      found.append(path)
+      refused.append(path)
     }
     if let most = schema["maximum"]?.float, let number = value.float, number > most {
-      found.append(path)
+      refused.append(path)
     }
-    if case .mapping(let mapping) = value { found += keys(mapping, schema, at: path) }
+    if case .mapping(let mapping) = value { refused += keys(mapping, schema, at: path) }
     if case .sequence(let items) = value, let item = schema["items"] {
-      found += items.enumerated().flatMap { problems($1, item, at: "\(path).\($0)") }
+      refused += items.enumerated().flatMap { problems($1, item, at: "\(path).\($0)") }
     }
-    return found
+    return refused
   }
 
   private func keys(_ mapping: YAMLNode.Mapping, _ schema: YAMLNode, at path: String) -> [String] {
-    var found: [String] = []
+    var refused: [String] = []
     for (key, value) in mapping {
       let name = key.string ?? ""
-      let place = path.isEmpty ? name : "\(path).\(name)"
+      let valuePath = path.isEmpty ? name : "\(path).\(name)"
       if let pattern = schema["propertyNames"]?["pattern"]?.string,
         (try? Regex(pattern).firstMatch(in: name)) == nil
       {
-        found.append(place)
+        refused.append(valuePath)
       } else if let inner = schema["properties"]?[name] {
-        found += problems(value, inner, at: place)
+        refused += problems(value, inner, at: valuePath)
       } else if let others = schema["additionalProperties"] {
-        found += others.bool == false ? [place] : problems(value, others, at: place)
+        refused += others.bool == false ? [valuePath] : problems(value, others, at: valuePath)
       }
     }
     let missing = schema["required"]?.array().contains { mapping[$0.string ?? ""] == nil } ?? false
-    return missing ? found + [path] : found
+    return missing ? refused + [path] : refused
   }
 
   private func fits(_ value: YAMLNode, _ type: YAMLNode) -> Bool {

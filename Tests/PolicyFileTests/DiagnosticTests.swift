@@ -79,8 +79,7 @@ import Testing
   }
 
   @Test
-  func `A duplicate key is reported at its second place, and the errors after it are still found`()
-  {
+  func `A duplicate key is reported at its second position, and later errors are still reported`() {
     #expect(
       policy("name: a\nmode: shadow\n\"mode\": enforc\nnamed: b\n").rendered == """
         p.yaml:3:1: error: `mode` is given twice; the first is in line 2

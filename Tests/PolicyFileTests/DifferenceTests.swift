@@ -14,9 +14,9 @@ import Testing
     new.background.suspendAfter = .seconds(2)
     new.hibernate.maxFootprint = nil
     new.terminate.order = [.recency]
-    let found = PolicyFile.differences(from: old, to: new)
+    let differences = PolicyFile.differences(from: old, to: new)
     #expect(
-      found == [
+      differences == [
         PolicyDifference(
           path: "background.suspend_after", left: "10s", right: "2s",
           meaning: "workers are suspended sooner in the background"),

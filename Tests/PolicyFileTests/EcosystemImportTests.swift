@@ -4,7 +4,9 @@ import Testing
 @testable import PolicyFile
 
 @Suite("Imports of pm2's ecosystem file and of Podman's Quadlets") struct EcosystemImportTests {
-  private func read(_ result: ParseResult<Imported>) throws -> (text: String, DaemonConfiguration) {
+  private func read(_ result: ParseResult<ImportedConfiguration>) throws -> (
+    text: String, DaemonConfiguration
+  ) {
     let imported = try #require(result.value, "\(result.rendered)")
     let parsed = ConfigurationFile.parse(
       text: imported.text, file: "dormouse.yaml", library: library,
@@ -72,7 +74,7 @@ import Testing
     let others = configuration.workers.filter { !$0.name.hasPrefix("my-api") }
     #expect(others.map(\.name) == ["worker", "web", "line"])
     #expect(others[0].command == ["python3", "worker.py"] && others[0].groups == ["jobs"])
-    #expect(!others[0].restart.condition.followsOwnEnd)
+    #expect(!others[0].restart.condition.restartsAfterExit)
     #expect(others[1].command == ["npm", "start", "--", "--flag"])
     #expect(others[2].command == ["sh", "-c", "serve -s build | cat"])
   }
@@ -91,7 +93,7 @@ import Testing
   }
 
   @Test(
-    "What would have to be run is an error with its place",
+    "Code that would have to be run is an error with its position",
     arguments: [
       ("const path = require('path');\nmodule.exports = {}", 1, 1, "`const`"),
       ("module.exports = {\n  apps: [{ script: path.join('a') }]\n}", 2, 20, "`path.join(`"),
@@ -173,7 +175,7 @@ import Testing
     #expect(!text.contains("ContainerName") && !text.contains("WantedBy"))
   }
 
-  @Test("Arguments for the image's entrypoint keep their dash, and an image's own command is said")
+  @Test("Arguments for an entrypoint keep their dash, and a note names an image's own command")
   func entrypoint() throws {
     let some = try read(
       QuadletImport.convert(text: "[Container]\nExec=--port 80\n", file: "a.container") { _ in true

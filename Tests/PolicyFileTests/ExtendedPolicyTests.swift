@@ -6,7 +6,9 @@ import Testing
 
 @Suite struct `Policies that extend others` {
   private let scratch: Scratch
-  private var own: PolicyLibrary { PolicyLibrary(directories: [scratch.path, shippedDirectory]) }
+  private var scratchLibrary: PolicyLibrary {
+    PolicyLibrary(directories: [scratch.path, shippedDirectory])
+  }
 
   init() throws { scratch = try Scratch() }
 
@@ -15,7 +17,7 @@ import Testing
   }
 
   private func load(_ name: String) -> ParseResult<LoadedPolicy> {
-    own.loadWithOrigins("\(scratch.path)/\(name)")
+    scratchLibrary.loadWithOrigins("\(scratch.path)/\(name)")
   }
 
   private func rendered(_ name: String) -> String {
@@ -77,7 +79,7 @@ import Testing
 
   @Test func `A policy may extend the shipped policy of its own name`() throws {
     try write(["server.yaml": "extends: server\nterminate: { grace: 1s }\n"])
-    let result = own.load("server")
+    let result = scratchLibrary.load("server")
     #expect(result.value?.terminate.settle == .seconds(1), "\(result.rendered)")
     let builtIn = PolicyLibrary(directories: [scratch.path]).load("server")
     #expect(builtIn.value?.terminate == result.value?.terminate, "\(builtIn.rendered)")
@@ -131,7 +133,7 @@ import Testing
   ]
 
   @Test(arguments: mistakes)
-  func `A mistake in extends is an error with its place and a suggestion`(
+  func `A mistake in extends is an error with its position and a suggestion`(
     text: String, message: String, suggestion: String?
   ) throws {
     try write(["in/mine.yaml": text + "\n", "in/base.yaml": ""])
@@ -143,8 +145,7 @@ import Testing
     #expect(suggestion.map { only.suggestion?.hasPrefix($0) == true } ?? true, "\(only)")
   }
 
-  @Test func `An error in an extended policy is reported at its own place, and at extends`() throws
-  {
+  @Test func `An error in an extended policy is reported at its position, and at extends`() throws {
     try write(["mine.yaml": "extends: base.yaml\n", "base.yaml": "terminate: { grcae: 1s }\n"])
     let text = rendered("mine.yaml")
     #expect(text.contains("base.yaml:1:14: error: unknown key `grcae` in `terminate`"), "\(text)")

@@ -5,7 +5,7 @@ import Testing
 
 @Suite struct `Hints for mistyped keys` {
   /// Texts in which `KEY` is at each kind of location for a key.
-  private static let places = [
+  private static let contexts = [
     "workers: { web: { command: sleep 1, KEY: {} } }",
     "workers: { web: { command: sleep 1, readiness: { KEY: 8080 } } }",
     "workers: { web: { command: sleep 1, liveness: { KEY: 8080 } } }",
@@ -19,13 +19,15 @@ import Testing
     "KEY: {}",
   ]
 
-  @Test(arguments: places, ["htp", "tpc", "htttp", "comand", "singal", "memry", "polcy", "budgt"])
-  func `A suggested key is known in the place of the mistyped one`(place: String, typo: String) {
-    let first = configuration(place.replacing("KEY", with: typo))
+  @Test(
+    arguments: contexts, ["htp", "tpc", "htttp", "comand", "singal", "memry", "polcy", "budgt"])
+  func `A suggested key is valid at the position of the mistyped one`(context: String, typo: String)
+  {
+    let first = configuration(context.replacing("KEY", with: typo))
     let hints = first.diagnostics.compactMap(\.suggestion).filter { $0.hasPrefix("did you mean `") }
     for hint in hints {
       let key = hint.dropFirst("did you mean `".count).prefix { $0 != "`" }
-      let second = configuration(place.replacing("KEY", with: String(key)))
+      let second = configuration(context.replacing("KEY", with: String(key)))
       let unknown = second.diagnostics.filter { $0.message.contains("unknown key `\(key)`") }
       #expect(unknown.isEmpty, "\(typo) → \(key): \(second.diagnostics)")
     }

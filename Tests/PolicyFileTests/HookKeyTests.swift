@@ -46,15 +46,15 @@ import Testing
         "`pressure` is no event of one worker", "move it to `on` at the top of the file"
       ),
     ] as [(String, String, String, String?)])
-  func `A wrong key or value is an error with its place and a suggestion`(
-    text: String, place: String, message: String, suggestion: String?
+  func `A wrong key or value is an error with its position and a suggestion`(
+    text: String, location: String, message: String, suggestion: String?
   ) throws {
     let result = configuration(text)
     #expect(result.value == nil)
-    let found = try #require(result.diagnostics.first)
-    #expect(found.message == message)
-    #expect(found.suggestion == suggestion)
-    #expect(found.position.map { "\($0.line):\($0.column)" } == place)
+    let diagnostic = try #require(result.diagnostics.first)
+    #expect(diagnostic.message == message)
+    #expect(diagnostic.suggestion == suggestion)
+    #expect(diagnostic.position.map { "\($0.line):\($0.column)" } == location)
   }
 
   @Test func `A worker's commands are rendered as they are read, and a change of them is listed`()

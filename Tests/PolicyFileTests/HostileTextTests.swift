@@ -36,7 +36,7 @@ import YAML
     #expect(configuration(text).value?.workers.last?.environment == ["A": "1"])
   }
 
-  @Test func `Too much nesting is refused at the place where it becomes too deep`() {
+  @Test func `Too much nesting is refused at the position where it becomes too deep`() {
     let text = "name: x\nmemory: " + String(repeating: "[", count: 200_000)
     let result = policy(text)
     #expect(

@@ -4,7 +4,7 @@ import Testing
 @testable import PolicyFile
 
 @Suite struct `Imports` {
-  private static func check(_ imported: Imported?) throws -> DaemonConfiguration {
+  private static func check(_ imported: ImportedConfiguration?) throws -> DaemonConfiguration {
     let text = try #require(imported).text
     let result = ConfigurationFile.parse(
       text: text, file: "dormouse.yaml", library: library, environment: [:])
@@ -91,7 +91,7 @@ import Testing
     """
 
   @Test
-  func `An import of process-compose translates the keys that Dormouse has and notes the others`()
+  func `An import of process-compose translates Dormouse's keys, and a note names the others`()
     throws
   {
     let result = ProcessComposeImport.convert(
@@ -125,11 +125,11 @@ import Testing
     #expect(!job.autostart && job.restart == RestartRules())
 
     let text = try #require(result.value).text
-    for part in [
+    for snippet in [
       "# The database", "groups: data", "shutdown.parent_only", "`ghost`", "max_age_days", "is_tty",
       "exit_on_failure", "max_restarts",
     ] {
-      #expect(text.contains(part), "\(part)")
+      #expect(text.contains(snippet), "\(snippet)")
     }
   }
 
@@ -162,7 +162,9 @@ import Testing
     #expect(!odd.autostart && !nightly.autostart)
     #expect(odd.dependsOn.map(\.worker) == (read.workers[..<12].map(\.name)))
     let text = try #require(result.value).text
-    for part in ["`{{ end }}`", "`- C`", "`schedule`"] { #expect(text.contains(part), "\(part)") }
+    for snippet in ["`{{ end }}`", "`- C`", "`schedule`"] {
+      #expect(text.contains(snippet), "\(snippet)")
+    }
   }
 
   @Test
@@ -201,13 +203,13 @@ import Testing
             failureThreshold: 3)))
     #expect(!web.autostart && !db.autostart && db.command == ["false"])
     let text = try #require(result.value).text
-    for part in ["shop/web:3", "`ports`", "`volumes`", "postgres:16"] {
-      #expect(text.contains(part), "\(part)")
+    for snippet in ["shop/web:3", "`ports`", "`volumes`", "postgres:16"] {
+      #expect(text.contains(snippet), "\(snippet)")
     }
     #expect(ComposeImport.convert(text: "a: b", file: "compose.yaml").value == nil)
   }
 
-  @Test func `The import of a process-compose file with a duplicate key reports where it stands`() {
+  @Test func `The import of a process-compose file with a duplicate key reports its position`() {
     let text = "processes:\n  a:\n    command: x\n    command: y\n"
     #expect(
       ProcessComposeImport.convert(text: text, file: "pc.yaml").rendered == """

@@ -12,7 +12,7 @@ import Testing
 
   @Test("Each instance is a worker with its name and its variables")
   func instances() throws {
-    let found = try workers(
+    let instances = try workers(
       """
       workers:
         bot:
@@ -23,36 +23,36 @@ import Testing
           groups: chat
         plain: { command: sleep 1 }
       """)
-    #expect(found.map(\.name) == ["bot-alice", "bot-bob", "plain"])
-    #expect(found[0].command == ["bot", "--for", "alice", "--port=1"])
-    #expect(found[0].environment == ["INSTANCE": "alice", "PORT": "1", "NAME": "alice!"])
-    #expect(found[1].listen.map(\.address.text) == ["127.0.0.1:8002"])
-    #expect(found[1].groups == ["chat", "bot"] && found[2].groups == [])
-    #expect(found[2].environment == [:])
+    #expect(instances.map(\.name) == ["bot-alice", "bot-bob", "plain"])
+    #expect(instances[0].command == ["bot", "--for", "alice", "--port=1"])
+    #expect(instances[0].environment == ["INSTANCE": "alice", "PORT": "1", "NAME": "alice!"])
+    #expect(instances[1].listen.map(\.address.text) == ["127.0.0.1:8002"])
+    #expect(instances[1].groups == ["chat", "bot"] && instances[2].groups == [])
+    #expect(instances[2].environment == [:])
   }
 
   @Test("Replicas are numbered from 1 on, and there may be none")
   func replicas() throws {
-    let found = try workers(
+    let instances = try workers(
       "workers: { a: { replicas: 3, command: 'run ${INSTANCE}' }, b: { replicas: 0, command: x } }")
-    #expect(found.map(\.name) == ["a-1", "a-2", "a-3"])
-    #expect(found.map(\.command) == [["run", "1"], ["run", "2"], ["run", "3"]])
+    #expect(instances.map(\.name) == ["a-1", "a-2", "a-3"])
+    #expect(instances.map(\.command) == [["run", "1"], ["run", "2"], ["run", "3"]])
   }
 
   @Test("An entry's name stands for all its instances in depends_on and wake_with")
   func others() throws {
-    let found = try workers(
+    let instances = try workers(
       """
       workers:
         db: { instances: [a, b], command: db, wake_with: [db] }
         web: { command: web, depends_on: { db: started }, wake_with: [db] }
         job: { replicas: 2, command: job, depends_on: [db, web] }
       """)
-    #expect(found[0].wakeWith == ["db-b"] && found[1].wakeWith == ["db-a"])
-    let web = found[2]
+    #expect(instances[0].wakeWith == ["db-b"] && instances[1].wakeWith == ["db-a"])
+    let web = instances[2]
     #expect(web.dependsOn.map(\.worker) == ["db-a", "db-b"] && web.wakeWith == ["db-a", "db-b"])
     #expect(web.dependsOn.allSatisfy { $0.condition == .started })
-    #expect(found[4].dependsOn.map(\.worker) == ["db-a", "db-b", "web"])
+    #expect(instances[4].dependsOn.map(\.worker) == ["db-a", "db-b", "web"])
   }
 
   @Test(

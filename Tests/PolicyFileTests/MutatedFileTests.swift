@@ -87,7 +87,8 @@ import Testing
     PORT=80
     """
 
-  private static func convert(_ name: String, _ text: String) -> ParseResult<Imported>? {
+  private static func convert(_ name: String, _ text: String) -> ParseResult<ImportedConfiguration>?
+  {
     switch name {
     case "compose":
       ComposeImport.convert(text: text, file: "compose.yaml", environmentFile: variables)
@@ -95,7 +96,8 @@ import Testing
       ProcessComposeImport.convert(text: text, file: "p.yaml", environmentFile: variables)
     case "unit":
       UnitImport.convert(
-        unit: "a@b.service", files: [.init(path: "a@.service", text: text)], isThere: { _ in true })
+        unit: "a@b.service", files: [.init(path: "a@.service", text: text)],
+        pathExists: { _ in true })
     case "supervisor": SupervisorImport.convert(text: text, file: "s.conf", directory: "/srv")
     case "pm2": PM2Import.convert(text: text, file: "ecosystem.config.js")
     case "quadlet": QuadletImport.convert(text: text, file: "a.container") { _ in true }

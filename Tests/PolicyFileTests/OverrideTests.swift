@@ -68,14 +68,14 @@ import Testing
         web: { command: sleep 1 }
       """)
     #expect(read.diagnostics.isEmpty, "\(read.rendered)")
-    let found = try #require(read.value)
-    #expect(found.workers.map(\.policy.terminate.forMemory) == [false, true])
-    #expect(found.workers[0].policy.terminate.grace == .seconds(7))
-    func place(_ key: String) -> Origin {
-      found.origins.origin(of: "terminate.\(key)", worker: "db")
+    let parsed = try #require(read.value)
+    #expect(parsed.workers.map(\.policy.terminate.forMemory) == [false, true])
+    #expect(parsed.workers[0].policy.terminate.grace == .seconds(7))
+    func origin(_ key: String) -> Origin {
+      parsed.origins.origin(of: "terminate.\(key)", worker: "db")
     }
-    #expect(place("for_memory").layer == .worker && place("for_memory").position?.line == 3)
-    #expect(place("grace").layer == .overrides && place("order") == .byDefault)
+    #expect(origin("for_memory").layer == .worker && origin("for_memory").position?.line == 3)
+    #expect(origin("grace").layer == .overrides && origin("order") == .byDefault)
   }
 
   @Test func `Overrides change the values that they name and no others`() throws {

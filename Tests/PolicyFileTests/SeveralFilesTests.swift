@@ -44,11 +44,11 @@ import Testing
     let directory = try Scratch(["conf.d/a.yaml": "workers: { a: { command: run } }"])
     #expect(directory.load().value?.workers.map(\.name) == ["a"])
     #expect(directory.load("dormouse.yaml").value?.workers.map(\.name) == ["a"])
-    #expect(ConfigurationFiles.isThere(directory.path))
-    #expect(try !ConfigurationFiles.isThere(Scratch().path))
+    #expect(ConfigurationFiles.exist(at: directory.path))
+    #expect(try !ConfigurationFiles.exist(at: Scratch().path))
   }
 
-  @Test func `The directory conf.d isn't read where the main file isn't called dormouse.yaml`()
+  @Test func `The directory conf.d isn't read if the main file isn't called dormouse.yaml`()
     throws
   {
     let directory = try Scratch([
@@ -57,7 +57,7 @@ import Testing
     #expect(directory.load("other.yaml").value?.workers.map(\.name) == ["web"])
   }
 
-  @Test func `A key that stands in two files is an error that names both places`() throws {
+  @Test func `A key that is in two files is an error that names both positions`() throws {
     let directory = try Scratch([
       "dormouse.yaml": Self.main,
       "conf.d/a.yaml": """

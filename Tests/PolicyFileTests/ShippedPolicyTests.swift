@@ -32,7 +32,7 @@ import Testing
     #expect(origin.layer == .policy && origin.file == "\(shippedDirectory)/standard.yaml")
   }
 
-  @Test func `A user's standard.yaml takes the place of the shipped one, also without a name`()
+  @Test func `A user's standard.yaml replaces the shipped one, also without a name`()
     throws
   {
     let scratch = try Scratch(["standard.yaml": "extends: standard\nhibernate: { after: 7s }\n"])

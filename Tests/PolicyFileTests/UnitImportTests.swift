@@ -4,7 +4,9 @@ import Testing
 @testable import PolicyFile
 
 @Suite("Imports of systemd's services and of supervisord's programs") struct UnitImportTests {
-  private func read(_ result: ParseResult<Imported>) throws -> (text: String, DaemonConfiguration) {
+  private func read(_ result: ParseResult<ImportedConfiguration>) throws -> (
+    text: String, DaemonConfiguration
+  ) {
     let imported = try #require(result.value, "\(result.rendered)")
     let parsed = ConfigurationFile.parse(
       text: imported.text, file: "dormouse.yaml", library: library,
@@ -14,12 +16,12 @@ import Testing
   }
 
   private func unit(
-    _ name: String, _ texts: String..., isThere: @escaping (String) -> Bool = { _ in true }
+    _ name: String, _ texts: String..., pathExists: @escaping (String) -> Bool = { _ in true }
   ) throws -> (text: String, DaemonConfiguration) {
     let files = texts.enumerated().map {
       UnitImport.File(path: "/etc/systemd/system/\($0.offset)", text: $0.element)
     }
-    return try read(UnitImport.convert(unit: name, files: files, isThere: isThere))
+    return try read(UnitImport.convert(unit: name, files: files, pathExists: pathExists))
   }
 
   @Test("Debian's redis unit becomes a worker with the same command, limits and ending")
@@ -89,7 +91,7 @@ import Testing
       Restart=on-failure
       RestartSec=100ms
       """, "[Service]\nRestartSec=5\nMemoryMax=1G\nWorkingDirectory=~\n",
-      isThere: { _ in false })
+      pathExists: { _ in false })
     #expect(!text.contains("env_file:") && text.contains("/etc/default/none isn't there"))
     #expect(text.contains(#""exec /usr/sbin/sshd -D $SSHD_OPTS -o \"Port $${PORT}\"""#), "\(text)")
     #expect(text.contains("reload_signal: HUP") && text.contains("ExecReload=/usr/sbin/sshd -t"))
@@ -110,7 +112,7 @@ import Testing
     #expect(result.value?.text.contains("env_file: [/etc/a, /etc/b]") == true, "\(result)")
   }
 
-  @Test("An instance of a template has its name in place of %i")
+  @Test("An instance of a template has its name instead of %i")
   func template() throws {
     let (_, configuration) = try unit(
       "bot@alice.service",
@@ -178,7 +180,7 @@ import Testing
     #expect(result.value == nil && result.rendered.contains(message), "\(result.rendered)")
   }
 
-  @Test("An output of errors alone is noted")
+  @Test("An output of errors alone gets a note")
   func errorOutput() throws {
     let text = try unit(
       "a.service", "[Service]\nExecStart=/bin/a\nStandardError=append:/var/log/a.err\n"
@@ -214,7 +216,7 @@ import Testing
     #expect(worker.restart.condition == .always && worker.output.maxSize == ByteCount(1_000_000))
   }
 
-  @Test("Variables of supervisord in numbers and choices are noted, and a user's stays one")
+  @Test("Variables of supervisord in numbers and choices get a note, and a user's stays a variable")
   func supervisorVariables() throws {
     let keys = ["numprocs", "autostart", "autorestart", "startretries", "stopwaitsecs", "umask"]
     let lines = keys.map { "\($0)=%(ENV_X)s" }.joined(separator: "\n")
@@ -270,7 +272,7 @@ import Testing
   }
 
   @Test(
-    "A wrong supervisord.conf is an error with its place",
+    "A wrong supervisord.conf is an error with its position",
     arguments: [
       ("[program:a b]\ncommand=x", "supervisord.conf:1:1: error: `a b` can't be a worker's name"),
       ("[program:a]\nautostart=true", "has no `command` that can be read"),

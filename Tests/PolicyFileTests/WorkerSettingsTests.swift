@@ -18,7 +18,7 @@ import Testing
     } catch { return error.description }
   }
 
-  @Test("Keys of a worker and of a policy are read as in a configuration, and the rest stays")
+  @Test("Keys of a worker and of a policy are read as in a configuration, and others stay")
   func values() throws {
     let worker = try applied([
       "restart=on-failure", "readiness.tcp=8080", "limits.memory=1GB", "groups=[bots, slow]",
@@ -109,15 +109,15 @@ import Testing
     #expect(web.importance == 4 && web.notify && web.restart.condition == .onFailure)
     #expect(web.policy.hibernate.after == .seconds(300))
     // Every earlier line is there, in its order.
-    var rest = text.split(separator: "\n")[...]
+    var remainder = text.split(separator: "\n")[...]
     for line in before.split(separator: "\n") where !line.hasPrefix("workers: {}") {
-      let place = try #require(rest.firstIndex(of: line), "\(line) in \(text)")
-      rest = rest[(place + 1)...]
+      let index = try #require(remainder.firstIndex(of: line), "\(line) in \(text)")
+      remainder = remainder[(index + 1)...]
     }
   }
 
   @Test("It stands after the last entry, before the comments of the next key")
-  func place() throws {
+  func index() throws {
     var plain = WorkerAddition(name: "two", command: ["x"], settings: try WorkerSettings([]))
     plain.directory = nil
     let before = "workers:\n  one:\n    command: [y]  # c\n\n# Below\npolicy: ios-5\n"
@@ -154,9 +154,9 @@ import Testing
     let result = read(text)
     #expect(result.value?.workers.count == count + 1, "\(text)\n\(result.rendered)")
     #expect(text.utf8.count { $0 == UInt8(ascii: "\n") } == text.count { $0 == "\r\n" })
-    let rest = try #require(WorkerAddition.removed("web", from: text))
-    #expect(read(rest).value?.workers.count == count, "\(rest)")
-    if count > 0 { #expect(rest == before) }
+    let remainder = try #require(WorkerAddition.removed("web", from: text))
+    #expect(read(remainder).value?.workers.count == count, "\(remainder)")
+    if count > 0 { #expect(remainder == before) }
   }
 
   @Test("An entry that was written by hand isn't removed")

@@ -45,7 +45,7 @@ struct FleetTests {
     #expect(report.launches == 1 && report.hibernations >= 1)
   }
 
-  @Test("A worker's own work wakes it, and counts neither as a use nor as a wait")
+  @Test("A worker's own timer wakes it, and counts neither as a use nor as a wait")
   func ownWork() {
     var trace = trace([0, 1000])
     trace.uses[1].isSelfInitiated = true
@@ -63,7 +63,7 @@ struct FleetTests {
     #expect(report.memoryGigabyteHours < 20.0 / 1024 * 0.6)
   }
 
-  @Test("A worker with a policy of its own is managed by it")
+  @Test("A worker with its own policy is managed by it")
   func ownPolicy() {
     let kept = policy { $0.background.suspendAfter = nil }
     var simulation = FleetSimulation(
@@ -158,7 +158,7 @@ struct FleetTests {
     #expect(run(uses, policy { _ in }, memory: 300) == run(uses, policy { _ in }, memory: 300))
   }
 
-  @Test("Wrong settings of the machine are refused, and right ones are taken")
+  @Test("Wrong settings of the machine are refused, and right ones are accepted")
   func settings() {
     var machine = MachineModel(memory: .gigabytes(1))
     #expect(machine.set("suspended_wake", "1.5ms") == nil)

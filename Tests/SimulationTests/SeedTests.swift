@@ -20,7 +20,7 @@ struct SeedTests {
       return try await group.reduce(into: Set()) { $0.formUnion($1) }
     }
     // The seeds prove nothing unless every case occurs.
-    let places = [
+    let events = [
       "background → suspending", "suspended → hibernating", "hibernated → resuming",
       "resuming → foreground", "resuming → hibernated", "hibernating → suspended",
       "jetsam of suspended", "jetsam of background", "jetsam of foreground",
@@ -36,7 +36,7 @@ struct SeedTests {
       "hibernate for its footprint",
       "restart for its footprint", "suspended instead of an end", "machine slept",
     ]
-    for place in places { #expect(seen.contains(place), "never seen: \(place)") }
+    for event in events { #expect(seen.contains(event), "never seen: \(event)") }
   }
 
   private static func run(seeds: Range<UInt64>) throws -> Set<String> {

@@ -32,7 +32,7 @@ struct SmallWorldTests {
     #expect(explored.depth == 4 - Self.fewer, "\(explored)")
   }
 
-  @Test("Small worlds keep every invariant where small workers are hibernated when suspended")
+  @Test("Small worlds keep every invariant if small workers are hibernated when suspended")
   func atOnce() throws {
     var policy = LifecyclePolicy()
     policy.foreground = ForegroundRules(mode: .activity, max: nil)
@@ -55,7 +55,7 @@ struct SmallWorldTests {
     #expect(explored.depth == 5 - Self.fewer, "\(explored)")
   }
 
-  @Test("Small worlds keep every invariant where each worker wakes the next one, in a circle")
+  @Test("Small worlds keep every invariant if each worker wakes the next one, in a circle")
   func together() throws {
     let explored = try SmallWorld.explore(
       workers: 3, depth: 3 - Self.fewer, maxStates: 20_000, wakesTogether: true)

@@ -45,7 +45,7 @@ struct TraceTests {
     #expect(trace.uses.allSatisfy { (0..<12).contains($0.worker) && $0.at < trace.length })
   }
 
-  @Test("Traces survive being written and read in Dormouse's own format")
+  @Test("Traces survive being written and read in the format of Dormouse")
   func ownFormat() throws {
     let trace = small(.leaks)
     var again = try load(text(trace, .dormouse))
@@ -53,7 +53,9 @@ struct TraceTests {
     #expect(again == trace)
   }
 
-  @Test("The own format keeps ends, own work, continued uses and the state at the beginning")
+  @Test(
+    "The format of Dormouse keeps ends, uses by timers, continued uses and the state at the beginning"
+  )
   func ownFormatOfHistories() throws {
     var trace = small()
     trace.workers[2].start = .running
@@ -67,16 +69,16 @@ struct TraceTests {
     #expect(again.useCount == trace.uses.count - 2)
   }
 
-  @Test("The last part of a trace has what runs at its beginning")
+  @Test("The suffix of a trace has the workers that run at its beginning")
   func suffix() {
     var trace = small()
     trace.ends = [Trace.End(at: 3_599_000, worker: 0)]
-    let part = trace.suffix(3_600_000)
-    #expect(part.length == 3_600_000 && part.ends.isEmpty)
-    #expect(part.uses.count == trace.uses.count { $0.at >= 3_600_000 })
-    #expect(part.workers[0].start == .absent)
+    let suffix = trace.suffix(3_600_000)
+    #expect(suffix.length == 3_600_000 && suffix.ends.isEmpty)
+    #expect(suffix.uses.count == trace.uses.count { $0.at >= 3_600_000 })
+    #expect(suffix.workers[0].start == .absent)
     let used = Set(trace.uses.filter { $0.at < 3_600_000 }.map(\.worker)).subtracting([0])
-    #expect(used.allSatisfy { part.workers[Int($0)].start == .running })
+    #expect(used.allSatisfy { suffix.workers[Int($0)].start == .running })
   }
 
   @Test("Traces keep every invocation in the format of Azure Functions 2021")
@@ -119,7 +121,7 @@ struct TraceTests {
   }
 
   @Test(
-    "A wrong trace is refused with the place of the error, and what belongs there",
+    "A wrong trace is refused with the position of the error and the expected value",
     arguments: [
       ("", "file0.csv: the file is empty"),
       ("a,b\n1,2\n", "file0.csv:1:1: expected the header of a trace"),
@@ -150,7 +152,7 @@ struct TraceTests {
   }
 
   @Test(
-    "Numbers that a calculation would overflow with are refused, with their place",
+    "Numbers that a calculation would overflow with are refused, with their position",
     arguments: [
       ("dormouse trace,1\nlength,3600002147483648\n", "file0.csv:2:8: expected at most 864"),
       ("dormouse trace,1\nworker,a,20,30\nend,30002147483648,a\n", "file0.csv:3:5: expected at"),

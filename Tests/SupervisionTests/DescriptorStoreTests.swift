@@ -68,7 +68,7 @@ import Testing
     writers.removeFirst(2)
     #expect(try eventually { heard.withLock { !$0.isEmpty } })
     let numbers = heard.withLock { $0 }
-    #expect(numbers.compactMap { store.hungUp($0) } == ["gone"])
+    #expect(numbers.compactMap { store.didHangUp($0) } == ["gone"])
     #expect(store.entries.map(\.name) == ["kept", "open"])
   }
 
@@ -94,7 +94,7 @@ import Testing
   @Test("A notification socket receives all 253 descriptors of a message, if it takes descriptors")
   func message() throws {
     let scratch = try Scratch()
-    let notify = try NotifySocket(path: "\(scratch.path)/notify", takesDescriptors: true)
+    let notify = try NotifySocket(path: "\(scratch.path)/notify", acceptsDescriptors: true)
     let script = """
       import array, os, socket, sys
       s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -108,14 +108,14 @@ import Testing
     }
     #expect(try send(to: notify.path) == .exited(0))
     #expect(try notify.receive { _ in true }.isEmpty)
-    guard case .store(let descriptors, "many", true)? = notify.takeStoreRequests().first else {
+    guard case .store(let descriptors, "many", true)? = notify.drainStoreRequests().first else {
       throw TestFailure("nothing to store")
     }
     #expect(descriptors.count == 253)
-    #expect(notify.takeStoreRequests().isEmpty)
+    #expect(notify.drainStoreRequests().isEmpty)
     let other = try NotifySocket(path: "\(scratch.path)/other")
     _ = try send(to: other.path)
     _ = try other.receive { _ in true }
-    #expect(other.takeStoreRequests().isEmpty)
+    #expect(other.drainStoreRequests().isEmpty)
   }
 }

@@ -62,7 +62,7 @@ import Testing
     let path = "\(worker.scratch.path)/pipe"
     let writer = try Descriptor.open(path, O_WRONLY | O_NONBLOCK)
     #expect(try sources.next() == "the opening of the other end of pipe")
-    sources.admitOpened()
+    sources.handOverOpened()
     try worker.resume()
     try writer.writeAll("hello")
     withExtendedLifetime(writer) {}
@@ -83,7 +83,7 @@ import Testing
         try Descriptor.open(path, O_WRONLY | O_NONBLOCK).writeAll(word)
       }
       #expect(try sources?.next() == "the opening of the other end of pipe")
-      sources?.admitOpened()
+      sources?.handOverOpened()
       sources = nil
       try worker.resume()
       #expect(try eventually { worker.log.contains("got \(word)\n") }, "\(worker.log)")
@@ -102,7 +102,7 @@ import Testing
     #expect(try eventually { writer.isInCall(SYS.openat) })
     let sources = try worker.sleep()
     #expect(sources.waiting == "the opening of the other end of pipe")
-    sources.admitOpened()
+    sources.handOverOpened()
     try worker.resume()
     #expect(try eventually { worker.log.contains("got early\n") }, "\(worker.log)")
   }
@@ -113,7 +113,7 @@ import Testing
     let worker = try Sleeper(Self.reader)
     #expect(try eventually { worker.isInCall(SYS.openat) })
     var sources: WakeSources? = try worker.sleep()
-    sources?.admitOpened()
+    sources?.handOverOpened()
     withExtendedLifetime(sources) {}
     sources = nil
     try worker.resume()
@@ -134,7 +134,7 @@ import Testing
     #expect(sources.nextReason() == nil)
     let reader = try Descriptor.open("\(worker.scratch.path)/pipe", O_RDONLY | O_NONBLOCK)
     #expect(try sources.next() == "the opening of the other end of pipe")
-    sources.admitOpened()
+    sources.handOverOpened()
     try worker.resume()
     #expect(try pollDescriptor(reader.raw, for: POLLIN, until: Deadline(in: .seconds(60))))
     #expect(try reader.read(upTo: 64) == Array("news".utf8))

@@ -88,8 +88,8 @@ import Testing
       _ = try? pollDescriptor(worker.pidfd.raw, for: POLLIN, until: Deadline(in: .seconds(60)))
       _ = try? worker.reap()
     }
-    let found = Listener.recover(sockets.reversed(), from: try worker.tree())
-    #expect(Set(found.map(\.socket)) == Set(sockets))
+    let listeners = Listener.recover(sockets.reversed(), from: try worker.tree())
+    #expect(Set(listeners.map(\.socket)) == Set(sockets))
     let other = ListenSocket(name: "a", address: .unix("\(scratch.path)/other"))
     #expect(Listener.recover([other], from: try worker.tree()).isEmpty)
   }

@@ -12,24 +12,24 @@ import Testing
     throws
   {
     let scratch = try Scratch()
-    let place = LogPlace(path: "\(scratch.path)/log", keep: 2)
-    let log = try WorkerLog.open(place, limit: .max)
+    let destination = LogDestination(path: "\(scratch.path)/log", keep: 2)
+    let log = try WorkerLog.open(destination, limit: .max)
     let lines = (0..<5000).map { "line \($0)\n" }
     try log.descriptor.writeAll(lines[..<3000].joined())
-    try LogRotation(place).rotate()
+    try LogRotation(destination).rotate()
     // The worker's own descriptor stays open, and isn't affected by the rotation.
     try log.descriptor.writeAll(lines[3000...].joined())
-    #expect(contents(place.path + ".1") + contents(place.path) == lines.joined())
-    #expect(contents(place.path + ".1").hasPrefix("line 0\n"))
+    #expect(contents(destination.path + ".1") + contents(destination.path) == lines.joined())
+    #expect(contents(destination.path + ".1").hasPrefix("line 0\n"))
     #expect((log.descriptor.fileSize ?? 0) < 40_000)
 
-    try LogRotation(place).rotate()
-    let all = [".2", ".1", ""].map { contents(place.path + $0) }.joined()
+    try LogRotation(destination).rotate()
+    let all = [".2", ".1", ""].map { contents(destination.path + $0) }.joined()
     #expect(all == lines.joined())
     try log.descriptor.writeAll(String(repeating: "x", count: 10_000))
-    try LogRotation(place).rotate()
-    #expect(access(place.path + ".3", F_OK) != 0)
-    #expect(access(place.path + ".1.partial", F_OK) != 0)
+    try LogRotation(destination).rotate()
+    #expect(access(destination.path + ".3", F_OK) != 0)
+    #expect(access(destination.path + ".1.partial", F_OK) != 0)
   }
 
   @Test
@@ -37,11 +37,11 @@ import Testing
     throws
   {
     let scratch = try Scratch()
-    let place = LogPlace(path: "\(scratch.path)/log", keep: 100)
-    let log = try WorkerLog.open(place, limit: .max)
+    let destination = LogDestination(path: "\(scratch.path)/log", keep: 100)
+    let log = try WorkerLog.open(destination, limit: .max)
     // Only a file system that can't remove a file's beginning can lose output here.
     try log.descriptor.writeAll(String(repeating: "-", count: 8191) + "\n")
-    let cuts = canCut(log.descriptor)
+    let cuts = canRemoveBeginning(log.descriptor)
     let script = """
       import os
       for n in range(40000): os.write(1, b'line %06d\\n' % n)
@@ -55,13 +55,13 @@ import Testing
     for _ in 0..<20 {
       // A log of less than a block is truncated. On a busy machine the writer may not have run
       // since.
-      if (log.descriptor.fileSize ?? 0) > 8192 { try LogRotation(place).rotate() }
+      if (log.descriptor.fileSize ?? 0) > 8192 { try LogRotation(destination).rotate() }
       if try pollDescriptor(writer.pidfd.raw, for: POLLIN, until: Deadline(in: .milliseconds(10))) {
         break
       }
     }
     waitpid(writer.pid, nil, 0)
-    let names = (1...30).reversed().map { "\(place.path).\($0)" } + [place.path]
+    let names = (1...30).reversed().map { "\(destination.path).\($0)" } + [destination.path]
     let text = names.map { (try? readText($0)) ?? "" }.joined()
     let numbers = text.split(separator: "\n").compactMap { line in
       line.hasPrefix("line ") ? Int(line.dropFirst(5)) : nil
@@ -72,45 +72,46 @@ import Testing
   }
 
   /// Tries it on the file itself: no interface reports what the file system can do.
-  private func canCut(_ log: Descriptor) -> Bool {
+  private func canRemoveBeginning(_ log: Descriptor) -> Bool {
     let path = "/proc/self/fd/\(log.raw)"
     guard let file = try? Descriptor.open(path, O_RDWR) else { return false }
-    return LogRotation.cutBeginning(of: file, 4096)
+    return LogRotation.removeBeginning(of: file, 4096)
   }
 
   @Test func `Rotating a log with a huge hole copies no hole`() throws {
     let scratch = try Scratch()
-    let place = LogPlace(path: "\(scratch.path)/log", keep: 1)
-    let log = try WorkerLog.open(place, limit: .max)
+    let destination = LogDestination(path: "\(scratch.path)/log", keep: 1)
+    let log = try WorkerLog.open(destination, limit: .max)
     try log.descriptor.writeAll("begin\n")
     #expect(ftruncate(log.descriptor.raw, 4_000_000_000) == 0)
     try log.descriptor.writeAll("the end\n")
-    try LogRotation(place, limit: 1 << 20).rotateIfTooLarge()
+    try LogRotation(destination, limit: 1 << 20).rotateIfTooLarge()
     var status = stat()
     // The copy may have the size of the log, but not as many blocks.
-    #expect(stat(place.path + ".1", &status) == 0)
+    #expect(stat(destination.path + ".1", &status) == 0)
     #expect(Int64(status.st_blocks) * 512 <= 2 << 20, "\(status.st_blocks) blocks")
     #expect((log.descriptor.fileSize ?? .max) < 1 << 20)
-    let aside = try Descriptor.open(place.path + ".1")
+    let aside = try Descriptor.open(destination.path + ".1")
     let start = max(0, Int64(status.st_size) - 100)
     #expect(lseek(aside.raw, off_t(start), SEEK_SET) >= 0)
-    let words = String(decoding: try aside.read(upTo: 100), as: UTF8.self) + contents(place.path)
-    #expect(words.contains("the end\n"))
+    let content =
+      String(decoding: try aside.read(upTo: 100), as: UTF8.self) + contents(destination.path)
+    #expect(content.contains("the end\n"))
   }
 
   @Test func `Of a log of more than twice its limit only the last part is copied`() throws {
     let scratch = try Scratch()
-    let place = LogPlace(path: "\(scratch.path)/log", keep: 1)
-    let log = try WorkerLog.open(place, limit: .max)
+    let destination = LogDestination(path: "\(scratch.path)/log", keep: 1)
+    let log = try WorkerLog.open(destination, limit: .max)
     let line = "a line of thirty-two characters\n"
     try log.descriptor.writeAll(String(repeating: line, count: 4 << 15))
     // The log is four times as large as the limit.
-    try LogRotation(place, limit: 1 << 20).rotateIfTooLarge()
+    try LogRotation(destination, limit: 1 << 20).rotateIfTooLarge()
     var status = stat()
-    #expect(stat(place.path + ".1", &status) == 0)
+    #expect(stat(destination.path + ".1", &status) == 0)
     #expect(Int64(status.st_blocks) * 512 <= (1 << 20) + (64 << 10))
     // An offset in the log is the same offset in the copy, for readers that follow.
-    let text = contents(place.path + ".1") + contents(place.path)
+    let text = contents(destination.path + ".1") + contents(destination.path)
     #expect(text.utf8.count == 4 << 20)
     #expect(text.hasSuffix(String(repeating: line, count: 1000)))
   }
@@ -119,37 +120,37 @@ import Testing
     throws
   {
     let scratch = try Scratch()
-    let place = LogPlace(path: "\(scratch.path)/log", keep: 1)
-    try LogRotation(place, limit: 0).rotateIfTooLarge()
-    #expect(mkfifo(place.path, 0o600) == 0)
-    try LogRotation(place, limit: 0).rotateIfTooLarge()
-    unlink(place.path)
-    try WorkerLog.open(place, limit: .max).descriptor.writeAll("little\n")
-    try LogRotation(place, limit: 100).rotateIfTooLarge()
+    let destination = LogDestination(path: "\(scratch.path)/log", keep: 1)
+    try LogRotation(destination, limit: 0).rotateIfTooLarge()
+    #expect(mkfifo(destination.path, 0o600) == 0)
+    try LogRotation(destination, limit: 0).rotateIfTooLarge()
+    unlink(destination.path)
+    try WorkerLog.open(destination, limit: .max).descriptor.writeAll("little\n")
+    try LogRotation(destination, limit: 100).rotateIfTooLarge()
     #expect(try listDirectory(scratch.path) == ["log"])
-    #expect(contents(place.path) == "little\n")
+    #expect(contents(destination.path) == "little\n")
   }
 
   @Test func `A rotation that keeps no files empties the log`() throws {
     let scratch = try Scratch()
-    let place = LogPlace(path: "\(scratch.path)/log", keep: 0)
-    let log = try WorkerLog.open(place, limit: .max)
+    let destination = LogDestination(path: "\(scratch.path)/log", keep: 0)
+    let log = try WorkerLog.open(destination, limit: .max)
     try log.descriptor.writeAll("much")
-    try LogRotation(place).rotate()
-    #expect(contents(place.path) == "")
+    try LogRotation(destination).rotate()
+    #expect(contents(destination.path) == "")
     #expect(try listDirectory(scratch.path) == ["log"])
   }
 
   @Test func `A rotation keeps the copy that a killed daemon left`() throws {
     let scratch = try Scratch()
-    let place = LogPlace(path: "\(scratch.path)/log", keep: 3)
-    let log = try WorkerLog.open(place, limit: .max)
-    try Descriptor.open(place.path + ".1.partial", O_WRONLY | O_CREAT, mode: 0o600)
+    let destination = LogDestination(path: "\(scratch.path)/log", keep: 3)
+    let log = try WorkerLog.open(destination, limit: .max)
+    try Descriptor.open(destination.path + ".1.partial", O_WRONLY | O_CREAT, mode: 0o600)
       .writeAll("left\n")
     try log.descriptor.writeAll("new\n")
-    try LogRotation(place).rotate()
-    #expect(contents(place.path + ".2") == "left\n")
-    #expect(contents(place.path + ".1") == "new\n")
+    try LogRotation(destination).rotate()
+    #expect(contents(destination.path + ".2") == "left\n")
+    #expect(contents(destination.path + ".1") == "new\n")
   }
 
   @Test(.enabled(if: geteuid() == 0, "only root can be two users"))
@@ -162,7 +163,7 @@ import Testing
     #expect(mkdir(home, 0o755) == 0 && chown(home, 65534, 65534) == 0)
     let other = try Account(user: "65534", group: "65534")
     #expect(symlink(secret, "\(home)/log") == 0)
-    let linked = LogPlace(path: "\(home)/log", isElsewhere: true, account: other)
+    let linked = LogDestination(path: "\(home)/log", isPathConfigured: true, account: other)
     let error = #expect(throws: SystemCallError.self) {
       _ = try WorkerLog.open(linked, limit: .max)
     }

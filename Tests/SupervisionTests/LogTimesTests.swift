@@ -7,18 +7,18 @@ import Testing
 @Suite("Notes of when a log had which length") struct LogTimesTests {
   private struct World {
     let scratch: Scratch
-    let place: LogPlace
+    let destination: LogDestination
     let times: LogTimes
 
     init() throws {
       scratch = try Scratch()
-      place = LogPlace(path: "\(scratch.path)/web.log")
+      destination = LogDestination(path: "\(scratch.path)/web.log")
       times = LogTimes(path: "\(scratch.path)/web.times")
     }
 
-    func note(_ size: Int, at time: Int64) throws -> String {
+    func record(_ size: Int, at time: Int64) throws -> String {
       try scratch.write("web.log", String(repeating: "x", count: size))
-      try times.note(place, at: time)
+      try times.record(destination, at: time)
       return try readText("\(scratch.path)/web.times")
     }
   }
@@ -26,19 +26,19 @@ import Testing
   @Test("A note is made when the log has grown, and at most one in two seconds")
   func grown() throws {
     let world = try World()
-    #expect(try world.note(3, at: 100) == "100 3\n")
-    #expect(try world.note(3, at: 110) == "100 3\n")
-    #expect(try world.note(9, at: 101) == "100 3\n")
-    #expect(try world.note(9, at: 102) == "100 3\n102 9\n")
+    #expect(try world.record(3, at: 100) == "100 3\n")
+    #expect(try world.record(3, at: 110) == "100 3\n")
+    #expect(try world.record(9, at: 101) == "100 3\n")
+    #expect(try world.record(9, at: 102) == "100 3\n102 9\n")
   }
 
   @Test("After a rotation the notes begin again: what is left was written since the last note")
   func rotated() throws {
     let world = try World()
-    _ = try world.note(50, at: 100)
-    _ = try world.note(90, at: 105)
-    #expect(try world.note(4, at: 110) == "105 0\n110 4\n")
-    #expect(try world.note(8, at: 120) == "105 0\n110 4\n120 8\n")
+    _ = try world.record(50, at: 100)
+    _ = try world.record(90, at: 105)
+    #expect(try world.record(4, at: 110) == "105 0\n110 4\n")
+    #expect(try world.record(8, at: 120) == "105 0\n110 4\n120 8\n")
   }
 
   @Test("Of too many notes the older half is dropped, and whole lines stay")
@@ -47,7 +47,7 @@ import Testing
     let line = "1000000000 1\n"
     try world.scratch.write(
       "web.times", String(repeating: line, count: LogTimes.limit / line.utf8.count + 1))
-    let text = try world.note(2, at: 2_000_000_000)
+    let text = try world.record(2, at: 2_000_000_000)
     #expect(text.utf8.count < LogTimes.limit * 2 / 3 && text.hasSuffix("2000000000 2\n"))
     #expect(text.split(separator: "\n").allSatisfy { LogTimes.parse($0) != nil })
   }
@@ -55,8 +55,8 @@ import Testing
   @Test("A log that isn't a file is an error, and no note is made")
   func noFile() throws {
     let world = try World()
-    try makeDirectory(world.place.path, mode: 0o700)
-    #expect(throws: SystemCallError.self) { try world.times.note(world.place, at: 1) }
+    try makeDirectory(world.destination.path, mode: 0o700)
+    #expect(throws: SystemCallError.self) { try world.times.record(world.destination, at: 1) }
     #expect(isAbsent("\(world.scratch.path)/web.times"))
   }
 }

@@ -29,8 +29,8 @@ import Testing
     """
 
   private static func resident(_ pid: Int32) throws -> UInt64 {
-    let words = try readText("/proc/\(pid)/statm").split(separator: " ")
-    return words.dropFirst().first.flatMap { UInt64($0) }.map { $0 * pageSize } ?? 0
+    let fields = try readText("/proc/\(pid)/statm").split(separator: " ")
+    return fields.dropFirst().first.flatMap { UInt64($0) }.map { $0 * pageSize } ?? 0
   }
 
   @Test(
@@ -39,8 +39,8 @@ import Testing
   func released() throws {
     let worker = try TestWorker("python3", "-c", Self.hangs)
     try worker.waitForOutput("child")
-    let words = try readText(worker.log).split(whereSeparator: \.isWhitespace)
-    let pid = try #require(words.last.flatMap { Int32($0) })
+    let fields = try readText(worker.log).split(whereSeparator: \.isWhitespace)
+    let pid = try #require(fields.last.flatMap { Int32($0) })
     let identity = try ProcessStat.read(pid).identity
     #expect(try Self.resident(pid) > 200 << 20)
     let killing = WorkerKilling(

@@ -89,10 +89,10 @@ import Testing
     #expect(hung == .failure("no answer within 8 s"))
     let child = try #require(Int32(readText(file).split(separator: "\n")[0]))
     #expect(try eventually { (try? ProcessStat.read(child))?.isEnded ?? true })
-    guard case .failure(let why) = try ask(.exec(["no-such-program"]), worker) else {
+    guard case .failure(let reason) = try ask(.exec(["no-such-program"]), worker) else {
       Issue.record("it ran")
       return
     }
-    #expect(why.contains("not found in its PATH"))
+    #expect(reason.contains("not found in its PATH"))
   }
 }

@@ -43,15 +43,15 @@ final class WorkersMemory {
   deinit { munmap(mapping, size) }
 
   func word(_ slot: Int) -> PurgeableWord {
-    let place = mapping + PurgeableLayout.offset(ofSlot: slot)
-    return PurgeableWord(place.assumingMemoryBound(to: Atomic<UInt64>.self))
+    let pointer = mapping + PurgeableLayout.offset(ofSlot: slot)
+    return PurgeableWord(pointer.assumingMemoryBound(to: Atomic<UInt64>.self))
   }
 
   func set(_ slot: Int, _ state: PurgeableState, offset: UInt64, length: UInt64) {
-    let place = mapping + PurgeableLayout.offset(ofSlot: slot)
-    place.storeBytes(
+    let pointer = mapping + PurgeableLayout.offset(ofSlot: slot)
+    pointer.storeBytes(
       of: offset, toByteOffset: PurgeableLayout.contentOffsetOffset, as: UInt64.self)
-    place.storeBytes(
+    pointer.storeBytes(
       of: length, toByteOffset: PurgeableLayout.contentLengthOffset, as: UInt64.self)
     word(slot).publish(state)
   }

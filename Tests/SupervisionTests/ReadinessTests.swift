@@ -46,7 +46,7 @@ import Testing
     let readiness = Readiness(.tcp(port), worker: worker.process)
     // This begins to connect, and mostly isn't finished at the first check.
     _ = try readiness.check()
-    readiness.notified()
+    readiness.didNotify()
     try worker.waitForOutput("hung up")
     #expect(readiness.isReady)
   }
@@ -85,7 +85,7 @@ import Testing
     let path = "\(scratch.path)/log"
     let log = try WorkerLog.open(path, limit: 1 << 20)
     try log.descriptor.writeAll("ready\n")
-    var scanner = LogLineScanner(LogPlace(path: path), offset: 6, text: "ready")
+    var scanner = LogLineScanner(LogDestination(path: path), offset: 6, text: "ready")
     #expect(try !scanner.scan())
     // The text is split across two scans, with much output before it.
     try log.descriptor.writeAll(String(repeating: "reread", count: 100_000) + "rea")
@@ -95,39 +95,43 @@ import Testing
   }
 
   /// Opening a FIFO for reading waits for a writer. A hostile worker never opens it for writing.
-  @Test func `A FIFO or a device in the log's place is an error, and reading doesn't wait for it`()
+  @Test
+  func `A FIFO or a device in the log's destination is an error, and reading doesn't wait for it`()
     throws
   {
     let scratch = try Scratch()
     let path = "\(scratch.path)/log"
     #expect(mkfifo(path, 0o600) == 0)
-    let place = LogPlace(path: path, isElsewhere: true)
+    let destination = LogDestination(path: path, isPathConfigured: true)
     let scans = [
-      LogScan(place, offset: 0, text: "ready"), LogScan(place, offset: 0, pattern: "^ready$"),
-      LogScan(LogPlace(path: "/dev/zero", isElsewhere: true), offset: 0, text: "ready"),
+      LogScan(destination, offset: 0, text: "ready"),
+      LogScan(destination, offset: 0, pattern: "^ready$"),
+      LogScan(LogDestination(path: "/dev/zero", isPathConfigured: true), offset: 0, text: "ready"),
     ]
     let results = try within(.seconds(60)) {
       scans.map { scan -> Int32? in
         do throws(SystemCallError) {
-          _ = try scan.look()
+          _ = try scan.scan()
           return nil
         } catch { return error.code }
       }
     }
     #expect(results == [ESPIPE, ESPIPE, ESPIPE])
-    let words = try within(.seconds(60)) { LastWords(place: place, logStart: 0).read() }
-    #expect(words == nil)
+    let line = try within(.seconds(60)) {
+      LastLogLines(destination: destination, logStart: 0).readLastLine()
+    }
+    #expect(line == nil)
   }
 
-  @Test func `A pattern matches whole lines that were written since the last look`() throws {
+  @Test func `A pattern matches whole lines that were written since the last scan`() throws {
     let scratch = try Scratch()
-    let place = LogPlace(path: "\(scratch.path)/log")
-    let log = try WorkerLog.open(place, limit: .max)
-    let scan = LogScan(place, offset: 0, pattern: "^up [0-9]+$")
+    let destination = LogDestination(path: "\(scratch.path)/log")
+    let log = try WorkerLog.open(destination, limit: .max)
+    let scan = LogScan(destination, offset: 0, pattern: "^up [0-9]+$")
     try log.descriptor.writeAll("up x\nup 1")
-    #expect(try !scan.look())
+    #expect(try !scan.scan())
     try log.descriptor.writeAll("2\n")
-    #expect(try scan.look())
+    #expect(try scan.scan())
   }
 
   @Test func `A notification makes a worker ready`() throws {
@@ -135,7 +139,7 @@ import Testing
     let readiness = Readiness(.notify, worker: worker.process)
     #expect(try !readiness.check())
     #expect(!readiness.needsChecking)
-    readiness.notified()
+    readiness.didNotify()
     #expect(try readiness.check())
   }
 }

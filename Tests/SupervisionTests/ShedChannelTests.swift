@@ -120,10 +120,10 @@ import Testing
     throws
   {
     let worker = try TestWorker("sleep", "60")
-    #expect(throws: ShedRefusal.nobodyListens) {
+    #expect(throws: ShedRefusal.noListener) {
       try ShedRequestRun.start(.notify, worker: worker.process, watch: worker.watch)
     }
-    #expect(throws: ShedRefusal.nobodyListens) {
+    #expect(throws: ShedRefusal.noListener) {
       try ShedRequestRun.start(.notify, worker: worker.process)
     }
   }

@@ -19,7 +19,7 @@ import Testing
   func hungPreparation() throws {
     let scratch = try Scratch()
     let (gate, jobs, plan) = (
-      ThreadGate(), JobPool(name: "test", most: 256, endsAfter: .seconds(5)), plan(scratch)
+      ThreadGate(), JobPool(name: "test", maxOrdinary: 256, endsAfter: .seconds(5)), plan(scratch)
     )
     defer { gate.open() }
     let program = SideProgram(about: "test", jobs: jobs) { () throws(LaunchError) in

@@ -37,8 +37,8 @@ final class TestWorker {
   }
 
   func waitForOutput(_ text: String) throws {
-    let found = try eventually { try readText(self.log).contains(text) }
-    if !found { throw TestFailure("no \(text) in the log: \(try readText(log))") }
+    let isFound = try eventually { try readText(self.log).contains(text) }
+    if !isFound { throw TestFailure("no \(text) in the log: \(try readText(log))") }
   }
 
   func waitForExit() throws -> WorkerExit? {

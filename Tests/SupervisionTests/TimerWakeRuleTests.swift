@@ -23,7 +23,7 @@ import Testing
     let cron = due(3, of: 60, .timer)
     let chatter = due(1, of: 1)
     let wake = TimerWake.first(of: [chatter, cron], shortest: .seconds(60))
-    #expect(wake == TimerWake(delay: .seconds(3), why: "its own timer"))
+    #expect(wake == TimerWake(delay: .seconds(3), reason: "its own timer"))
     #expect(TimerWake.first(of: [chatter], shortest: .seconds(60)) == nil)
     #expect(TimerWake.first(of: [], shortest: .seconds(60)) == nil)
   }

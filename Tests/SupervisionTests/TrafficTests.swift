@@ -11,30 +11,30 @@ import Testing
   init() throws { latches = try InputLatches(capacity: 16) }
 
   /// Takes one sample, as the daemon does once a second.
-  private func look(_ monitor: TrafficMonitor, _ worker: Sleeper) throws -> Bool {
+  private func sample(_ monitor: TrafficMonitor, _ worker: Sleeper) throws -> Bool {
     latches.collect()
-    return monitor.look(at: try worker.tree())
+    return monitor.sample(try worker.tree())
   }
 
   @Test func `A connection that began and ended between two looks counts as traffic`() throws {
     let worker = try Sleeper(WakeSourcesTests.echo)
     let port = try worker.port()
     let threads = try worker.threadCount()
-    let monitor = try TrafficMonitor(latches: latches, ownChannels: [])
-    #expect(try !look(monitor, worker))
+    let monitor = try TrafficMonitor(latches: latches, daemonSockets: [])
+    #expect(try !sample(monitor, worker))
     for _ in 0..<20 {
-      #expect(try !look(monitor, worker))
+      #expect(try !sample(monitor, worker))
       var client: Descriptor? = try Client.connect(port: port)
       try client?.writeAll("hello\n")
       #expect(try client?.read(upTo: 64) == Array("hello\n".utf8))
       client = nil
       // The thread that served the client has read the end of the connection.
       #expect(try eventually { try worker.threadCount() == threads })
-      #expect(try look(monitor, worker))
+      #expect(try sample(monitor, worker))
       // The latch may have fired once more for the hang-up.
-      _ = try look(monitor, worker)
+      _ = try sample(monitor, worker)
     }
-    for _ in 0..<20 { #expect(try !look(monitor, worker)) }
+    for _ in 0..<20 { #expect(try !sample(monitor, worker)) }
   }
 
   @Test func `A worker with a listener has clients, and one without any input has none`() throws {
@@ -43,11 +43,11 @@ import Testing
       "os.dup2(os.open('/dev/null', os.O_RDWR), 0); print('ready', flush=True)\n"
         + "while True: time.sleep(0.2)")
     for (worker, hasClients) in [(server, true), (job, false)] {
-      let monitor = try TrafficMonitor(latches: latches, ownChannels: [])
+      let monitor = try TrafficMonitor(latches: latches, daemonSockets: [])
       latches.collect()
-      let look = monitor.begin()
-      _ = look.perform(at: try worker.tree())
-      #expect(look.hasClients == hasClients)
+      let current = monitor.begin()
+      _ = current.perform(at: try worker.tree())
+      #expect(current.hasClients == hasClients)
     }
   }
 
@@ -57,21 +57,21 @@ import Testing
     try client.writeAll("hello\n")
     #expect(try client.read(upTo: 64) == Array("hello\n".utf8))
     try worker.waitForEmptyQueues()
-    let monitor = try TrafficMonitor(latches: latches, ownChannels: [])
-    #expect(try !look(monitor, worker))
-    for _ in 0..<20 { #expect(try !look(monitor, worker)) }
+    let monitor = try TrafficMonitor(latches: latches, daemonSockets: [])
+    #expect(try !sample(monitor, worker))
+    for _ in 0..<20 { #expect(try !sample(monitor, worker)) }
     try client.writeAll("hello\n")
     #expect(try client.read(upTo: 64) == Array("hello\n".utf8))
     try worker.waitForEmptyQueues()
-    #expect(try look(monitor, worker))
-    for _ in 0..<20 { #expect(try !look(monitor, worker)) }
+    #expect(try sample(monitor, worker))
+    for _ in 0..<20 { #expect(try !sample(monitor, worker)) }
   }
 
   @Test func `The source of traffic is the peer of a connection, or its port`() throws {
     let worker = try Sleeper(WakeSourcesTests.echo)
     let port = try worker.port()
-    let monitor = try TrafficMonitor(latches: latches, ownChannels: [])
-    _ = try look(monitor, worker)
+    let monitor = try TrafficMonitor(latches: latches, daemonSockets: [])
+    _ = try sample(monitor, worker)
     do {
       let short = try Client.connect(port: port)
       try short.writeAll("hello\n")
@@ -87,10 +87,10 @@ import Testing
       #expect(try client.read(upTo: 64) == Array("hello\n".utf8))
       try worker.waitForEmptyQueues()
       latches.collect()
-      let look = monitor.begin()
-      #expect(look.perform(at: try worker.tree()))
+      let current = monitor.begin()
+      #expect(current.perform(at: try worker.tree()))
       #expect(
-        look.source?.text == "connection from \(SocketName.local(of: client)) to port \(port)")
+        current.source?.text == "connection from \(SocketName.local(of: client)) to port \(port)")
     }
   }
 
@@ -115,34 +115,34 @@ import Testing
       time.sleep(60)
       """)
     let client = try Client.connect(port: try worker.port())
-    let monitor = try TrafficMonitor(latches: latches, ownChannels: [])
-    _ = try look(monitor, worker)
+    let monitor = try TrafficMonitor(latches: latches, daemonSockets: [])
+    _ = try sample(monitor, worker)
     let asked = Clocks.monotonic
     try client.writeAll("question")
     #expect(try eventually { worker.log.contains("got") })
     for _ in 0..<20 {
-      let isSeen = try look(monitor, worker)
+      let isSeen = try sample(monitor, worker)
       // A request counts as traffic for 2 s. On a busy machine 20 samples may take longer.
       if Clocks.monotonic - asked < 1_500_000_000 { #expect(isSeen) }
     }
     // The worker slept and woke in the meantime: the first sample of a new monitor detects the
     // request.
-    let second = try TrafficMonitor(latches: latches, ownChannels: [])
-    let isSeen = try look(second, worker)
+    let second = try TrafficMonitor(latches: latches, daemonSockets: [])
+    let isSeen = try sample(second, worker)
     if Clocks.monotonic - asked < 1_500_000_000 { #expect(isSeen) }
     try worker.stdin?.writeAll("\n")
     #expect(try client.read(upTo: 64) == Array("answer".utf8))
     try worker.waitForEmptyQueues()
-    _ = try look(monitor, worker)
-    for _ in 0..<20 { #expect(try !look(monitor, worker)) }
+    _ = try sample(monitor, worker)
+    for _ in 0..<20 { #expect(try !sample(monitor, worker)) }
     try worker.stdin?.writeAll("\n")
     #expect(try client.read(upTo: 64) == Array("more".utf8))
-    #expect(try look(monitor, worker))
+    #expect(try sample(monitor, worker))
   }
 
   @Test
   func
-    `A connection that was accepted after the descriptors were listed is found by the next look`()
+    `A connection that was accepted after the descriptors were listed is found by the next sample`()
     throws
   {
     let worker = try Sleeper(
@@ -158,17 +158,17 @@ import Testing
       time.sleep(60)
       """)
     let port = try worker.port()
-    let monitor = try TrafficMonitor(latches: latches, ownChannels: [])
-    _ = try look(monitor, worker)
+    let monitor = try TrafficMonitor(latches: latches, daemonSockets: [])
+    _ = try sample(monitor, worker)
     let client = try Client.connect(port: port)
     let asked = Clocks.monotonic
     try client.writeAll("question")
-    #expect(try look(monitor, worker))
+    #expect(try sample(monitor, worker))
     // Neither an accept nor a signal is an event of an input.
     kill(worker.process.pid, SIGUSR1)
     #expect(try eventually { worker.log.contains("got") })
     for _ in 0..<3 {
-      let isSeen = try look(monitor, worker)
+      let isSeen = try sample(monitor, worker)
       if Clocks.monotonic - asked < 1_500_000_000 { #expect(isSeen) }
     }
   }
@@ -184,9 +184,9 @@ import Testing
           os.write(writing, b'x'); os.read(reading, 1)
           time.sleep(0.001)
       """)
-    let monitor = try TrafficMonitor(latches: latches, ownChannels: [])
+    let monitor = try TrafficMonitor(latches: latches, daemonSockets: [])
     for _ in 0..<20 {
-      #expect(try !look(monitor, worker))
+      #expect(try !sample(monitor, worker))
       usleep(2000)
     }
   }
@@ -196,8 +196,8 @@ import Testing
   {
     let worker = try Sleeper(WakeSourcesTests.echo)
     let port = try worker.port()
-    let monitor = try TrafficMonitor(latches: latches, ownChannels: [])
-    _ = try look(monitor, worker)
+    let monitor = try TrafficMonitor(latches: latches, daemonSockets: [])
+    _ = try sample(monitor, worker)
     kill(worker.process.pid, SIGKILL)
     #expect(try eventually { Client.isRefused(port: port) })
     withExtendedLifetime(monitor) {}

@@ -113,9 +113,9 @@ import Testing
     let second = try Client.connect(port: port)
     try worker.stdin?.writeAll("unread")
     try first.writeAll("unread")
-    #expect(try worker.stillIgnored().unread.isEmpty)
+    #expect(try worker.stillUnread().unread.isEmpty)
     #expect(try worker.sleep().waiting != nil)
-    #expect(worker.leftUnread.unread.count == 3)
+    #expect(worker.unreadBaseline.unread.count == 3)
     try worker.resume()
     let sources = try worker.sleep()
     #expect(sources.waiting == nil)
@@ -149,7 +149,7 @@ import Testing
     try first.writeAll("x")
     _ = try worker.sleep()
     try worker.resume()
-    let ignored = try worker.stillIgnored()
+    let ignored = try worker.stillUnread()
     #expect(ignored.unread.count == 3)
     try worker.stop()
     var third: Descriptor?
@@ -189,7 +189,7 @@ import Testing
     let sources = try worker.sleep(openFor: .seconds(60))
     #expect(sources.waiting == "a request on port \(port) that it had not answered")
     // If the request is older than the limit, the worker leaves it by choice.
-    let late = try WakeSources(of: worker.tree(), ownChannels: [], openFor: .zero)
+    let late = try WakeSources(of: worker.tree(), daemonSockets: [], openFor: .zero)
     #expect(late.waiting == nil)
     _ = try Descriptor.open("\(worker.scratch.path)/go", O_CREAT | O_WRONLY, mode: 0o600)
     try worker.resume()
@@ -280,7 +280,7 @@ import Testing
       print('ready', flush=True)
       time.sleep(60)
       """, environment: ["NOTIFY_SOCKET": notify.path, "MEMORY_PRESSURE_WATCH": watch.path])
-    worker.ownChannels = [notify.path, watch.path]
+    worker.daemonSockets = [notify.path, watch.path]
     let sources = try worker.sleep()
     #expect(sources.count == 0)
     #expect(sources.refusals.isEmpty)
@@ -293,7 +293,7 @@ import Testing
     let tree = try worker.tree()
     kill(worker.process.pid, SIGKILL)
     #expect(try eventually { worker.identity.hasEnded })
-    let sources = try WakeSources(of: tree, ownChannels: [])
+    let sources = try WakeSources(of: tree, daemonSockets: [])
     #expect(sources.count == 0)
     #expect(sources.refusals.isEmpty)
   }

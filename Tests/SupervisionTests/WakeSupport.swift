@@ -11,7 +11,7 @@ final class Sleeper {
   let identity: ProcessIdentity
   /// The writing end of the pipe; nil once it has been closed.
   var stdin: Descriptor?
-  var ownChannels: Set<String> = []
+  var daemonSockets: Set<String> = []
 
   /// Returns when the program has printed `ready …`.
   init(_ program: String, environment: [String: String] = [:]) throws {
@@ -51,9 +51,9 @@ final class Sleeper {
 
   /// The number after `ready`.
   func port() throws -> UInt16 {
-    let words = log.split { $0 == " " || $0 == "\n" }
-    guard let place = words.firstIndex(of: "ready"), words.count > place + 1,
-      let port = UInt16(words[place + 1])
+    let tokens = log.split { $0 == " " || $0 == "\n" }
+    guard let index = tokens.firstIndex(of: "ready"), tokens.count > index + 1,
+      let port = UInt16(tokens[index + 1])
     else { throw TestFailure("no port in \(log)") }
     return port
   }
@@ -95,21 +95,21 @@ final class Sleeper {
   func resume() throws { try tree().continueAll() }
 
   /// The input that it left unread when it last slept.
-  var leftUnread = LeftUnread()
+  var unreadBaseline = UnreadInputBaseline()
 
-  func stillIgnored() throws -> LeftUnread {
-    leftUnread.stillIgnored(by: try tree(), ownChannels: ownChannels)
+  func stillUnread() throws -> UnreadInputBaseline {
+    unreadBaseline.stillUnread(by: try tree(), daemonSockets: daemonSockets)
   }
 
   /// Stops the program and watches its inputs.
   func sleep(
-    ignoring ignored: LeftUnread? = nil, openFor limit: Duration = WakeSources.recently
+    ignoring ignored: UnreadInputBaseline? = nil, openFor limit: Duration = WakeSources.recently
   ) throws -> WakeSources {
-    let ignored = try ignored ?? stillIgnored()
+    let ignored = try ignored ?? stillUnread()
     try stop()
     let sources = try WakeSources(
-      of: tree(), ownChannels: ownChannels, ignored: ignored, openFor: limit)
-    leftUnread = sources.leftUnread
+      of: tree(), daemonSockets: daemonSockets, ignored: ignored, openFor: limit)
+    unreadBaseline = sources.unreadBaseline
     return sources
   }
 }

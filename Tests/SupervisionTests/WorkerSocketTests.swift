@@ -50,21 +50,21 @@ private final class Peer {
   }
 
   /// Services the socket. Each process counts as the worker's.
-  private func service() throws -> [WorkerSocket.News] { try socket.service { _ in true } }
+  private func service() throws -> [WorkerSocket.Update] { try socket.service { _ in true } }
 
-  private func messages(_ news: [WorkerSocket.News]) -> [WorkerMessage] {
-    news.compactMap { if case .said(_, let message, _) = $0 { message } else { nil } }
+  private func messages(_ updates: [WorkerSocket.Update]) -> [WorkerMessage] {
+    updates.compactMap { if case .received(_, let message, _) = $0 { message } else { nil } }
   }
 
-  private func ends(_ news: [WorkerSocket.News]) -> [String?] {
-    news.compactMap { if case .left(_, let why) = $0 { .some(why) } else { nil } }
+  private func ends(_ updates: [WorkerSocket.Update]) -> [String?] {
+    updates.compactMap { if case .closed(_, let reason) = $0 { .some(reason) } else { nil } }
   }
 
   /// Services the socket until `isEnough`.
-  private func news(
-    until isEnough: ([WorkerSocket.News]) -> Bool
-  ) throws -> [WorkerSocket.News] {
-    var all: [WorkerSocket.News] = []
+  private func updates(
+    until isEnough: ([WorkerSocket.Update]) -> Bool
+  ) throws -> [WorkerSocket.Update] {
+    var all: [WorkerSocket.Update] = []
     let deadline = Deadline(in: .seconds(60))
     while !isEnough(all) {
       guard try pollDescriptor(socket.descriptor.raw, for: POLLIN, until: deadline) else {
@@ -79,9 +79,9 @@ private final class Peer {
   func talk() throws {
     let peer = try Peer(socket.path)
     try peer.say("{\"type\":\"ready\"}\n{\"type\":\"do")
-    var all = try news { messages($0).count == 1 }
+    var all = try updates { messages($0).count == 1 }
     try peer.say("ne\",\"id\":7}\r\n\n{\"type\":\"later\"}\n")
-    all += try news { messages($0).count == 1 }
+    all += try updates { messages($0).count == 1 }
     #expect(messages(all) == [.ready, .done(id: 7)])
     let id = try #require(socket.connectionIDs.first)
     #expect(socket.send(.pressure(level: "urgent"), to: id))
@@ -109,13 +109,13 @@ private final class Peer {
   func senseless() throws {
     let peer = try Peer(socket.path)
     try peer.say("[]\n")
-    _ = try news { _ in socket.isConnected }
+    _ = try updates { _ in socket.isConnected }
     _ = try service()
     #expect(
       peer.hear() == "{\"type\":\"error\",\"message\":\"the last line can't be read: "
         + "it isn't a JSON object\"}\n")
     for _ in 0..<15 { try peer.say("{\"type\":\"done\"}\n") }
-    let all = try news { !ends($0).isEmpty }
+    let all = try updates { !ends($0).isEmpty }
     #expect(ends(all) == ["16 of its lines could not be read"])
     #expect(!socket.isConnected)
   }
@@ -124,17 +124,19 @@ private final class Peer {
   func ended() throws {
     let long = try Peer(socket.path)
     _ = try service()
-    let part = [UInt8](repeating: UInt8(ascii: "x"), count: 4096)
-    var all: [WorkerSocket.News] = []
+    let half = [UInt8](repeating: UInt8(ascii: "x"), count: 4096)
+    var all: [WorkerSocket.Update] = []
     for _ in 0..<100 where socket.isConnected {
-      _ = send(long.socket.raw, part, part.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT))
+      _ = send(long.socket.raw, half, half.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT))
       all += try service()
     }
     #expect(ends(all) == ["a line is longer than 262144 bytes"])
     let newer = try Peer(socket.path)
     try newer.say("{\"type\":\"hello\",\"version\":2}\n")
     #expect(
-      ends(try news { !ends($0).isEmpty }) == ["it uses protocol version 2, which is not supported"]
+      ends(try updates { !ends($0).isEmpty }) == [
+        "it uses protocol version 2, which is not supported"
+      ]
     )
   }
 
@@ -148,14 +150,14 @@ private final class Peer {
     var all = try service()
     #expect(messages(all).count <= 200)
     try other.say("{\"type\":\"ready\"}\n")
-    all += try news { messages($0).contains(.ready) }
+    all += try updates { messages($0).contains(.ready) }
     let before = all
-    all += try news { messages(before + $0).count == 451 }
+    all += try updates { messages(before + $0).count == 451 }
     let said = messages(all).filter { $0 != .ready }
     #expect(said == (0..<450).map { .done(id: $0) })
     // The last message before the end is read, too.
     try chatterbox.say("{\"type\":\"hold\",\"on\":true}\n")
-    #expect(messages(try news { !$0.isEmpty }) == [.hold(true)])
+    #expect(messages(try updates { !$0.isEmpty }) == [.hold(true)])
   }
 
   @Test("A connection whose peer doesn't read is closed")
@@ -168,7 +170,7 @@ private final class Peer {
     while socket.send(line, to: id), sent < 10_000 { sent += 1 }
     #expect(sent < 10_000)
     #expect(!socket.isConnected)
-    #expect(socket.takeShutOut() == [id])
+    #expect(socket.drainClosed() == [id])
     // Another thread closes it.
     #expect(try eventually { peer.isClosed })
   }
@@ -218,15 +220,17 @@ private final class Peer {
     let peer = try Peer(socket.path)
     _ = try service()
     let useless = try passed("{\"type\":\"status\",\"text\":\"\"}\n", by: peer, times: 3)
-    _ = try news { messages($0).count == 3 }
+    _ = try updates { messages($0).count == 3 }
     #expect(try eventually { try isAtEnd(useless) })
     // Half a line may wait, with one descriptor, and no more.
     let many = try passed("{\"type\":", by: peer)
     let last = try passed(" \"purgeable\"}\n", by: peer)
-    var all = try news { messages($0) == [.purgeable] }
+    var all = try updates { messages($0) == [.purgeable] }
     #expect(try eventually { try isAtEnd(many) })
     #expect(try !isAtEnd(last))
-    guard case .said(_, _, .some)? = all.last else { throw TestFailure("no descriptor: \(all)") }
+    guard case .received(_, _, .some)? = all.last else {
+      throw TestFailure("no descriptor: \(all)")
+    }
     all = []
     #expect(try eventually { try isAtEnd(last) })
     // The end of the connection discards the unfinished line with its descriptor.
@@ -234,7 +238,7 @@ private final class Peer {
     _ = try service()
     #expect(try !isAtEnd(unfinished))
     shutdown(peer.socket.raw, Int32(SHUT_RDWR))
-    _ = try news { !ends($0).isEmpty }
+    _ = try updates { !ends($0).isEmpty }
     #expect(try eventually { try isAtEnd(unfinished) })
   }
 }

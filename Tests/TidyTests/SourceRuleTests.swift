@@ -45,13 +45,13 @@ struct SourceRuleTests {
   /// Where the daemon may look at all processes of the machine, which takes seconds where there are
   /// many: on another thread, or before its loop runs.
   private static let processLooks: Set<String> = [
-    "Daemon/Sense/ProcessScanner.swift", "Daemon/Sense/ActivityLooks.swift",
+    "Daemon/Sense/ProcessScanner.swift", "Daemon/Sense/KernelActivitySource.swift",
     // On threads of their own.
     "Daemon/Worker/KernelWorkerProcesses.swift", "Daemon/Sense/SafePointCheck.swift",
-    "Daemon/Sense/FootprintMeasuring.swift", "Daemon/Worker/Sleep/SuspendJob.swift",
+    "Daemon/Sense/FootprintMeter.swift", "Daemon/Worker/Sleep/SuspendJob.swift",
     "Daemon/External/ExternalProcess.swift", "Daemon/External/Rules/AdoptionPreview.swift",
     // While the daemon starts.
-    "Daemon/Takeover/EarlierWorkers.swift",
+    "Daemon/Takeover/SurvivorState.swift",
     "Daemon/Talk/WorkerConversations.swift",
     "Daemon/Worker/Launch/ListeningAtStart.swift",
     // It reads the processes of its cgroup only.

@@ -14,9 +14,9 @@ import Testing
     arguments: [SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, SIGTERM, SIGWINCH])
   func running(signal: Int32) {
     signals.receive(signal)
-    #expect(target.take() == ["signal \(signal)"])
+    #expect(target.drain() == ["signal \(signal)"])
     signals.deliverWaiting()
-    #expect(target.take().isEmpty)
+    #expect(target.drain().isEmpty)
   }
 
   @Test("A sleeping program is woken for each signal, and gets the signals in order when it runs")
@@ -25,12 +25,12 @@ import Testing
     signals.receive(SIGTERM)
     signals.receive(SIGUSR1)
     #expect(
-      target.take() == ["wake: SIGTERM", "wake: SIGUSR1"])
+      target.drain() == ["wake: SIGTERM", "wake: SIGUSR1"])
     target.isAsleep = false
     signals.deliverWaiting()
-    #expect(target.take() == ["signal \(SIGTERM)", "signal \(SIGUSR1)"])
+    #expect(target.drain() == ["signal \(SIGTERM)", "signal \(SIGUSR1)"])
     signals.deliverWaiting()
-    #expect(target.take().isEmpty)
+    #expect(target.drain().isEmpty)
   }
 
   @Test(
@@ -39,99 +39,99 @@ import Testing
     target.isAsleep = true
     target.ignored = [SIGINT]
     signals.receive(SIGINT)
-    #expect(target.take().isEmpty)
+    #expect(target.drain().isEmpty)
     target.isAsleep = false
     target.ignored = []
     signals.deliverWaiting()
-    #expect(target.take().isEmpty)
+    #expect(target.drain().isEmpty)
   }
 
   @Test("A sleeping program that ignores a terminal's new size isn't woken for it")
   func newSize() {
     target.isAsleep = true
     signals.receive(SIGWINCH, isFromTerminal: true)
-    #expect(target.take().isEmpty)
+    #expect(target.drain().isEmpty)
     target.caught = [SIGWINCH]
     signals.receive(SIGWINCH, isFromTerminal: true)
-    #expect(target.take() == ["wake: SIGWINCH"])
+    #expect(target.drain() == ["wake: SIGWINCH"])
   }
 
   @Test(
     "A terminal's signal is sent to the program's whole group, or to the program if it has none")
   func fromTerminal() {
     signals.receive(SIGINT, isFromTerminal: true)
-    #expect(target.take() == ["group \(SIGINT)"])
+    #expect(target.drain() == ["group \(SIGINT)"])
     target.hasGroup = false
     signals.receive(SIGINT, isFromTerminal: true)
-    #expect(target.take() == ["signal \(SIGINT)"])
+    #expect(target.drain() == ["signal \(SIGINT)"])
   }
 
   @Test("A Jupyter server's signals are sent to its kernel's whole group, awake or asleep")
   func fromJupyterServer() {
     let signals = PassedSignals(target, reachGroup: true)
     signals.receive(SIGINT)
-    #expect(target.take() == ["group \(SIGINT)"])
+    #expect(target.drain() == ["group \(SIGINT)"])
     target.isAsleep = true
     signals.receive(SIGINT)
-    #expect(target.take() == ["wake: SIGINT"])
+    #expect(target.drain() == ["wake: SIGINT"])
     target.isAsleep = false
     signals.deliverWaiting()
-    #expect(target.take() == ["group \(SIGINT)"])
+    #expect(target.drain() == ["group \(SIGINT)"])
     target.hasGroup = false
     signals.receive(SIGTERM)
-    #expect(target.take() == ["signal \(SIGTERM)"])
+    #expect(target.drain() == ["signal \(SIGTERM)"])
   }
 
   @Test("Before the program is started, and after its end, signals are dropped")
   func noProcess() {
     target.hasProcess = false
     for signal in [SIGTERM, SIGCONT, SIGWINCH] { signals.receive(signal) }
-    #expect(target.take().isEmpty)
+    #expect(target.drain().isEmpty)
   }
 
   @Test("Signals for a program that has ended in its sleep are never delivered to another process")
   func endedAsleep() {
     target.isAsleep = true
     signals.receive(SIGTERM)
-    _ = target.take()
+    _ = target.drain()
     target.hasProcess = false
     signals.deliverWaiting()
-    #expect(target.take().isEmpty)
+    #expect(target.drain().isEmpty)
   }
 
   @Test("Ctrl-Z stops all of the program and then the wrapper, and SIGCONT continues all of it")
   func held() {
     signals.receive(SIGTSTP, isFromTerminal: true)
-    #expect(target.take() == ["stop all", "stop wrapper"])
+    #expect(target.drain() == ["stop all", "stop wrapper"])
     signals.receive(SIGCONT)
-    #expect(target.take() == ["continue all"])
+    #expect(target.drain() == ["continue all"])
     // The program isn't stopped by the terminal any more.
     signals.receive(SIGCONT)
-    #expect(target.take() == ["signal \(SIGCONT)"])
+    #expect(target.drain() == ["signal \(SIGCONT)"])
   }
 
   @Test("Ctrl-Z stops the wrapper and leaves a sleeping program asleep")
   func heldAsleep() {
     target.isAsleep = true
     signals.receive(SIGTSTP)
-    #expect(target.take() == ["stop wrapper"])
+    #expect(target.drain() == ["stop wrapper"])
     signals.receive(SIGCONT)
-    #expect(target.take().isEmpty)
+    #expect(target.drain().isEmpty)
   }
 
   @Test("A wrapper whose program can't be found, or isn't running, stops alone")
   func heldAlone() {
     target.canBeFound = false
     signals.receive(SIGTSTP)
-    #expect(target.take() == ["stop wrapper"])
+    #expect(target.drain() == ["stop wrapper"])
     target.hasProcess = false
     signals.receive(SIGTSTP)
-    #expect(target.take() == ["stop wrapper"])
+    #expect(target.drain() == ["stop wrapper"])
   }
 
   @Test("SIGCHLD makes the wrapper reap its child and isn't passed to the program")
   func child() {
     signals.receive(SIGCHLD)
-    #expect(target.reaped == 1 && target.take() == [])
+    #expect(target.reaped == 1 && target.drain() == [])
   }
 }

@@ -56,7 +56,7 @@ final class RecordingProgram: ProgramProcesses {
   func putWitness(into group: Int32) { joined.append(group) }
   func stopWrapper() { done.append("stop wrapper") }
 
-  func take() -> [String] {
+  func drain() -> [String] {
     defer { done = [] }
     return done
   }

@@ -20,15 +20,15 @@ import Testing
     stops.follow()
     stops.follow()
     timers.advance(by: .seconds(5))
-    #expect(program.take() == ["stop wrapper \(SIGTTIN)"])
+    #expect(program.drain() == ["stop wrapper \(SIGTTIN)"])
     program.isStoppingWrapper = false
     program.stopSignal = nil
     stops.didContinue()
     timers.advance(by: .seconds(1))
-    #expect(program.take() == ["use"])
+    #expect(program.drain() == ["use"])
     program.stopSignal = SIGSTOP
     stops.follow()
-    #expect(program.take() == ["stop wrapper \(SIGTSTP)"])
+    #expect(program.drain() == ["stop wrapper \(SIGTSTP)"])
   }
 
   @Test(
@@ -38,14 +38,14 @@ import Testing
     program.stopSignal = SIGTSTP
     stops.follow()
     timers.advance(by: .seconds(5))
-    _ = program.take()
+    _ = program.drain()
     // After `fg` and Ctrl-Z, only the second stop of the program is noticed.
     program.isStoppingWrapper = false
     stops.follow()
-    timers.advance(by: StopFollower.pace)
-    #expect(program.take() == ["use"])
-    timers.advance(by: StopFollower.pace)
-    #expect(program.take() == ["stop wrapper \(SIGTSTP)"])
+    timers.advance(by: StopFollower.pollInterval)
+    #expect(program.drain() == ["use"])
+    timers.advance(by: StopFollower.pollInterval)
+    #expect(program.drain() == ["stop wrapper \(SIGTSTP)"])
   }
 
   @Test("It isn't stopped again by a program that the same SIGCONT continues a moment later")
@@ -57,7 +57,7 @@ import Testing
     stops.follow()
     program.stopSignal = nil
     timers.advance(by: .seconds(1))
-    #expect(program.take() == ["stop wrapper \(SIGTSTP)", "use"])
+    #expect(program.drain() == ["stop wrapper \(SIGTSTP)", "use"])
   }
 
   @Test("Where no shell follows a stop, it tries three times, and again after the program ran")
@@ -67,16 +67,16 @@ import Testing
     for _ in 0..<10 {
       stops.follow()
       program.isStoppingWrapper = false
-      timers.advance(by: StopFollower.pace)
+      timers.advance(by: StopFollower.pollInterval)
     }
-    #expect(program.take().filter { $0.hasPrefix("stop") }.count == 3)
+    #expect(program.drain().filter { $0.hasPrefix("stop") }.count == 3)
     program.stopSignal = nil
     stops.follow()
     timers.advance(by: .seconds(1))
-    _ = program.take()
+    _ = program.drain()
     program.stopSignal = SIGTSTP
     stops.follow()
-    #expect(program.take() == ["stop wrapper \(SIGTSTP)"])
+    #expect(program.drain() == ["stop wrapper \(SIGTSTP)"])
   }
 
   @Test("It doesn't follow a SIGSTOP to a program that isn't a shell's own job")
@@ -84,7 +84,7 @@ import Testing
     program.isJobOfShell = false
     program.stopSignal = SIGSTOP
     stops.follow()
-    #expect(program.take().isEmpty)
+    #expect(program.drain().isEmpty)
   }
 
   @Test(
@@ -97,6 +97,6 @@ import Testing
     stops.isAboutToContinue = { false }
     program.isAsleep = true
     stops.follow()
-    #expect(program.take().isEmpty)
+    #expect(program.drain().isEmpty)
   }
 }

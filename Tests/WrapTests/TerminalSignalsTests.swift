@@ -18,7 +18,7 @@ import Testing
   /// The witness answers. It has received these signals.
   private func answer(having got: [Int32] = []) {
     for signal in got { signals.receive(.signal(signal)) }
-    timers.advance(by: TerminalSignals.patience)
+    timers.advance(by: TerminalSignals.deliveryDelay)
     signals.receive(.answer)
   }
 
@@ -31,7 +31,7 @@ import Testing
     signals.receive(.signal(SIGTERM))
     signals.receive(SIGTERM)
     answer()
-    #expect(program.take().isEmpty)
+    #expect(program.drain().isEmpty)
     #expect(program.asked == 2)
   }
 
@@ -41,7 +41,7 @@ import Testing
     answer(having: [SIGTERM])
     signals.receive(SIGTERM)
     answer()
-    #expect(program.take() == ["signal \(SIGTERM)"])
+    #expect(program.drain() == ["signal \(SIGTERM)"])
   }
 
   @Test("A signal to the group is passed on to a program that has left the group")
@@ -49,18 +49,18 @@ import Testing
     program.sharesGroup = false
     signals.receive(SIGTERM)
     answer(having: [SIGTERM])
-    #expect(program.take() == ["signal \(SIGTERM)"])
+    #expect(program.drain() == ["signal \(SIGTERM)"])
   }
 
   @Test("Without an answer within half a second, or without a witness, signals are passed on")
   func silence() {
     signals.receive(SIGHUP)
-    timers.advance(by: TerminalSignals.patience + TerminalSignals.answerLimit)
-    #expect(program.take() == ["signal \(SIGHUP)"])
-    signals.loseWitness()
+    timers.advance(by: TerminalSignals.deliveryDelay + TerminalSignals.answerLimit)
+    #expect(program.drain() == ["signal \(SIGHUP)"])
+    signals.didLoseWitness()
     signals.receive(SIGHUP)
-    timers.advance(by: TerminalSignals.patience)
-    #expect(program.take() == ["signal \(SIGHUP)"])
+    timers.advance(by: TerminalSignals.deliveryDelay)
+    #expect(program.drain() == ["signal \(SIGHUP)"])
     #expect(program.asked == 1)
   }
 
@@ -70,29 +70,29 @@ import Testing
     timers.advance(by: .seconds(2))
     signals.receive(SIGUSR1)
     answer()
-    #expect(program.take() == ["signal \(SIGUSR1)"])
+    #expect(program.drain() == ["signal \(SIGUSR1)"])
   }
 
   @Test("A sleeping program is woken at once, and gets what was for the wrapper alone when it runs")
   func asleep() {
     program.isAsleep = true
     signals.receive(SIGTERM)
-    #expect(program.take() == ["wake: SIGTERM"])
+    #expect(program.drain() == ["wake: SIGTERM"])
     answer()
-    #expect(program.take().isEmpty)
+    #expect(program.drain().isEmpty)
     program.isAsleep = false
     signals.programRuns()
-    #expect(program.take() == ["signal \(SIGTERM)"])
+    #expect(program.drain() == ["signal \(SIGTERM)"])
   }
 
   @Test("A new size wakes a sleeping program only if it has a handler for it")
   func size() {
     program.isAsleep = true
     signals.receive(.signal(SIGWINCH))
-    #expect(program.take().isEmpty)
+    #expect(program.drain().isEmpty)
     program.caught = [SIGWINCH]
     signals.receive(.signal(SIGWINCH))
-    #expect(program.take() == ["wake: SIGWINCH"])
+    #expect(program.drain() == ["wake: SIGWINCH"])
   }
 
   @Test(
@@ -105,7 +105,7 @@ import Testing
     #expect(program.joined == [300])
     program.isAsleep = true
     signals.receive(.signal(SIGINT))
-    #expect(program.take() == ["wake: SIGINT"])
+    #expect(program.drain() == ["wake: SIGINT"])
     program.isAsleep = false
     signals.programRuns()
     #expect(program.joined == [300, 100])
@@ -113,7 +113,7 @@ import Testing
     // the wrapper.
     signals.receive(SIGINT)
     answer()
-    #expect(program.take() == ["signal \(SIGINT)"])
+    #expect(program.drain() == ["signal \(SIGINT)"])
   }
 
   @Test("A program that sleeps in the background is woken when its group gets the terminal")
@@ -122,10 +122,10 @@ import Testing
     signals.programFallsAsleep()
     program.isAsleep = true
     timers.advance(by: .seconds(3))
-    #expect(program.take().isEmpty)
+    #expect(program.drain().isEmpty)
     program.foregroundGroup = 100
-    timers.advance(by: TerminalSignals.foregroundPace)
-    #expect(program.take().count == 1)
+    timers.advance(by: TerminalSignals.foregroundPollInterval)
+    #expect(program.drain().count == 1)
     signals.programRuns()
     #expect(timers.pending.isEmpty)
   }
@@ -141,7 +141,7 @@ import Testing
     signals.receive(SIGCHLD)
     answer(having: [SIGCONT])
     timers.advance(by: .seconds(1))
-    #expect(program.take() == ["stop wrapper \(SIGTSTP)", "use", "stop wrapper \(SIGTTOU)"])
+    #expect(program.drain() == ["stop wrapper \(SIGTSTP)", "use", "stop wrapper \(SIGTTOU)"])
   }
 
   @Test("Two equal signals to the group aren't passed on; one to the wrapper after them is")
@@ -151,13 +151,13 @@ import Testing
     signals.receive(.signal(SIGINT))
     signals.receive(SIGINT)
     answer()
-    #expect(program.take().isEmpty)
+    #expect(program.drain().isEmpty)
     // The witness has read two signals, and the wrapper one.
     signals.receive(SIGINT)
     answer(having: [SIGINT, SIGINT])
     signals.receive(SIGINT)
     answer()
-    #expect(program.take() == ["signal \(SIGINT)"])
+    #expect(program.drain() == ["signal \(SIGINT)"])
   }
 
   @Test("A signal to the group from before the program's start is passed on")
@@ -166,7 +166,7 @@ import Testing
     signals.receive(SIGINT)
     program.hasProcess = true
     answer(having: [SIGINT])
-    #expect(program.take() == ["signal \(SIGINT)"])
+    #expect(program.drain() == ["signal \(SIGINT)"])
   }
 
   @Test(
@@ -178,7 +178,7 @@ import Testing
     answer()
     program.isAsleep = false
     signals.programRuns()
-    #expect(program.take().isEmpty)
+    #expect(program.drain().isEmpty)
   }
 
   @Test(
@@ -195,7 +195,7 @@ import Testing
     signals.receive(SIGCONT)
     #expect(program.given == [200])
     answer(having: [SIGCONT])
-    #expect(program.take() == ["stop wrapper \(SIGTSTP)", "use", "signal \(SIGCONT)"])
+    #expect(program.drain() == ["stop wrapper \(SIGTSTP)", "use", "signal \(SIGCONT)"])
   }
 
   @Test("A Ctrl-Z that the end of a sleep loses is sent again, to the group that had it")
@@ -208,7 +208,7 @@ import Testing
     signals.receive(.signal(SIGTSTP))
     program.isAsleep = false
     signals.programRuns()
-    #expect(program.take() == ["wake: SIGTSTP", "signal \(SIGTSTP) to 200"])
+    #expect(program.drain() == ["wake: SIGTSTP", "signal \(SIGTSTP) to 200"])
   }
 
   @Test("A lost Ctrl-Z is sent again once, whichever of wrapper and witness hears of it first")
@@ -222,7 +222,7 @@ import Testing
       answer()
       program.isAsleep = false
       signals.programRuns()
-      let sent = program.take().filter { $0.hasPrefix("signal") }
+      let sent = program.drain().filter { $0.hasPrefix("signal") }
       #expect(sent == ["signal \(SIGTSTP) to 100"], "\(wrapperIsFirst)")
     }
   }
@@ -232,11 +232,11 @@ import Testing
     signals.receive(SIGTSTP)
     timers.advance(by: .seconds(100))
     program.stopSignal = nil
-    _ = program.take()
+    _ = program.drain()
     signals.receive(SIGTSTP)
     signals.receive(SIGCONT)
     answer(having: [SIGCONT])
     timers.advance(by: .seconds(100))
-    #expect(program.take().isEmpty)
+    #expect(program.drain().isEmpty)
   }
 }

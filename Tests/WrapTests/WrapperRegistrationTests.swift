@@ -78,7 +78,7 @@ private final class World {
 
   /// Repeats the search until it connects: a search is skipped while an earlier one is still under
   /// way.
-  func lookAgain() throws {
+  func reconnect() throws {
     let isConnected = try eventually {
       timers.advance(by: WrapperRegistration.interval)
       return try self.isConnected()
@@ -145,7 +145,7 @@ private final class World {
     #expect(world.timers.pending == [WrapperRegistration.interval])
     #expect(world.watches.active == 0)
     try world.startDaemon()
-    try world.lookAgain()
+    try world.reconnect()
     #expect(try world.heard().count == 1)
   }
 
@@ -195,7 +195,7 @@ private final class World {
     try world.watches.serve()
     #expect(world.watches.active == 0)
     try world.startDaemon()
-    try world.lookAgain()
+    try world.reconnect()
     #expect(try world.heard().count == 1)
   }
 

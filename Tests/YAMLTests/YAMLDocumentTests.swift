@@ -77,7 +77,7 @@ import Testing
     #expect(syntax.mark == YAMLMark(line: 1, column: column ?? 0))
   }
 
-  @Test func `A YAML document lists every repetition of a key with both places`() throws {
+  @Test func `A YAML document lists every repetition of a key with both positions`() throws {
     let text =
       "a: 1\nb: { c: 1, 'c': 2, \"c\": 3 }\n? &k d\n: 1\n*k : 2\na: { a: 3 }\n[a]: 1\n[a]: 2\n"
     let document = try YAMLDocument(parsing: text)
@@ -137,7 +137,7 @@ import Testing
     }
   }
 
-  @Test func `A YAML syntax error names its place, and where its context begins`() {
+  @Test func `A YAML syntax error names its position, and where its context begins`() {
     #expect(
       throws: YAMLError.syntax(
         .init(

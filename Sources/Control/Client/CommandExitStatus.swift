@@ -6,7 +6,7 @@ public enum CommandExit: Int32, Hashable, Sendable, CaseIterable {
   case notDone = 1
   case unknownWorker = 3
   case noDaemon = 4
-  case daemonWentAway = 5
+  case daemonEnded = 5
   /// ArgumentParser exits with this code by itself.
   case usage = 64
   case badConfiguration = 65
@@ -24,7 +24,7 @@ public enum CommandExit: Int32, Hashable, Sendable, CaseIterable {
     case .notDone: "not done; standard error says why"
     case .unknownWorker: "no worker of that name"
     case .noDaemon: "no daemon answers at the socket"
-    case .daemonWentAway: "the daemon ended before it answered"
+    case .daemonEnded: "the daemon ended before it answered"
     case .usage: "wrong arguments"
     case .badConfiguration: "a configuration or policy file is wrong"
     case .missingMechanism: "the kernel lacks a mechanism that is needed"
@@ -50,7 +50,7 @@ extension ControlError {
   public var exit: CommandExit {
     switch self {
     case .noDaemon, .noDaemonOfProject: .noDaemon
-    case .closedEarly: .daemonWentAway
+    case .closedEarly: .daemonEnded
     case .refusedByPermissions, .foreignDaemon, .pathTooLong, .malformed, .rejected,
       .unexpectedResponse, .timedOut, .unsendable, .system:
       .notDone

@@ -73,11 +73,11 @@ public struct ControlClient: ~Copyable {
     let line: [UInt8]
     do { line = try WireCodec.line(for: request) } catch { throw .unsendable(error) }
     outstanding.insert(request.id)
-    var rest = line[...]
-    while !rest.isEmpty {
+    var unsent = line[...]
+    while !unsent.isEmpty {
       do throws(SystemCallError) {
-        let count = try shim("send") { rest.withUnsafeBytes { socket.send($0, waits: true) } }
-        rest = rest.dropFirst(count)
+        let count = try shim("send") { unsent.withUnsafeBytes { socket.send($0, waits: true) } }
+        unsent = unsent.dropFirst(count)
       } catch {
         // The daemon may have sent the reason before it closed the connection. `response` reads it.
         if error.code == EPIPE || error.code == ECONNRESET { return }

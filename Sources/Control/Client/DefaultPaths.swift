@@ -41,10 +41,10 @@ public struct DefaultPaths: Sendable {
     let home = environment["HOME"].flatMap(absolute)
     // The user's own home is only queried if it matters: the name service may not respond.
     let isRuntimeShared = user != 0 && environment["XDG_RUNTIME_DIR"].flatMap(absolute) == nil
-    let own = home == nil || isRuntimeShared ? homeOfUser(user) : nil
+    let userHome = home == nil || isRuntimeShared ? homeOfUser(user) : nil
     return DefaultPaths(
-      environment: environment, userID: user, home: home ?? own ?? "/",
-      hasOtherHome: home != nil && own != nil && home != own,
+      environment: environment, userID: user, home: home ?? userHome ?? "/",
+      hasOtherHome: home != nil && userHome != nil && home != userHome,
       executableDirectory: linkTarget("/proc/self/exe").map(parent),
       isDirectory: { path in
         fileStatus(of: path)?.isDirectory == true

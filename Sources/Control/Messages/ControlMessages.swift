@@ -136,7 +136,7 @@ public struct ControlResponse: Codable, Hashable, Sendable {
   /// The ids of all stored jetsam reports, the newest first (`jetsam`).
   public var reports: [String]?
   /// The location of the journal. It is in the first response to `events`.
-  public var journal: JournalPlace?
+  public var journal: JournalLocation?
   /// One event. It is in each further response to `events`.
   public var event: EventRecord?
   /// The response to `explain` with a worker.

@@ -11,7 +11,7 @@ public struct DirtyMemoryReport: Codable, Hashable, Sendable {
   /// The groups with the most memory, the largest first.
   public var mappings: [Mappings]
   /// The sum of all other groups.
-  public var others: Rest
+  public var others: Sum
 
   public struct Mappings: Codable, Hashable, Sendable {
     /// The kind is `heap`, `stack`, `anonymous`, `file`, `shared_memory` or `other`.
@@ -32,7 +32,7 @@ public struct DirtyMemoryReport: Codable, Hashable, Sendable {
     }
   }
 
-  public struct Rest: Codable, Hashable, Sendable {
+  public struct Sum: Codable, Hashable, Sendable {
     public var dirty: Int64
     public var swapped: Int64
     public var count: Int
@@ -45,16 +45,16 @@ public struct DirtyMemoryReport: Codable, Hashable, Sendable {
   }
 
   public init(
-    worker: String, processes: Int, unreadable: Int, all: [Mappings], most: Int
+    worker: String, processes: Int, unreadable: Int, all: [Mappings], maxMappings: Int
   ) {
     self.worker = worker
     self.processes = processes
     self.unreadable = unreadable
     dirty = all.reduce(0) { $0 &+ $1.dirty }
     swapped = all.reduce(0) { $0 &+ $1.swapped }
-    mappings = Array(all.prefix(most))
-    let remaining = all.dropFirst(most)
-    others = Rest(
+    mappings = Array(all.prefix(maxMappings))
+    let remaining = all.dropFirst(maxMappings)
+    others = Sum(
       dirty: remaining.reduce(0) { $0 &+ $1.dirty },
       swapped: remaining.reduce(0) { $0 &+ $1.swapped },
       count: remaining.reduce(0) { $0 + $1.count })

@@ -36,7 +36,7 @@ public struct EventRecord: Codable, Hashable, Sendable {
 }
 
 /// The location of past events. All events until `at` have been written to it.
-public struct JournalPlace: Codable, Hashable, Sendable {
+public struct JournalLocation: Codable, Hashable, Sendable {
   /// The directory of the journal's segments; nil if the configuration has none.
   public var directory: String?
   /// The file with the counts by day.

@@ -114,17 +114,17 @@ public struct RankingReport: Codable, Hashable, Sendable {
   /// `terminate.order` as the policy has it.
   public var terminationOrder: [String]
   /// The workers in the order in which they would be terminated.
-  public var termination: [Place]
+  public var termination: [Entry]
   /// `hibernate.order` as the policy has it.
   public var hibernationOrder: [String]
   /// The workers in the order in which they would be hibernated.
-  public var hibernation: [Place]
+  public var hibernation: [Entry]
   /// True if the policy is in shadow mode, so that none of it is applied.
   public var isShadow: Bool?
 
   public init(
-    pressure: String, terminationOrder: [String], termination: [Place],
-    hibernationOrder: [String], hibernation: [Place]
+    pressure: String, terminationOrder: [String], termination: [Entry],
+    hibernationOrder: [String], hibernation: [Entry]
   ) {
     self.pressure = pressure
     self.terminationOrder = terminationOrder
@@ -134,7 +134,7 @@ public struct RankingReport: Codable, Hashable, Sendable {
   }
 
   /// One worker in a ranking, with the numbers that decide its position.
-  public struct Place: Codable, Hashable, Sendable {
+  public struct Entry: Codable, Hashable, Sendable {
     public var worker: String
     public var state: String
     /// The sum of `bandOfState`, `bandOfImportance` and `bandBonus`.

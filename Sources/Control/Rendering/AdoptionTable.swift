@@ -11,8 +11,8 @@ public func renderAdoptionPreview(
   var lines: [String] = []
   if !shown.isEmpty {
     var table = Table(columns: [
-      .init(title: "WORKER", least: 12), .init(title: "MODE"),
-      .init(title: "FOOTPRINT", alignsRight: true), .init(title: "COMMAND", least: 16),
+      .init(title: "WORKER", minWidth: 12), .init(title: "MODE"),
+      .init(title: "FOOTPRINT", alignsRight: true), .init(title: "COMMAND", minWidth: 16),
       .init(title: "RESULT"),
     ])
     table.rows = shown.map(row)
@@ -33,8 +33,8 @@ private func row(_ finding: AdoptionFinding) -> [Table.Cell] {
 }
 
 /// The program and its first argument without their directories: `node tsserver.js`.
-private func shortCommand(_ words: [String]) -> String {
-  words.prefix(2).map { word in
+private func shortCommand(_ command: [String]) -> String {
+  command.prefix(2).map { word in
     word.hasPrefix("-") ? word : word.split(separator: "/").last.map(String.init) ?? word
   }.joined(separator: " ")
 }
@@ -43,7 +43,7 @@ private func totals(_ report: AdoptionPreviewReport, _ shown: [AdoptionFinding])
   let taken = shown.filter { ["would_adopt", "adopted"].contains($0.result.code) }
   let footprint = taken.reduce(0) { $0 + ($1.footprint ?? 0) }
   let contained = report.findings.count - shown.count
-  let rest = contained == 0 ? "" : "; matching processes inside them: \(contained)"
+  let suffix = contained == 0 ? "" : "; matching processes inside them: \(contained)"
   return "\(counted(report.rules, "rule")): \(counted(taken.count, "worker")), "
-    + "footprint \(sizeText(footprint))\(rest)"
+    + "footprint \(sizeText(footprint))\(suffix)"
 }

@@ -19,9 +19,10 @@ public func renderDirtyMemory(
   table.rows = report.mappings.map {
     row($0.dirty, swapped: $0.swapped, count: $0.count, what: whatText($0))
   }
-  let rest = report.others
-  if rest.count > 0 {
-    table.rows.append(row(rest.dirty, swapped: rest.swapped, count: rest.count, what: "all others"))
+  let others = report.others
+  if others.count > 0 {
+    table.rows.append(
+      row(others.dirty, swapped: others.swapped, count: others.count, what: "all others"))
   }
   let lines = table.lines(width: width, color: color)
   return (wrapped(title, to: width) + lines).joined(separator: "\n") + "\n"

@@ -8,14 +8,14 @@ public func renderEvent(
   func paint(_ text: String, _ hue: Color?) -> String {
     hue.map { color ? $0.paint(text) : text } ?? text
   }
-  var words = [paint(escaped(clock), .dim)]
-  if let worker = event.worker { words.append(paint(escaped(worker), .bold)) }
+  var fields = [paint(escaped(clock), .dim)]
+  if let worker = event.worker { fields.append(paint(escaped(worker), .bold)) }
   if let from = event.from, let to = event.to {
     let change = from == to ? escaped(to) : "\(escaped(from)) → \(paint(escaped(to), .ofState(to)))"
-    words.append("\(change):")
+    fields.append("\(change):")
   }
-  words.append(paint(escaped(event.text), hue(of: event)))
-  let lines = wrapped(words.joined(separator: " "), to: width, indent: 4)
+  fields.append(paint(escaped(event.text), hue(of: event)))
+  let lines = wrapped(fields.joined(separator: " "), to: width, indent: 4)
   return lines.joined(separator: "\n") + "\n"
 }
 

@@ -6,9 +6,9 @@ public func renderExplanation(
   let shown = color ? Color.ofState(report.state).paint(state) : state
   let time = durationText(report.secondsInState)
   let name = escaped(report.worker)
-  let why = withKey(report.because.text, report.key)
+  let reason = withKey(report.because.text, report.key)
   let isNew = report.state == "terminated" && report.because.code == "never_started"
-  var lines = wrapped("\(name): \(isNew ? why : "\(state) for \(time): \(why)")", to: width)
+  var lines = wrapped("\(name): \(isNew ? reason : "\(state) for \(time): \(reason)")", to: width)
   if color, let first = lines.first {
     // Colours have no width, but `wrapped` would count them.
     lines[0] = first.replacing("\(name): \(state)", with: "\(name): \(shown)", maxReplacements: 1)
@@ -75,9 +75,9 @@ private func remedyLines(_ remedy: RemedyReport, _ width: Int?) -> [String] {
   guard let line = remedy.line else {
     return wrapped("To let it sleep: \(once ?? ""): \(escaped(remedy.text))", to: width)
   }
-  let place = remedy.place.map { " \(escaped($0))" } ?? ""
+  let location = remedy.place.map { " \(escaped($0))" } ?? ""
   let lines = line.split(separator: "\n").map { "    \(escaped(String($0)))" }
-  return wrapped("To let it sleep,\(place):", to: width) + lines
+  return wrapped("To let it sleep,\(location):", to: width) + lines
     + wrapped(
       "Then \(escaped(remedy.text)).\(once.map { " Once, without it: \($0)." } ?? "")", to: width)
 }
@@ -127,9 +127,9 @@ public func renderKeptMemory(
   let title =
     "\(counted(report.workers.count, "worker")) \(verb) \(sizeText(report.footprint)), "
     + "the largest first:"
-  let lines = report.workers.enumerated().flatMap { place, worker in
+  let lines = report.workers.enumerated().flatMap { index, worker in
     numbered(
-      place + 1,
+      index + 1,
       "\(escaped(worker.worker)) (\(escaped(worker.state))): \(sizeText(worker.footprint))"
         + nextText(worker), width: width)
       + worker.obstacles.flatMap { item(obstacleText($0), width, by: 6) }
@@ -142,8 +142,8 @@ private func shortRemedyLines(_ remedy: RemedyReport, _ width: Int?) -> [String]
   guard let line = remedy.line else {
     return item("to let it sleep: `\(escaped(remedy.command ?? ""))`", width, by: 6)
   }
-  let place = remedy.place.map { " \(escaped($0))" } ?? ""
-  return item("to let it sleep,\(place):", width, by: 6) + ["          \(escaped(line))"]
+  let location = remedy.place.map { " \(escaped($0))" } ?? ""
+  return item("to let it sleep,\(location):", width, by: 6) + ["          \(escaped(line))"]
 }
 
 private func nextText(_ worker: KeptMemoryReport.Worker) -> String {
@@ -155,38 +155,38 @@ private func nextText(_ worker: KeptMemoryReport.Worker) -> String {
 }
 
 private func order(
-  _ what: String, of places: [RankingReport.Place], by criteria: [String], key: String,
+  _ what: String, of entries: [RankingReport.Entry], by criteria: [String], key: String,
   width: Int?
 ) -> [String] {
-  if places.isEmpty { return ["No worker can be \(what)."] }
+  if entries.isEmpty { return ["No worker can be \(what)."] }
   let by = criteria.map(escaped).joined(separator: ", ")
   return ["Order in which workers are \(what), by \(by) (\(key)):"]
-    + places.enumerated().flatMap { place in
-      let next = places.dropFirst(place.offset + 1).first?.worker
+    + entries.enumerated().flatMap { index, entry in
+      let next = entries.dropFirst(index + 1).first?.worker
       return numbered(
-        place.offset + 1,
-        placeText(place.element, before: next, showsRegret: criteria.contains("regret")),
+        index + 1,
+        entryText(entry, before: next, showsRegret: criteria.contains("regret")),
         width: width)
-        + place.element.obstacles.flatMap { item("not now: \(obstacleText($0))", width, by: 6) }
+        + entry.obstacles.flatMap { item("not now: \(obstacleText($0))", width, by: 6) }
     }
 }
 
 /// A line such as `bot24 (background): band 30, 12 MB, last used 40 s ago; at critical pressure,
 /// before rails: same band, unused longer`.
-private func placeText(
-  _ place: RankingReport.Place, before next: String?, showsRegret: Bool
+private func entryText(
+  _ entry: RankingReport.Entry, before next: String?, showsRegret: Bool
 ) -> String {
-  var parts = [bandText(place), sizeText(place.footprint)]
-  parts.append("last used \(durationText(place.secondsSinceUse)) ago")
-  if let launch = place.launchSeconds { parts.append("relaunch \(durationText(launch))") }
-  if showsRegret { parts.append(regretText(place.regret)) }
-  let level = place.fromPressure.map { levelText($0) }
-  let decided = place.before.map { because in
+  var parts = [bandText(entry), sizeText(entry.footprint)]
+  parts.append("last used \(durationText(entry.secondsSinceUse)) ago")
+  if let launch = entry.launchSeconds { parts.append("relaunch \(durationText(launch))") }
+  if showsRegret { parts.append(regretText(entry.regret)) }
+  let level = entry.fromPressure.map { levelText($0) }
+  let decided = entry.before.map { because in
     "before \(next.map(escaped) ?? "the next"): \(escaped(because.text))"
   }
-  let why = [level, decided].compactMap { $0 }.joined(separator: ", ")
-  return "\(escaped(place.worker)) (\(escaped(place.state))): \(parts.joined(separator: ", "))"
-    + (why.isEmpty ? "" : "; \(why)")
+  let reason = [level, decided].compactMap { $0 }.joined(separator: ", ")
+  return "\(escaped(entry.worker)) (\(escaped(entry.state))): \(parts.joined(separator: ", "))"
+    + (reason.isEmpty ? "" : "; \(reason)")
 }
 
 /// The pressure from which a worker may be chosen. There is no level above `critical`.
@@ -195,12 +195,12 @@ private func levelText(_ level: String) -> String {
 }
 
 /// A text such as `band 38 (30 + importance 5 + bonus 3)`.
-private func bandText(_ place: RankingReport.Place) -> String {
-  var terms = ["\(place.bandOfState)"]
-  if place.bandOfImportance > 0 { terms.append("importance \(place.bandOfImportance)") }
-  if place.bandBonus > 0 { terms.append("bonus \(place.bandBonus)") }
+private func bandText(_ entry: RankingReport.Entry) -> String {
+  var terms = ["\(entry.bandOfState)"]
+  if entry.bandOfImportance > 0 { terms.append("importance \(entry.bandOfImportance)") }
+  if entry.bandBonus > 0 { terms.append("bonus \(entry.bandBonus)") }
   let sum = terms.count > 1 ? " (\(terms.joined(separator: " + ")))" : ""
-  return "band \(place.band)\(sum)\(place.isDemoted ? ", demoted" : "")"
+  return "band \(entry.band)\(sum)\(entry.isDemoted ? ", demoted" : "")"
 }
 
 private func regretText(_ regret: RankingReport.Regret) -> String {

@@ -24,27 +24,27 @@ public func renderJetsam(
   block.add("policy", escaped(record.policy))
 
   var table = Table(columns: [
-    .init(title: "NAME", least: 12), .init(title: "STATE"),
+    .init(title: "NAME", minWidth: 12), .init(title: "STATE"),
     .init(title: "BAND", alignsRight: true),
     .init(title: "FOOTPRINT", alignsRight: true), .init(title: "PEAK", alignsRight: true),
     .init(title: "AGE", alignsRight: true),
     .init(title: "UNUSED FOR", alignsRight: true), .init(title: ""),
   ])
-  table.rows = record.workers.map { jetsamRow($0, note: note(on: $0), in: record) }
-  var notes: [String] = []
+  table.rows = record.workers.map { jetsamRow($0, mark: markedReason(of: $0), in: record) }
+  var reasons: [String] = []
   // The reasons are the most important part of the report. If they are too long for the table, they
   // follow below it.
   if let width, !table.fits(width) {
     table.rows = record.workers.map {
-      jetsamRow($0, note: marker(of: $0), in: record)
+      jetsamRow($0, mark: marker(of: $0), in: record)
     }
     let longest = displayWidth("(terminated)")
     table.leaveOut(["AGE", "PEAK", "BAND"], of: width, untilLastHas: longest)
-    notes = record.workers.filter { marker(of: $0) != nil }.flatMap { entry in
+    reasons = record.workers.filter { marker(of: $0) != nil }.flatMap { entry in
       wrapped("\(escaped(entry.name)): \(reason(for: entry) ?? "")", to: width, indent: 2)
     }
   }
-  let lines = table.lines(width: width, color: color) + (notes.isEmpty ? [] : [""] + notes)
+  let lines = table.lines(width: width, color: color) + (reasons.isEmpty ? [] : [""] + reasons)
   return block.text(width: width) + "\n" + lines.joined(separator: "\n") + "\n"
 }
 
@@ -65,7 +65,7 @@ private func processLines(_ record: JetsamRecord) -> [String] {
     ? lines : lines + ["(there was no time to read all processes of the machine)"]
 }
 
-private func note(on entry: JetsamRecord.Entry) -> String? {
+private func markedReason(of entry: JetsamRecord.Entry) -> String? {
   guard let marker = marker(of: entry), let reason = reason(for: entry) else { return nil }
   return "\(marker) \(reason)"
 }
@@ -76,7 +76,7 @@ private func reason(for entry: JetsamRecord.Entry) -> String? {
 }
 
 private func jetsamRow(
-  _ entry: JetsamRecord.Entry, note: String?, in record: JetsamRecord
+  _ entry: JetsamRecord.Entry, mark text: String?, in record: JetsamRecord
 ) -> [Table.Cell] {
   let isVictim = entry.victimBecause != nil
   // The mark is that of a jetsam report of the iPhone. The largest worker is named above.
@@ -86,7 +86,7 @@ private func jetsamRow(
     .init(escaped(entry.state), .ofState(entry.state)), .init("\(entry.band)"),
     .init(sizeText(entry.footprint)),
     .init(sizeText(entry.peakFootprint)), .init(entry.secondsOfAge.map(durationText) ?? "-"),
-    .init(durationText(entry.secondsSinceUse)), .init(note ?? "", isVictim ? .red : nil),
+    .init(durationText(entry.secondsSinceUse)), .init(text ?? "", isVictim ? .red : nil),
   ]
 }
 

@@ -26,18 +26,18 @@ public struct PolicyValueReport: Codable, Hashable, Sendable {
   var origin: String {
     guard declared == nil else { return from }
     guard let file else { return from == "option" ? "--set" : "default" }
-    let place = line.map { "\(file):\($0)" } ?? file
+    let position = line.map { "\(file):\($0)" } ?? file
     return from == "policy"
-      ? place : "\(place) (\(["worker", "rule"].contains(from) ? from : "override"))"
+      ? position : "\(position) (\(["worker", "rule"].contains(from) ? from : "override"))"
   }
 
   /// A note such as `hibernate.after is 2m instead of 30s (dormouse.yaml:4): …`.
-  fileprivate var note: String? {
+  fileprivate var replacement: String? {
     // All values of a wrapper are its own for the same reason, so there is no note.
     guard from != "wrapper" else { return nil }
     return declared.map {
-      let place = file.map { " (\($0)\(line.map { ":\($0)" } ?? ""))" } ?? ""
-      return "\(key) is \(value) instead of \($0)\(place)" + (text.map { ": \($0)" } ?? "")
+      let position = file.map { " (\($0)\(line.map { ":\($0)" } ?? ""))" } ?? ""
+      return "\(key) is \(value) instead of \($0)\(position)" + (text.map { ": \($0)" } ?? "")
     }
   }
 }
@@ -92,7 +92,9 @@ public func renderPolicyValues(
       .init(escaped(value.origin), shade),
     ]
   }
-  let notes = values.compactMap(\.note).flatMap { wrapped(escaped($0), to: width, indent: 2) }
+  let notes = values.compactMap(\.replacement).flatMap {
+    wrapped(escaped($0), to: width, indent: 2)
+  }
   let lines =
     table.spilled([["VALUE"], ["FROM"]], width: width, color: color)
     + (notes.isEmpty ? [] : [""] + notes)

@@ -43,7 +43,7 @@ func workerTable(
 
 private func workerTable(_ workers: [WorkerReport], _ clock: ReaderClock) -> Table {
   var table = Table(columns: [
-    .init(title: "NAME", least: 12), .init(title: "STATE"),
+    .init(title: "NAME", minWidth: 12), .init(title: "STATE"),
     .init(title: "BAND", alignsRight: true), .init(title: "FOOTPRINT", alignsRight: true),
     .init(title: "IMAGE", alignsRight: true),
     .init(title: "PID", alignsRight: true), .init(title: "FOR", alignsRight: true),
@@ -59,13 +59,13 @@ private func workerTable(_ workers: [WorkerReport], _ clock: ReaderClock) -> Tab
 
   /// Inserts a column, unless no worker has a value for it.
   func insert(
-    _ title: String, at place: Int, alignsRight: Bool = false,
+    _ title: String, at index: Int, alignsRight: Bool = false,
     _ text: (WorkerReport) -> String?
   ) {
     let cells = workers.map(text)
     guard cells.contains(where: { $0 != nil }) else { return }
-    table.columns.insert(.init(title: title, alignsRight: alignsRight), at: place)
-    for (row, cell) in cells.enumerated() { table.rows[row].insert(.init(cell ?? "-"), at: place) }
+    table.columns.insert(.init(title: title, alignsRight: alignsRight), at: index)
+    for (row, cell) in cells.enumerated() { table.rows[row].insert(.init(cell ?? "-"), at: index) }
   }
 }
 
@@ -144,9 +144,10 @@ func stateCounts(_ workers: [WorkerReport]) -> String {
     .mapValues(\.count)
   // The states are in the order of a worker's life. Workers without processes, and states of newer
   // daemons, are last.
-  let known = ["launching", "foreground", "background", "suspended", "hibernated"]
+  let runningStates = ["launching", "foreground", "background", "suspended", "hibernated"]
   let order =
-    known.filter { counts[$0] != nil } + counts.keys.filter { !known.contains($0) }.sorted()
+    runningStates.filter { counts[$0] != nil }
+    + counts.keys.filter { !runningStates.contains($0) }.sorted()
   return order.map { "\(counts[$0] ?? 0) \($0)" }.joined(separator: ", ")
 }
 

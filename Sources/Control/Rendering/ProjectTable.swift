@@ -3,7 +3,7 @@ public func renderProjects(
   _ projects: [ProjectReport], width: Int? = nil, color: Bool = false
 ) -> String {
   var table = Table(columns: [
-    .init(title: "PROJECT", least: 12), .init(title: "STATE"),
+    .init(title: "PROJECT", minWidth: 12), .init(title: "STATE"),
     .init(title: "WORKERS", alignsRight: true), .init(title: "FOOTPRINT", alignsRight: true),
     .init(title: "SAVED", alignsRight: true), .init(title: "DIRECTORY"),
   ])
@@ -24,7 +24,7 @@ public func renderPolicies(
   _ policies: [PoliciesReport.Policy], width: Int? = nil, color: Bool = false
 ) -> String {
   var table = Table(columns: [
-    .init(title: "POLICY", least: 12), .init(title: "ACTIVE"), .init(title: "FOR"),
+    .init(title: "POLICY", minWidth: 12), .init(title: "ACTIVE"), .init(title: "FOR"),
   ])
   table.rows = policies.map { policy in
     [

@@ -10,7 +10,7 @@ public struct SleepLines: Sendable {
   private var recent: [String: Recent] = [:]
 
   /// The maximum number of lines about one worker within `window` seconds.
-  static let most = 6
+  static let maxLines = 6
   static let window = 600.0
 
   public init() {}
@@ -26,8 +26,8 @@ public struct SleepLines: Sendable {
     last.count += 1
     recent[worker] = last
     let name = escaped(worker)
-    if last.count <= Self.most { return "\(name) \(what)" }
-    guard last.count == Self.most + 1 else { return nil }
+    if last.count <= Self.maxLines { return "\(name) \(what)" }
+    guard last.count == Self.maxLines + 1 else { return nil }
     let left = durationText((last.since + Self.window - seconds).rounded(.up))
     return "\(name) changes its state often: no more lines about it for \(left); "
       + "`dormouse events -f --worker \(name)` shows all"
@@ -37,17 +37,17 @@ public struct SleepLines: Sendable {
     guard event.kind == "state", let from = event.from, let to = event.to else { return nil }
     let runs: Set = ["foreground", "background"]
     let sleeps: Set = ["suspended", "hibernated"]
-    let why = escaped(event.text)
+    let reason = escaped(event.text)
     // A heartbeat isn't a use, and only lasts for seconds.
     if event.code == "heartbeat" { return nil }
     switch to {
     case "hibernated":
       let freed = event.freed.flatMap { $0 > 0 ? ", freed \(sizeText($0))" : nil } ?? ""
-      return "hibernated\(freed): \(why)"
-    case "suspended" where runs.contains(from): return "suspended: \(why)"
-    case _ where runs.contains(to) && sleeps.contains(from): return "awake: \(why)"
+      return "hibernated\(freed): \(reason)"
+    case "suspended" where runs.contains(from): return "suspended: \(reason)"
+    case _ where runs.contains(to) && sleeps.contains(from): return "awake: \(reason)"
     case "terminated" where from != to && !Self.isWanted(event.code):
-      return from == "launching" ? "doesn't run: \(why)" : "ended: \(why)"
+      return from == "launching" ? "doesn't run: \(reason)" : "ended: \(reason)"
     default: return nil
     }
   }

@@ -5,12 +5,12 @@ package struct Table {
     var alignsRight = false
     /// The minimum width to which cells are shortened in a narrow terminal; nil if they are never
     /// shortened.
-    var least: Int?
+    var minWidth: Int?
 
-    package init(title: String, alignsRight: Bool = false, least: Int? = nil) {
+    package init(title: String, alignsRight: Bool = false, minWidth: Int? = nil) {
       self.title = title
       self.alignsRight = alignsRight
-      self.least = least
+      self.minWidth = minWidth
     }
   }
   package struct Cell {
@@ -64,7 +64,7 @@ package struct Table {
     let widths = naturalWidths
     let others = columns.indices.dropLast().reduce(0) { sum, index in
       sum + 2
-        + (columns[index].least == nil
+        + (columns[index].minWidth == nil
           ? widths[index] : min(widths[index], Self.enoughForShortened))
     }
     return width - others >= min(widths.last ?? 0, enough)
@@ -74,7 +74,7 @@ package struct Table {
   func fitsShortened(_ width: Int) -> Bool {
     let widths = naturalWidths
     let sum = columns.indices.reduce(-2) { sum, index in
-      sum + 2 + min(widths[index], columns[index].least ?? widths[index])
+      sum + 2 + min(widths[index], columns[index].minWidth ?? widths[index])
     }
     return sum <= width
   }
@@ -126,8 +126,8 @@ package struct Table {
       let last = min(widths.last ?? 0, Self.enoughForLast)
       var excess = widths.dropLast().reduce(0) { $0 + $1 + 2 } + last - width
       for index in columns.indices.dropLast() where excess > 0 {
-        guard let least = columns[index].least, widths[index] > least else { continue }
-        let cut = min(excess, widths[index] - least)
+        guard let minWidth = columns[index].minWidth, widths[index] > minWidth else { continue }
+        let cut = min(excess, widths[index] - minWidth)
         widths[index] -= cut
         excess -= cut
       }
@@ -150,8 +150,7 @@ package struct Table {
   /// The lines of the table. A cell that doesn't fit its column follows below its row, after its
   /// column's title.
   ///
-  /// - Parameter order: the titles of the columns that are narrowed, the first ones first, and
-  ///   those in one entry together.
+  /// - Parameter order: groups of titles. The columns of the first group are narrowed first.
   package func spilled(_ order: [[String]], width: Int?, color: Bool) -> [String] {
     guard let width, !fits(width) else { return lines(width: nil, color: color) }
     let widths = order.reduce(naturalWidths) { narrowed($0, $1, to: width) }
@@ -233,10 +232,10 @@ package func wrapped(
       line = String(word)
     }
     while cutsWords, !line.dropFirst().isEmpty, displayWidth(line) > columns {
-      let part = beginning(of: line, in: columns)
+      let piece = beginning(of: line, in: columns)
       // A character that is wider than the line is a line of its own.
-      lines.append(part.isEmpty ? String(line.removeFirst()) : part)
-      line.removeFirst(part.count)
+      lines.append(piece.isEmpty ? String(line.removeFirst()) : piece)
+      line.removeFirst(piece.count)
     }
   }
   let blanks = padded("", to: indent)
@@ -245,10 +244,12 @@ package func wrapped(
 
 /// `text` after `lead`. If it is wrapped, further lines begin below the text.
 ///
-/// - Parameter least: the minimum number of columns for the text, however narrow the terminal is.
-package func hanging(_ lead: String, _ text: String, to width: Int?, least: Int = 20) -> [String] {
+/// - Parameter minColumns: the minimum width of the text, however narrow the terminal is.
+package func hanging(_ lead: String, _ text: String, to width: Int?, minColumns: Int = 20)
+  -> [String]
+{
   let indent = displayWidth(lead)
-  return wrapped(text, to: width.map { max($0 - indent, least) }).enumerated().map {
+  return wrapped(text, to: width.map { max($0 - indent, minColumns) }).enumerated().map {
     ($0.offset == 0 ? lead : padded("", to: indent)) + $0.element
   }
 }

@@ -5,7 +5,7 @@ public func renderWeeks(
   let weeks = Set(reports.map(\.week)).sorted(by: >)
   let blocks = weeks.map { week -> String in
     var table = Table(columns: [
-      .init(title: "NAME", least: 12), .init(title: "LAUNCHES", alignsRight: true),
+      .init(title: "NAME", minWidth: 12), .init(title: "LAUNCHES", alignsRight: true),
       .init(title: "CRASHES", alignsRight: true), .init(title: "TIME-OUTS", alignsRight: true),
       .init(title: "JETSAM", alignsRight: true), .init(title: "SLEPT", alignsRight: true),
       .init(title: "HIBERNATED", alignsRight: true), .init(title: "RESUMED", alignsRight: true),

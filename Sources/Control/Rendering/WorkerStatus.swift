@@ -105,10 +105,10 @@ private func limitsText(_ limits: FootprintLimitReport) -> String {
   ]
   let parts = steps.compactMap { name, size in size.map { "\(name) over \(sizeText($0))" } }
   var text = "\(parts.joined(separator: ", ")), for \(durationText(limits.sustainedSeconds))"
-  if let why = limits.lastRestart, let ago = limits.lastRestartSecondsAgo {
+  if let reason = limits.lastRestart, let ago = limits.lastRestartSecondsAgo {
     text +=
       "; restarted \(counted(limits.restarts, "time")), the last \(durationText(ago)) ago: "
-      + escaped(why.text)
+      + escaped(reason.text)
   }
   return text
 }

@@ -1,11 +1,11 @@
 /// The positions of the list and the pane of `top`. The pane shows details of the selected worker,
 /// or of the machine.
 package struct TopLayout: Hashable {
-  package enum Place: Hashable {
+  package enum Position: Hashable {
     case none, below, beside, whole
   }
 
-  package var place = Place.none
+  package var position = Position.none
   /// The width of the list in columns.
   package var listColumns: Int
   /// The number of workers in the list; 0 if it isn't shown. If the pane below it needs fewer
@@ -19,7 +19,7 @@ package struct TopLayout: Hashable {
   /// of the columns.
   package static let heading = 2
   /// The minimum width for a pane beside the list. On a narrower screen it is below.
-  package static let leastBeside = 120
+  package static let minColumnsBeside = 120
   /// The columns between the list and a pane beside it.
   package static let border = 2
 
@@ -35,16 +35,18 @@ package struct TopLayout: Hashable {
     listRows = max(room, 1)
     guard hasPane else { return }
     if isWhole {
-      (place, listRows, paneColumns, paneRows) = (.whole, 0, columns, max(rows, 1))
-    } else if columns >= Self.leastBeside {
-      place = .beside
-      listColumns = max(TopModel.leastColumns, columns * 2 / 5)
+      (position, listRows, paneColumns, paneRows) = (.whole, 0, columns, max(rows, 1))
+    } else if columns >= Self.minColumnsBeside {
+      position = .beside
+      listColumns = max(TopModel.minColumns, columns * 2 / 5)
       (paneColumns, paneRows) = (columns - listColumns - Self.border, max(rows, 1))
     } else {
       // The list gets half of the rows if there are enough workers.
-      let least = min(max(workers, 1), max(room / 2, 2))
-      guard room - least >= 2 else { return }
-      (place, listRows, paneColumns, paneRows) = (.below, least, columns, room - least)
+      let minListRows = min(max(workers, 1), max(room / 2, 2))
+      guard room - minListRows >= 2 else { return }
+      (position, listRows, paneColumns, paneRows) = (
+        .below, minListRows, columns, room - minListRows
+      )
     }
   }
 }

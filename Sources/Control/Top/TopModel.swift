@@ -40,7 +40,7 @@ package struct TopModel: Sendable {
     didSet { if selected != oldValue { scrolledBack = 0 } }
   }
   /// The index of the selected worker in `shown`.
-  var place = 0
+  var selectedIndex = 0
   /// The index of the first worker on the screen.
   var first = 0
   /// The number of workers on the screen when it was last drawn.
@@ -68,7 +68,7 @@ package struct TopModel: Sendable {
     self.pane = pane
   }
 
-  var worker: WorkerReport? { shown.indices.contains(place) ? shown[place] : nil }
+  var worker: WorkerReport? { shown.indices.contains(selectedIndex) ? shown[selectedIndex] : nil }
 
   // MARK: what comes in
 
@@ -121,14 +121,14 @@ package struct TopModel: Sendable {
   mutating func arrange() {
     shown = order.sorted((workers ?? []).filter(fits), cpu: cpu, isReversed: isReversed)
     if let selected, let now = shown.firstIndex(where: { $0.name == selected }) {
-      place = now
+      selectedIndex = now
     } else {
-      select(place)
+      select(selectedIndex)
     }
   }
 
   mutating func select(_ wanted: Int) {
-    place = max(min(wanted, shown.count - 1), 0)
+    selectedIndex = max(min(wanted, shown.count - 1), 0)
     selected = worker?.name
   }
 

@@ -5,7 +5,7 @@ extension TopModel {
 
   /// The lines of the pane, at most as many as the layout has room for, with its title.
   mutating func paneLines(_ layout: TopLayout, _ color: Bool) -> [String] {
-    guard layout.place != .none, let pane else { return [] }
+    guard layout.position != .none, let pane else { return [] }
     let content =
       switch (pane, worker) {
       case (.processes, let worker?): processLines(worker, layout)
@@ -18,11 +18,11 @@ extension TopModel {
 
   private func framed(_ content: Content, in layout: TopLayout, color: Bool) -> [String] {
     let (title, lines) = content
-    let most = layout.paneRows
+    let maxLines = layout.paneRows
     var shown = lines.map { shortened($0, to: layout.paneColumns) }
-    if shown.count > most - 1 {
-      let hidden = shown.count - most + 2
-      shown = Array(shown.prefix(max(most - 2, 0)))
+    if shown.count > maxLines - 1 {
+      let hidden = shown.count - maxLines + 2
+      shown = Array(shown.prefix(max(maxLines - 2, 0)))
       shown.append(shortened("… and \(hidden) more lines", to: layout.paneColumns))
     }
     return [rule(title, columns: layout.paneColumns, color: color)] + shown
@@ -118,10 +118,10 @@ extension TopModel {
     logPage = max(rows / 2, 1)
     let shown = log.rows(rows, columns: layout.paneColumns, back: &scrolledBack)
     if shown.isEmpty { return ("\(title), \(escaped(path))", ["it is empty"]) }
-    let place =
+    let position =
       scrolledBack > 0
       ? "\(counted(scrolledBack, "row")) before its end, g follows it" : escaped(path)
-    return ("\(title), \(place)", shown)
+    return ("\(title), \(position)", shown)
   }
 
   // MARK: memory
@@ -132,7 +132,7 @@ extension TopModel {
     if worker.state == "terminated" { return (title, ["\(name) is not running"]) }
     // The report of `ps` has no swap.
     let swapped = status?.name == worker.name ? status?.swapped : worker.swapped
-    let kinds: [(label: String, bytes: Int64?, note: String)] = [
+    let kinds: [(label: String, bytes: Int64?, meaning: String)] = [
       ("footprint", worker.footprint, "peak \(sizeText(worker.peakFootprint))"),
       ("swapped", swapped, "part of the footprint"),
       ("reclaimable", worker.reclaimable, "file pages, not in the footprint"),
@@ -141,14 +141,14 @@ extension TopModel {
       ("image", worker.imageSize, "on disk"),
       ("base", worker.baseSize, "on disk, for its next image"),
     ]
-    let present = kinds.compactMap { kind in kind.bytes.map { (kind.label, $0, kind.note) } }
+    let present = kinds.compactMap { kind in kind.bytes.map { (kind.label, $0, kind.meaning) } }
     let highest = present.map(\.1).max() ?? 0
     let (labels, sizes, notes) = (11, 9, 35)
     let room = min(max(layout.paneColumns - labels - sizes - notes - 6, 0), 40)
-    let lines = present.map { label, bytes, note in
+    let lines = present.map { label, bytes, meaning in
       let size = padded(sizeText(bytes), to: sizes, alignsRight: true)
       let curve = bar(bytes, of: highest, width: room)
-      return "\(padded(label, to: labels))  \(size)  \(curve)  \(note)"
+      return "\(padded(label, to: labels))  \(size)  \(curve)  \(meaning)"
     }
     let savings = status?.name == worker.name ? savingsLines(status?.savings) : []
     return (title, lines + savings)

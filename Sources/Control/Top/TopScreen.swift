@@ -1,12 +1,12 @@
 /// The screen of `top`.
 extension TopModel {
   /// The minimum size in columns. A smaller screen only shows a sentence.
-  static let leastColumns = 60
-  static let leastRows = 10
+  static let minColumns = 60
+  static let minRows = 10
 
   /// The lines of the screen: no more than it has rows, and none wider than it is.
   package mutating func screen(color: Bool) -> [String] {
-    guard columns >= Self.leastColumns, rows >= Self.leastRows else { return tooSmall }
+    guard columns >= Self.minColumns, rows >= Self.minRows else { return tooSmall }
     if mode == .help { return Array(TopHelp.lines(width: columns, color: color).prefix(rows)) }
     let bottom = bottomLines(color)
     guard let workers else {
@@ -18,14 +18,15 @@ extension TopModel {
     let layout = TopLayout(
       columns: columns, rows: body, workers: shown.count, hasPane: hasPane, isWhole: isWhole)
     let pane = paneLines(layout, color)
-    if layout.place == .whole { return head + filled(pane, to: body) + bottom }
-    let below = layout.place == .below ? pane : []
+    if layout.position == .whole { return head + filled(pane, to: body) + bottom }
+    let below = layout.position == .below ? pane : []
     page = max(body - TopLayout.heading - below.count, 1)
     let position = paint(positionText(layout.listColumns), .dim, color: color)
     // The list is padded, so that the bottom line doesn't move when the list is short.
     let list = filled(
       [position] + listLines(layout.listColumns, color), to: body - below.count)
-    return head + (layout.place == .beside ? beside(list, pane, in: layout) : list + below) + bottom
+    return head + (layout.position == .beside ? beside(list, pane, in: layout) : list + below)
+      + bottom
   }
 
   private func filled(_ lines: [String], to rows: Int) -> [String] {
@@ -42,8 +43,8 @@ extension TopModel {
 
   private var tooSmall: [String] {
     let text =
-      "This terminal has \(columns) columns and \(rows) rows; top needs \(Self.leastColumns) and "
-      + "\(Self.leastRows). q quits."
+      "This terminal has \(columns) columns and \(rows) rows; top needs \(Self.minColumns) and "
+      + "\(Self.minRows). q quits."
     return wrapped(text, to: max(columns, 1)).prefix(max(rows, 1)).map {
       shortened($0, to: max(columns, 1))
     }
@@ -82,13 +83,13 @@ extension TopModel {
 
   /// The titles, and the workers from `first` on.
   private mutating func listLines(_ columns: Int, _ color: Bool) -> [String] {
-    first = max(min(first, shown.count - page, place), place - page + 1, 0)
+    first = max(min(first, shown.count - page, selectedIndex), selectedIndex - page + 1, 0)
     // The marks of the selected line need two columns.
     let width = columns - 2
     let lines = topTable(shown, cpu: cpu, order: order, width: width)
       .lines(width: width, color: color)
     let visible = shown.indices.dropFirst(first).prefix(page).map { index in
-      guard index == place else { return "  " + lines[index + 1] }
+      guard index == selectedIndex else { return "  " + lines[index + 1] }
       let text = "\(showsUnicode ? "▸" : ">") " + withoutColours(lines[index + 1])
       return color ? reversed(text, columns) : text
     }
@@ -149,15 +150,15 @@ func topTable(
   _ workers: [WorkerReport], cpu: [String: Double], order: WorkerOrder, width: Int
 ) -> Table {
   var table = workerTable(workers, cpu: cpu, width: nil)
-  let least = 10
+  let minStateWidth = 10
   if let state = table.columns.firstIndex(where: { $0.title == "STATE" }) {
-    table.columns[state].least = least
+    table.columns[state].minWidth = minStateWidth
   }
   insertProtection(of: workers, into: &table)
   table.leaveOut(
     ["PID", "IMAGE", "PURGEABLE", "HOST", "PROJECT"], of: width, untilLastHas: 30)
-  let leastReason = 12
-  guard !table.hasRoomForLast(leastReason, of: width) else { return table }
+  let minReasonWidth = 12
+  guard !table.hasRoomForLast(minReasonWidth, of: width) else { return table }
   table.remove("REASON")
   let last = [order == .saved ? nil : "SAVED", order == .cpu ? "FOR" : "CPU"].compactMap { $0 }
   for title in last where !table.fitsShortened(width) { table.remove(title) }
@@ -168,11 +169,11 @@ func topTable(
 /// its reason.
 private func insertProtection(of workers: [WorkerReport], into table: inout Table) {
   guard workers.contains(where: { $0.protection != nil }),
-    let place = table.columns.firstIndex(where: { $0.title == "STATE" })
+    let index = table.columns.firstIndex(where: { $0.title == "STATE" })
   else { return }
-  table.columns.insert(.init(title: "PROT"), at: place + 1)
+  table.columns.insert(.init(title: "PROT"), at: index + 1)
   for (row, worker) in workers.enumerated() {
-    table.rows[row].insert(.init(worker.protection == nil ? "-" : "yes"), at: place + 1)
+    table.rows[row].insert(.init(worker.protection == nil ? "-" : "yes"), at: index + 1)
   }
 }
 
@@ -180,10 +181,10 @@ private func insertProtection(of workers: [WorkerReport], into table: inout Tabl
 func insertProcessorTime(
   _ cpu: [String: Double], of workers: [WorkerReport], into table: inout Table
 ) {
-  guard let place = table.columns.firstIndex(where: { $0.title == "FOOTPRINT" }) else { return }
-  table.columns.insert(.init(title: "CPU", alignsRight: true), at: place + 1)
+  guard let index = table.columns.firstIndex(where: { $0.title == "FOOTPRINT" }) else { return }
+  table.columns.insert(.init(title: "CPU", alignsRight: true), at: index + 1)
   for (row, worker) in workers.enumerated() {
     let text = cpu[worker.name].map { "\(decimal($0)) %" } ?? "-"
-    table.rows[row].insert(.init(text), at: place + 1)
+    table.rows[row].insert(.init(text), at: index + 1)
   }
 }

@@ -74,7 +74,7 @@ public final class Daemon {
         clock: loop, workers: workers, hibernation: services.hibernation,
         chronicle: shared.chronicle, pressure: shared.pressure, schedules: components.schedules,
         encryption: senses.encryption, rules: runs.rules, hooks: hooks),
-      log: services.log, look: ConfigurationReloader.look(services.jobs, shared.read))
+      log: services.log, read: ConfigurationReloader.reader(services.jobs, shared.read))
     control = ControlComponents(
       shared, components, runs: runs, ending: ending, reloader: reloader, hooks: hooks)
     signals = DaemonSignals(services, orphans: orphans, reloader: reloader, ending: ending)

@@ -54,7 +54,7 @@ struct DaemonOOMScore {
 
   /// The value for workers, if that of the daemon is known. No worker gets a protected value, even
   /// if the daemon was started with one (`OOMScoreAdjust=` in its unit).
-  var ofWorkers: Int32? { current.map { OOMScore.ofWorkers(own: $0) } }
+  var ofWorkers: Int32? { current.map { OOMScore.ofWorkers(daemon: $0) } }
 
   /// From now on, programs are started with the value for workers. Call this before `lower`, which
   /// lowers the value of this process.

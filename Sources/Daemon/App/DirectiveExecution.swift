@@ -92,7 +92,7 @@ struct DirectiveExecution {
         images: workers.values.compactMap(\.image?.path))
     }
     conversations.sendPressure()
-    if to == .normal { restarts.startWhatFits() }
+    if to == .normal { restarts.startFittingWorkers() }
   }
 
   private func report(_ transition: Transition) {

@@ -128,7 +128,7 @@ package final class ProgramRun {
   }
 
   /// From now on the program is sampled as often as a running worker.
-  package func sampleAgain() { if let unit { components.senses.sampling.sampleAnew(unit) } }
+  package func sampleAgain() { if let unit { components.senses.sampling.sampleAtOnce(unit) } }
 
   /// Reaps children that have ended: traced processes and orphans.
   package func reapChildren() {

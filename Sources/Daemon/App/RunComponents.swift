@@ -64,7 +64,7 @@ struct RunComponents {
       timers: loop, externals: externals,
       released: ReleasedProcesses(
         path: shared.state.path + "/released", bootID: shared.bootID, files: services.stateFiles),
-      looks: ends.processes, processes: services.processes, phase: shared.phase, log: log)
+      workerProcesses: ends.processes, processes: services.processes, phase: shared.phase, log: log)
     adoption = externals
   }
 }

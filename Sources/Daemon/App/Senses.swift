@@ -34,17 +34,17 @@ final class Senses {
       services, onlyDescendants: role.scansOnlyDescendants, launchedAt: launchedAt)
     meter = FootprintMeter(
       clock: loop, driver: driver, workers: workers, source: MeasuringThreads(services), log: log)
-    let looks = ActivityLooks(
+    let activitySource = KernelActivitySource(
       loop: loop, jobs: services.jobs, driver: driver, scanner: scanner, metersWork: role.metersWork
     )
     activity = ActivitySampler(
-      clock: loop, driver: driver, workers: workers, looks: looks, meter: meter)
+      clock: loop, driver: driver, workers: workers, source: activitySource, meter: meter)
     let counts = KernelKillCounts.kernel { [pressure] in
       pressure.stalledMicroseconds
     }
     kernelKills = KernelKillWatch(
       clock: loop, driver: driver, jetsam: jetsam, counts: counts, log: log)
-    let largest = LargestProcessLook(jobs: services.jobs, workers: workers)
+    let largest = LargestProcessScan(jobs: services.jobs, workers: workers)
     jetsam.measure = { largest.measure(then: $0) }
     safePoints = SafePointCheck(services: services, driver: driver, workers: workers)
 
@@ -55,10 +55,10 @@ final class Senses {
       recordWriter.save($0, state: $1)
     }
 
-    let look = ImageDiskLook(
+    let reader = ImageDiskReader(
       services.jobs, directory: state.images, workers, sharedImages: role.sharedImages,
       image: state.image(of:))
-    imageDisk = ImageDiskMonitor(services: services, driver: driver, state: state, look: look)
+    imageDisk = ImageDiskMonitor(services: services, driver: driver, state: state, reader: reader)
     hibernationCosts = HibernationCosts(imageDisk, log: log)
 
     self.logs = logs

@@ -41,7 +41,7 @@ struct SharedComponents {
   let chronicle: Chronicle
   let learnedMemory: LearnedMemoryKeeper
   let pressure: PressureMonitor
-  let stoppedByPerson: StoppedByPerson
+  let stoppedByOperator: StoppedByOperator
   let control: ControlSocket
   let restarts: RestartSupervisor
   /// Starts workers when their dependencies have reached the required states.
@@ -72,7 +72,7 @@ struct SharedComponents {
           features: DaemonProcess.kernelFeatures(), separatesWorkers: true))
     } catch { throw .system(error) }
     control = ControlSocket(path: settings.socket, services.loop, log)
-    stoppedByPerson = StoppedByPerson(path: state.path + "/stopped", files: services.stateFiles)
+    stoppedByOperator = StoppedByOperator(path: state.path + "/stopped", files: services.stateFiles)
     jetsam = JetsamKeeper(
       directory: state.jetsam, disk: services.disk, loop: services.loopReturn, log: log)
     snapshots = SnapshotKeeper(
@@ -80,12 +80,12 @@ struct SharedComponents {
     learnedMemory = LearnedMemoryKeeper(
       path: role.hasSuccessor ? state.path + "/memory" : nil, services)
     driver = EngineDriver(
-      Engine(policy: settings.configuration.policy, remembering: learnedMemory.takeLearned()),
+      Engine(policy: settings.configuration.policy, remembering: learnedMemory.consumeLearned()),
       clock: services.loop,
       replies: RequestReplies(records, timers: services.loop))
     requests = WorkerRequests(driver, returning)
     restarts = RestartSupervisor(
-      timers: services.loop, stopped: stoppedByPerson, phase: phase, driver: driver,
+      timers: services.loop, stopped: stoppedByOperator, phase: phase, driver: driver,
       workers: workers, log: log)
     starter = DependencyStarter(
       clock: services.loop, driver: driver, workers: workers, returning: returning,

@@ -51,7 +51,7 @@ final class StartupMemory {
     } release: {
       // Locked memory can't be released.
       _ = clinux_unlock_memory()
-      dropOwnCode()
+      releaseUnusedCode()
       clinux_release_unused_stack()
       clinux_trim_own_memory()
       _ = clinux_lock_memory()

@@ -28,7 +28,7 @@ struct WorkerComponents {
       driver: driver, workers: workers, returning: returning, phase: phase,
       environment: shared.environment, restarts: restarts, starter: starter,
       learnedMemory: shared.learnedMemory, wrappers: wrappers,
-      stoppedByPerson: shared.stoppedByPerson, log: log)
+      stoppedByOperator: shared.stoppedByOperator, log: log)
     reloads = WorkerReloads(
       timers: loop, driver: driver, workers: workers, phase: phase, returning: returning,
       requests: requests, wrappers: wrappers, restarts: restarts, hibernation: hibernation,

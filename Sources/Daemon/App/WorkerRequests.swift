@@ -23,7 +23,7 @@ final class WorkerRequests {
     occasion: Request.Occasion? = nil, lasting: Duration? = nil,
     then answer: @escaping (Answer) -> Void
   ) {
-    let isWaiting = returning.whenBack(worker) { [unowned self] in
+    let isWaiting = returning.whenAdopted(worker) { [unowned self] in
       request(verb, worker, asked: asked, occasion: occasion, lasting: lasting, then: answer)
     }
     if !isWaiting {

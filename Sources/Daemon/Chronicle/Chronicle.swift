@@ -128,12 +128,12 @@ final class Chronicle: EngineObserver {
 
   /// Begins to write everything until now to the files. `done` is called on another thread when it
   /// is written.
-  func save(at now: Instant, then done: @escaping @Sendable () -> Void) -> JournalPlace {
+  func save(at now: Instant, then done: @escaping @Sendable () -> Void) -> JournalLocation {
     journal?.flush(at: now)
     days.save(at: now)
     useKeeper.save(at: now)
     queue.submit(done)
-    return JournalPlace(
+    return JournalLocation(
       directory: journal?.directory.path, reports: days.store.directory, run: journal?.run,
       at: now.nanoseconds)
   }

@@ -29,11 +29,11 @@ public struct JournalDirectory: Sendable {
   func trim(to limit: ByteCount) {
     guard let numbers = try? numbers() else { return }
     var total: Int64 = 0
-    for (place, number) in numbers.reversed().enumerated() {
+    for (index, number) in numbers.reversed().enumerated() {
       let path = path(of: number)
       guard let status = fileStatus(of: path) else { continue }
       total += Int64(status.st_size)
-      if place >= 2, total > limit.bytes { discardFile(path) }
+      if index >= 2, total > limit.bytes { discardFile(path) }
     }
   }
 
@@ -54,8 +54,8 @@ public struct JournalDirectory: Sendable {
     guard let file = try? Descriptor.open(segment) else { return nil }
     var bytes: [UInt8] = []
     // An error counts as the end of the file.
-    while bytes.count < 1 << 20, let part = try? file.read(upTo: 1 << 14), !part.isEmpty {
-      bytes += part
+    while bytes.count < 1 << 20, let chunk = try? file.read(upTo: 1 << 14), !chunk.isEmpty {
+      bytes += chunk
       guard let end = bytes.firstIndex(of: UInt8(ascii: "\n")) else { continue }
       var reader = SegmentReader(Array(bytes[...end]), name: segment)
       if case .record(.header(let header), _)? = reader.next() { return header.wall }

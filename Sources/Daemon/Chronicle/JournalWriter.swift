@@ -80,7 +80,7 @@ final class JournalWriter {
   ///
   /// - Parameter engine: the engine after the event.
   func record(_ event: Event, directives: [Directive], engine: Engine, at now: Instant) {
-    if let failure = file.takeFailure() { giveUp("\(failure)", at: now) }
+    if let failure = file.consumeFailure() { giveUp("\(failure)", at: now) }
     guard encoder != nil else { return retry(engine, at: now) }
     do {
       try encoder?.record(event, at: now, directives: directives)
@@ -89,7 +89,7 @@ final class JournalWriter {
       flush(at: now)
       // If that has paused the journal, a new segment begins when it continues.
       if encoder != nil { begin(engine, at: now) }
-    } else if directives.contains(where: Self.isTold) || now - lastFlush >= Self.maxDelay {
+    } else if directives.contains(where: Self.isUrgent) || now - lastFlush >= Self.maxDelay {
       flush(at: now)
     }
   }
@@ -116,7 +116,7 @@ final class JournalWriter {
   }
 
   /// Whether a reader may look for the record at once, so that it is written without delay.
-  private static func isTold(_ directive: Directive) -> Bool {
+  private static func isUrgent(_ directive: Directive) -> Bool {
     switch directive {
     case .transition, .pressureChanged, .report, .wouldHave, .overLimit, .leakSuspected,
       .willTerminate,
@@ -128,11 +128,11 @@ final class JournalWriter {
 
   /// Pauses the journal. The number of a segment is left out, which shows a reader that something
   /// is missing.
-  private func giveUp(_ why: String, at now: Instant) {
+  private func giveUp(_ reason: String, at now: Instant) {
     encoder = nil
     nextSegment += 1
     retryAt = now + Self.retryAfter
-    log(.error, "journal paused for 1 min: \(why)")
+    log(.error, "journal paused for 1 min: \(reason)")
   }
 
   private func retry(_ engine: Engine, at now: Instant) {

@@ -47,13 +47,13 @@ final class RecentTallies: Sendable {
     return RecentSavingsReport(today: SavingsReport(today), week: SavingsReport(week))
   }
 
-  private static func sum(_ parts: [[WorkerID: WorkerTally]], of worker: WorkerID?) -> WorkerTally {
+  private static func sum(_ days: [[WorkerID: WorkerTally]], of worker: WorkerID?) -> WorkerTally {
     var sum = WorkerTally()
-    for part in parts {
+    for tallies in days {
       if let worker {
-        if let tally = part[worker] { sum += tally }
+        if let tally = tallies[worker] { sum += tally }
       } else {
-        for tally in part.values { sum += tally }
+        for tally in tallies.values { sum += tally }
       }
     }
     return sum

@@ -19,7 +19,7 @@ final class RunCounts {
     if case .resumed(let worker, let took) = event { count(took, of: worker) }
     for directive in directives {
       switch directive {
-      case .transition(let transition): note(transition)
+      case .transition(let transition): track(transition)
       case .report: jetsamReports += 1
       default: break
       }
@@ -34,7 +34,7 @@ final class RunCounts {
     }
   }
 
-  private func note(_ transition: Transition) {
+  private func track(_ transition: Transition) {
     if transition.to == .resuming {
       waking[transition.worker] = transition.from
     } else if transition.from == .resuming {
@@ -59,8 +59,8 @@ struct DurationHistogram {
   private var sum = 0.0
 
   mutating func add(_ seconds: Double) {
-    let place = Self.bounds.firstIndex { seconds <= $0 } ?? Self.bounds.count
-    counts[place] += 1
+    let index = Self.bounds.firstIndex { seconds <= $0 } ?? Self.bounds.count
+    counts[index] += 1
     sum += max(0, seconds)
   }
 

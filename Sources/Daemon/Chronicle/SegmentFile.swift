@@ -43,7 +43,7 @@ final class SegmentFile: Sendable {
 
   /// The failure since the last call; nil if there was none. After a failure nothing is written
   /// until `begin`.
-  func takeFailure() -> SystemCallError? {
+  func consumeFailure() -> SystemCallError? {
     shared.withLock { shared in
       defer { shared.failure = nil }
       return shared.failure

@@ -32,8 +32,8 @@ struct UseHistory {
       self.last = last
     }
 
-    fileprivate mutating func add(_ why: CodedText, at now: Instant) {
-      last = why
+    fileprivate mutating func add(_ use: CodedText, at now: Instant) {
+      last = use
       if let end = all.last?.ended, now - end < UseHistory.pause {
         all[all.count - 1].ended = now
         return
@@ -53,14 +53,14 @@ struct UseHistory {
     /// the same, as for health checks and pings. nil if it varies, or if there are too few uses.
     var period: Duration? {
       let periods = zip(all, all.dropFirst()).map { $1.began - $0.began }.sorted()
-      guard periods.count >= Self.fewestPeriods else { return nil }
+      guard periods.count >= Self.minPeriods else { return nil }
       let median = periods[periods.count / 2]
       // A use is noticed up to 2 s late.
       let tolerance = max(median / 10, .seconds(2))
       let usual = periods.count { median - tolerance <= $0 && $0 <= median + tolerance }
       return usual * 5 >= periods.count * 4 ? median : nil
     }
-    private static let fewestPeriods = 8
+    private static let minPeriods = 8
 
     /// Uses in an hour; nil if too little time has passed.
     func perHour(at now: Instant) -> Double? {
@@ -82,8 +82,8 @@ struct UseHistory {
     guard let worker = event.subject else { return }
     if case .removed = event {
       workers[worker] = nil
-    } else if let why = event.use {
-      workers[worker, default: Uses(since: now)].add(why, at: now)
+    } else if let use = event.use {
+      workers[worker, default: Uses(since: now)].add(use, at: now)
     } else if workers[worker] == nil {
       workers[worker] = Uses(since: now)
     }
@@ -96,8 +96,8 @@ extension Event {
     switch self {
     case .activity: CodedText("active", Cause.active.sentence)
     case .worked: CodedText("worked", "processor time without traffic")
-    case .wakeNeeded(_, let why): CodedText(Cause.wakeNeeded(why))
-    case .timerDue(_, let why): CodedText(Cause.timer(why))
+    case .wakeNeeded(_, let reason): CodedText(Cause.wakeNeeded(reason))
+    case .timerDue(_, let reason): CodedText(Cause.timer(reason))
     case .request(let request)
     where request.verb == .wake || request.verb == .foreground:
       CodedText(Cause.requested(request.verb))
@@ -127,13 +127,13 @@ extension ActivityReport {
     }
     perHour = uses.perHour(at: now)
     medianQuietSeconds = uses.medianQuiet?.seconds
-    if uses.count >= Self.leastUses, let quiet = uses.medianQuiet {
+    if uses.count >= Self.minUses, let quiet = uses.medianQuiet {
       advice = Advice(quiet, policy, period: isServer ? uses.period : nil)
     }
   }
 
   /// The minimum number of uses for advice. Fewer don't show what is usual.
-  private static let leastUses = 5
+  private static let minUses = 5
 }
 
 extension ActivityReport.Advice {

@@ -11,7 +11,7 @@ struct ClientQuota {
   var maxOfUser = 240
   /// How long a client may take from its connection, or from the first byte of a request, to the
   /// request's last byte.
-  var patience = Duration.seconds(30)
+  var timeout = Duration.seconds(30)
 
   private struct Client {
     var user: UInt32
@@ -19,7 +19,7 @@ struct ClientQuota {
     /// first one.
     var since: Instant?
     /// Whether the client has sent a whole request.
-    var isKnown = false
+    var hasSentRequest = false
     var order: UInt64
   }
 
@@ -36,17 +36,17 @@ struct ClientQuota {
   }
 
   var isFull: Bool {
-    clients.count >= maxClients && !clients.values.contains { !$0.isKnown }
+    clients.count >= maxClients && !clients.values.contains { !$0.hasSentRequest }
   }
 
   mutating func admit(_ id: Int32, user: UInt32, at now: Instant) -> Admission {
     var admission = Admission.admitted
     if clients.count >= maxClients || users[user, default: 0] >= maxOfUser {
-      let candidates = clients.filter { !$0.value.isKnown }
+      let candidates = clients.filter { !$0.value.hasSentRequest }
       // A client of the same user is closed first. Another user's is closed only if all together
       // are too many.
-      let own = candidates.filter { $0.value.user == user }
-      let choice = own.isEmpty && clients.count >= maxClients ? candidates : own
+      let ofUser = candidates.filter { $0.value.user == user }
+      let choice = ofUser.isEmpty && clients.count >= maxClients ? candidates : ofUser
       guard let oldest = choice.min(by: { $0.value.order < $1.value.order })?.key else {
         return .refused
       }
@@ -67,7 +67,7 @@ struct ClientQuota {
   mutating func heard(_ id: Int32, isPartial: Bool, completed: Bool, at now: Instant) {
     guard var client = clients[id] else { return }
     if completed {
-      client.isKnown = true
+      client.hasSentRequest = true
       client.since = isPartial ? now : nil
     } else if isPartial, client.since == nil {
       client.since = now
@@ -83,6 +83,6 @@ struct ClientQuota {
 
   /// The clients that have been at one request, or at none, for too long.
   func overdue(at now: Instant) -> [Int32] {
-    clients.filter { $0.value.since.map { now - $0 >= patience } ?? false }.keys.sorted()
+    clients.filter { $0.value.since.map { now - $0 >= timeout } ?? false }.keys.sorted()
   }
 }

@@ -18,7 +18,7 @@ struct ConfigurationFollowers {
   let hooks: HookRunner?
 
   /// Informs them of a policy that the engine has.
-  func policyHasChanged(_ policy: LifecyclePolicy) {
+  func didChangePolicy(_ policy: LifecyclePolicy) {
     chronicle.record(policy, at: clock.now)
     pressure.follow(policy)
   }

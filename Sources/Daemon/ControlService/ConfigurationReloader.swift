@@ -6,7 +6,7 @@ import PolicyFile
 typealias ReloadOutcome = (isDone: Bool, text: String)
 
 /// A worker before a reload.
-struct KnownWorker {
+struct ExistingWorker {
   var configuration: WorkerConfiguration
   var isDeclared: Bool
   /// Whether the worker was adopted by a rule, which has its policy.
@@ -17,13 +17,13 @@ struct KnownWorker {
 /// loop's thread.
 struct ConfigurationReloader {
   /// Reads the configuration, and calls back, with nil if its file system doesn't answer.
-  typealias Look = (@escaping (ParseResult<DaemonConfiguration>?) -> Void) -> Void
+  typealias Reader = (@escaping (ParseResult<DaemonConfiguration>?) -> Void) -> Void
   private typealias Policies = (old: LifecyclePolicy, new: LifecyclePolicy)
 
-  static let patience = Duration.seconds(10)
+  static let timeout = Duration.seconds(10)
   static let isSilent: ReloadOutcome = (
     false,
-    "nothing changed: reading the configuration took longer than \(patience.spoken); check its "
+    "nothing changed: reading the configuration took longer than \(timeout.spoken); check its "
       + "file system"
   )
 
@@ -35,17 +35,17 @@ struct ConfigurationReloader {
   let changes: DeclaredChanges
   let followers: ConfigurationFollowers
   let log: DaemonLog
-  let look: Look
+  let read: Reader
 
   /// A function that reads the configuration on another thread: its files, and those of the
   /// policies that it names, may be in a file system that doesn't answer.
-  static func look(
+  static func reader(
     _ jobs: LoopJobs, _ read: @escaping @Sendable () -> ParseResult<DaemonConfiguration>
-  ) -> Look {
-    let look = CoalescedProbe<ParseResult<DaemonConfiguration>>(
-      jobs, about: "configuration", within: patience
+  ) -> Reader {
+    let shared = CoalescedProbe<ParseResult<DaemonConfiguration>>(
+      jobs, about: "configuration", within: timeout
     ) { read }
-    return { look.ask(then: $0) }
+    return { shared.ask(then: $0) }
   }
 
   /// Reads the configuration again and applies it.
@@ -53,7 +53,7 @@ struct ConfigurationReloader {
   /// - Parameter allowEmpty: whether the new configuration may stop and remove all declared
   ///   workers.
   func reload(allowEmpty: Bool, then report: @escaping (ReloadOutcome) -> Void) {
-    look { result in
+    read { result in
       guard let result else { return report(Self.isSilent) }
       if phase.isClosing { return report((false, "the daemon is ending")) }
       report(apply(result, allowEmpty))
@@ -62,7 +62,7 @@ struct ConfigurationReloader {
 
   /// Reports what `reload` would change now, or why it would change nothing. It changes nothing.
   func preview(allowEmpty: Bool, then report: @escaping (ReloadOutcome) -> Void) {
-    look { result in
+    read { result in
       report(result.map { preview($0, allowEmpty) } ?? Self.isSilent)
     }
   }
@@ -79,7 +79,7 @@ struct ConfigurationReloader {
     var texts: [String] = []
     if let change = PolicyFile.summary(from: policies.old, to: policies.new) {
       driver.setPolicy(policies.new)
-      followers.policyHasChanged(policies.new)
+      followers.didChangePolicy(policies.new)
       texts.append(change)
     }
     let old = configuration.current
@@ -89,8 +89,10 @@ struct ConfigurationReloader {
     texts += removeUndeclared(new) + applyWorkers(new, policies)
     // Workers of `run` have the daemon's policy.
     for id in workers.keys.sorted() {
-      guard let known = changes.known(id), !known.isDeclared, !known.isRuled else { continue }
-      if known.configuration.policy != new.policy { changes.setPolicy(new.policy, of: id) }
+      guard let existing = changes.existing(id), !existing.isDeclared, !existing.isRuled else {
+        continue
+      }
+      if existing.configuration.policy != new.policy { changes.setPolicy(new.policy, of: id) }
     }
     followers.follow(new)
     driver.send(.deadline)
@@ -104,9 +106,9 @@ struct ConfigurationReloader {
   private func removeUndeclared(_ new: DaemonConfiguration) -> [String] {
     undeclared(in: new).map { id in
       // Until the worker is adopted, the engine knows no process of it that could be stopped.
-      let waits = returning.whenBack(id) { [changes] in
+      let waits = returning.whenAdopted(id) { [changes] in
         // Another reload may have declared the worker again.
-        if changes.known(id)?.isDeclared == false { changes.remove(id) }
+        if changes.existing(id)?.isDeclared == false { changes.remove(id) }
       }
       guard waits else {
         changes.remove(id)
@@ -119,7 +121,7 @@ struct ConfigurationReloader {
 
   private func applyWorkers(_ new: DaemonConfiguration, _ policies: Policies) -> [String] {
     // All workers are known before the first is started, because they may depend on each other.
-    let added = new.workers.filter { changes.known(WorkerID($0.name)) == nil }
+    let added = new.workers.filter { changes.existing(WorkerID($0.name)) == nil }
     for worker in added { changes.introduce(worker) }
     let corrected = corrected(in: new, policies)
     let names = Set(added.map(\.name))
@@ -149,8 +151,8 @@ struct ConfigurationReloader {
   }
 
   private func isCorrected(_ configuration: WorkerConfiguration, _ policies: Policies) -> Bool {
-    guard let known = changes.known(WorkerID(configuration.name)) else { return false }
-    return configuration.changes(from: known.configuration, machine: policies)
+    guard let existing = changes.existing(WorkerID(configuration.name)) else { return false }
+    return configuration.changes(from: existing.configuration, machine: policies)
       .contains(where: \.atLaunch)
   }
 
@@ -158,8 +160,10 @@ struct ConfigurationReloader {
   /// The other keys apply at its next launch.
   private func apply(_ configuration: WorkerConfiguration, _ policies: Policies) -> String? {
     let id = WorkerID(configuration.name)
-    guard let known = changes.known(id), isChanged(known, configuration) else { return nil }
-    let text = changeText(of: configuration, from: known, policies)
+    guard let existing = changes.existing(id), isChanged(existing, configuration) else {
+      return nil
+    }
+    let text = changeText(of: configuration, from: existing, policies)
     changes.apply(configuration, of: id)
     return text
   }
@@ -180,10 +184,10 @@ struct ConfigurationReloader {
       "\(id) would be \(isRunning(id) ? "stopped and removed" : "removed")"
     }
     texts += new.workers.compactMap { worker in
-      guard let known = changes.known(WorkerID(worker.name)) else {
+      guard let existing = changes.existing(WorkerID(worker.name)) else {
         return "\(worker.name) would be added\(worker.autostart ? " and started" : "")"
       }
-      return isChanged(known, worker) ? changeText(of: worker, from: known, policies) : nil
+      return isChanged(existing, worker) ? changeText(of: worker, from: existing, policies) : nil
     }
     let old = configuration.current
     texts += AdoptionRule.changes(from: old.adoption, to: new.adoption, machine: policies)
@@ -198,7 +202,7 @@ struct ConfigurationReloader {
   /// Why a configuration without workers isn't applied; nil if it is. A file that was emptied by
   /// accident looks like one that removes all workers.
   private func refusalOfEmpty(_ new: DaemonConfiguration) -> String? {
-    let declared = workers.keys.count { changes.known($0)?.isDeclared == true }
+    let declared = workers.keys.count { changes.existing($0)?.isDeclared == true }
     guard new.workers.isEmpty, declared > 0 else { return nil }
     let all = declared == 1 ? "the only worker" : "all \(declared) workers"
     return
@@ -210,12 +214,12 @@ struct ConfigurationReloader {
   private func undeclared(in new: DaemonConfiguration) -> [WorkerID] {
     let declared = Set(new.workers.map { WorkerID($0.name) })
     return workers.keys.filter {
-      changes.known($0)?.isDeclared == true && !declared.contains($0)
+      changes.existing($0)?.isDeclared == true && !declared.contains($0)
     }.sorted()
   }
 
-  private func isChanged(_ known: KnownWorker, _ configuration: WorkerConfiguration) -> Bool {
-    known.configuration != configuration || !known.isDeclared
+  private func isChanged(_ existing: ExistingWorker, _ configuration: WorkerConfiguration) -> Bool {
+    existing.configuration != configuration || !existing.isDeclared
   }
 
   /// The effect of a change of its launch on a worker that doesn't run, as the end of a text.
@@ -232,11 +236,11 @@ struct ConfigurationReloader {
   /// The text of what a worker's new configuration changes, without the changes for all workers;
   /// nil if it changes nothing.
   private func changeText(
-    of configuration: WorkerConfiguration, from known: KnownWorker, _ policies: Policies
+    of configuration: WorkerConfiguration, from existing: ExistingWorker, _ policies: Policies
   ) -> String? {
-    let changed = configuration.changes(from: known.configuration, machine: policies)
+    let changed = configuration.changes(from: existing.configuration, machine: policies)
     guard !changed.isEmpty else {
-      return known.isDeclared ? nil : "\(configuration.name): in the configuration again"
+      return existing.isDeclared ? nil : "\(configuration.name): in the configuration again"
     }
     let atLaunch = changed.filter(\.atLaunch).map(\.key)
     let later =

@@ -78,7 +78,7 @@ final class ControlListener {
       let raw = clinux_accept(listener.raw)
       if raw == -EMFILE || raw == -ENFILE { return refuse() }
       if raw == -ECONNABORTED || raw == -EINTR { continue }
-      if raw < 0 { return raw == -EAGAIN ? () : pause(why: -raw) }
+      if raw < 0 { return raw == -EAGAIN ? () : pause(code: -raw) }
       let descriptor = Descriptor(foreign: raw)
       if let peer = trustedPeer(of: descriptor) { admit(descriptor, peer) }
     }
@@ -109,7 +109,7 @@ final class ControlListener {
 
   /// Stops accepting clients for 1 s. Without memory the listener stays readable, and nothing else
   /// helps.
-  private func pause(why code: Int32) {
+  private func pause(code: Int32) {
     log(.warning, "can't accept clients for 1 s: \(String(cString: strerror(code)))")
     setListening([])
     loop.after(.seconds(1)) { [weak self] in self?.resume() }

@@ -22,7 +22,7 @@ final class ControlServer {
   private var waitingForEnd: [(client: Client, id: UInt64)] = []
   private var quota: ClientQuota
   /// The time between two checks for clients that take too long to send a request.
-  private let lookInterval: Duration
+  private let checkInterval: Duration
 
   /// The bytes of answers that may wait for a client that doesn't read. A client with more is
   /// disconnected. Beyond `maxUnread` only answers to earlier requests are added.
@@ -61,12 +61,12 @@ final class ControlServer {
   /// Opens the socket. Clients are accepted from `connect` on.
   init(
     path: String, _ loop: EventLoop, _ log: DaemonLog, quota: ClientQuota = ClientQuota(),
-    lookInterval: Duration = .seconds(5)
+    checkInterval: Duration = .seconds(5)
   ) throws(StartError) {
     self.loop = loop
     self.log = log
     self.quota = quota
-    self.lookInterval = lookInterval
+    self.checkInterval = checkInterval
     listener = try ControlListener(path: path, loop, log)
   }
 
@@ -104,7 +104,7 @@ final class ControlServer {
   /// Disconnects the clients that have taken too long to send a request, again and again.
   private func dropOverdue() {
     for descriptor in quota.overdue(at: EventLoop.now) { dropClient(withDescriptor: descriptor) }
-    loop.after(lookInterval) { [weak self] in self?.dropOverdue() }
+    loop.after(checkInterval) { [weak self] in self?.dropOverdue() }
   }
 
   private func dropClient(withDescriptor raw: Int32) {
@@ -190,9 +190,9 @@ final class ControlServer {
     client.unanswered.append(request.id)
     service?.handle(request, from: client.id) { [weak self, weak client] response in
       // If the request isn't in the list any more, the daemon's end has answered it.
-      guard let self, let client, let place = client.unanswered.firstIndex(of: request.id)
+      guard let self, let client, let index = client.unanswered.firstIndex(of: request.id)
       else { return }
-      client.unanswered.remove(at: place)
+      client.unanswered.remove(at: index)
       respond(to: client, response)
     }
   }
@@ -245,7 +245,7 @@ final class ControlServer {
       client.pending.removeFirst(count)
     }
     // The service may send more.
-    if client.pending.isEmpty, !client.isClosed { service?.hasReadEverything(client.id) }
+    if client.pending.isEmpty, !client.isClosed { service?.didReadAll(client.id) }
     updateInterest(in: client)
   }
 
@@ -261,7 +261,7 @@ final class ControlServer {
   private func drop(_ client: Client) {
     guard !client.isClosed else { return }
     client.isClosed = true
-    service?.hasLeft(client.id)
+    service?.didDisconnect(client.id)
     if let token = client.token { loop.unwatch(client.descriptor, token) }
     clients[client.id] = nil
     quota.remove(client.descriptor.raw)

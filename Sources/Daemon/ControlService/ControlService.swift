@@ -18,10 +18,10 @@ final class ControlService {
   private let wrappers: RegisteredWrappers
   private let daemon: DaemonVerbs
 
-  private static let patienceForStatus = Duration.seconds(2)
+  private static let statusTimeout = Duration.seconds(2)
   /// How long to wait for a wrapper, which may take a while to end gracefully or to write its
   /// memory.
-  private static let patienceForWrapper = Duration.seconds(600)
+  private static let wrapperTimeout = Duration.seconds(600)
 
   init(
     clock: any Timers, following: EventFollowing, status: StatusReporter,
@@ -68,12 +68,12 @@ final class ControlService {
   func end(by verb: ControlRequest.Verb) { daemon.end(by: verb) }
 
   /// The client's socket has accepted all that was sent.
-  func hasReadEverything(_ client: ClientID) { following.hasReadEverything(client) }
+  func didReadAll(_ client: ClientID) { following.didReadAll(client) }
 
   /// The client's connection has ended.
-  func hasLeft(_ client: ClientID) {
+  func didDisconnect(_ client: ClientID) {
     following.forget(client)
-    wrappers.hasLeft(client)
+    wrappers.didDisconnect(client)
   }
 
   private func carryOut(_ call: ControlCall) {
@@ -116,7 +116,7 @@ final class ControlService {
     }
     // The answer is the wrapper's report now. If the wrapper can't be asked, it is the wrapper's
     // last report.
-    wrappers.relay(request, patience: Self.patienceForStatus) { [status] answer in
+    wrappers.relay(request, timeout: Self.statusTimeout) { [status] answer in
       // A wrapped worker has no processes that this daemon manages.
       var kept = status.report(request, nil)
       if answer.result == .done, let workers = answer.workers { kept.workers = workers }
@@ -135,6 +135,6 @@ final class ControlService {
   }
 
   private func relay(_ call: ControlCall) {
-    wrappers.relay(call.request, patience: Self.patienceForWrapper, then: call.respond)
+    wrappers.relay(call.request, timeout: Self.wrapperTimeout, then: call.respond)
   }
 }

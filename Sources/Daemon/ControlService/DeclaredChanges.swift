@@ -15,9 +15,9 @@ struct DeclaredChanges {
   let listening: ListeningSockets
 
   /// The worker before the reload; nil if there is no such worker.
-  func known(_ id: WorkerID) -> KnownWorker? {
+  func existing(_ id: WorkerID) -> ExistingWorker? {
     workers[id].map {
-      KnownWorker(
+      ExistingWorker(
         configuration: $0.configuration, isDeclared: $0.isDeclared,
         isRuled: $0.external?.rule != nil)
     }
@@ -39,7 +39,7 @@ struct DeclaredChanges {
   /// Starts those of the workers that have autostart, after their dependencies. Earlier failures of
   /// corrected workers don't count.
   func startAutomatically(added: [WorkerConfiguration], corrected: [WorkerConfiguration]) {
-    for worker in corrected { supervision.personAsks(.start, WorkerID(worker.name)) }
+    for worker in corrected { supervision.operatorRequested(.start, WorkerID(worker.name)) }
     declared.startAutomatically(added + corrected)
     starter.advance()
   }
@@ -70,7 +70,7 @@ struct DeclaredChanges {
     worker.configuration = configuration
     worker.environment = declared.environment(of: configuration)
     worker.isDeclared = true
-    supervision.restartRulesChanged(id)
+    supervision.didChangeRestartRules(id)
     // A worker that was removed and hasn't ended yet isn't removed when it ends.
     driver.send(
       wasDeclared ? .profileChanged(id, worker.profile) : .added(id, worker.profile))

@@ -69,7 +69,7 @@ final class EventFollowing {
   }
 
   /// Sends the client the number of the events that it missed, if there are any.
-  func hasReadEverything(_ client: ClientID) {
+  func didReadAll(_ client: ClientID) {
     guard let follower = followers[client], follower.lost > 0 else { return }
     followers[client]?.lost = 0
     let what = follower.lost == 1 ? "1 event was" : "\(follower.lost) events were"

@@ -76,23 +76,23 @@ extension RankingReport {
   init(_ ranking: Ranking) {
     self.init(
       pressure: ranking.level.name, terminationOrder: ranking.terminationOrder.map(\.rawValue),
-      termination: ranking.termination.map(Place.init),
+      termination: ranking.termination.map(Entry.init),
       hibernationOrder: ranking.hibernationOrder.map(\.rawValue),
-      hibernation: ranking.hibernation.map(Place.init))
+      hibernation: ranking.hibernation.map(Entry.init))
   }
 }
 
-extension RankingReport.Place {
-  init(_ place: Ranking.Place) {
+extension RankingReport.Entry {
+  init(_ entry: Ranking.Entry) {
     self.init(
-      worker: place.worker.name, state: place.state.rawValue, band: place.band.total,
-      bandOfState: place.band.base, bandOfImportance: place.band.importance,
-      bandBonus: place.band.bonus, isDemoted: place.band.isDemoted,
-      footprint: place.footprint.bytes, secondsSinceUse: place.sinceUse.seconds,
-      launchSeconds: place.launchCost?.seconds, regret: RankingReport.Regret(place.regret),
-      before: place.before.map { CodedText($0) }, fromPressure: place.level?.name,
-      changesInSeconds: place.changesIn?.seconds,
-      obstacles: place.obstacles.map(ExplanationReport.Obstacle.init))
+      worker: entry.worker.name, state: entry.state.rawValue, band: entry.band.total,
+      bandOfState: entry.band.base, bandOfImportance: entry.band.importance,
+      bandBonus: entry.band.bonus, isDemoted: entry.band.isDemoted,
+      footprint: entry.footprint.bytes, secondsSinceUse: entry.sinceUse.seconds,
+      launchSeconds: entry.launchCost?.seconds, regret: RankingReport.Regret(entry.regret),
+      before: entry.before.map { CodedText($0) }, fromPressure: entry.level?.name,
+      changesInSeconds: entry.changesIn?.seconds,
+      obstacles: entry.obstacles.map(ExplanationReport.Obstacle.init))
   }
 }
 
@@ -101,6 +101,6 @@ extension RankingReport.Regret {
     self.init(
       millisecondsPerMegabyte: terms.value, chance: terms.chance,
       meanIntervalSeconds: terms.meanInterval?.seconds, costSeconds: terms.cost.seconds,
-      isCostKnown: terms.isCostKnown)
+      isCostKnown: terms.isCostMeasured)
   }
 }

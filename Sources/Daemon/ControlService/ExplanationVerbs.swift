@@ -35,12 +35,15 @@ struct ExplanationVerbs {
     }
     let id = WorkerID(name)
     let facts = facts.read(id)
-    guard var found = reporter.explanation(of: id, facts) else { return call.answerUnknown(name) }
-    let text = "\(name) is \(found.state.spoken): \(found.report.because.text)"
+    guard let (explanation, state) = reporter.explanation(of: id, facts) else {
+      return call.answerUnknown(name)
+    }
+    var report = explanation
+    let text = "\(name) is \(state.spoken): \(report.because.text)"
     var response = ControlResponse(id: call.request.id, result: .done, text: text)
-    (found.report.rule, found.report.activity) = (facts?.rule, self.facts.activity(of: id))
-    found.report.remedy = remedies.remedy(of: id, facts, activity: found.report.activity)
-    response.explanation = found.report
+    (report.rule, report.activity) = (facts?.rule, self.facts.activity(of: id))
+    report.remedy = remedies.remedy(of: id, facts, activity: report.activity)
+    response.explanation = report
     call.respond(response)
   }
 

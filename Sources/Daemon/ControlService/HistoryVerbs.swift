@@ -13,15 +13,15 @@ struct HistoryVerbs {
   /// Answers when the journal can be read. Clients read the past from its files, so that the daemon
   /// keeps none of it in memory.
   func events(_ call: ControlCall) {
-    var place = JournalPlace(directory: nil, reports: "", run: nil, at: 0)
+    var journal = JournalLocation(directory: nil, reports: "", run: nil, at: 0)
     let saved: @Sendable (Bool) -> Void = loopReturn.callback { _ in
       var response = ControlResponse(
         id: call.request.id, result: .done,
-        text: place.directory.map { "the journal is in \($0)" } ?? "there is no journal")
-      response.journal = place
+        text: journal.directory.map { "the journal is in \($0)" } ?? "there is no journal")
+      response.journal = journal
       call.respond(response)
     }
-    place = chronicle.save(at: clock.now) { saved(true) }
+    journal = chronicle.save(at: clock.now) { saved(true) }
   }
 
   func showJetsam(_ call: ControlCall) {

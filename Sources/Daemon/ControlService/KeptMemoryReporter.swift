@@ -11,34 +11,34 @@ struct KeptMemoryReporter {
 
   /// How long to wait for a wrapper. A worker whose wrapper doesn't answer by then is reported
   /// without reasons.
-  private static let patience = Duration.seconds(2)
+  private static let timeout = Duration.seconds(2)
 
   func answer(_ call: ControlCall, about workers: [WorkerReport]) {
-    let gathered = Gathered(call)
+    let pending = PendingAnswer(call)
     for worker in workers where KeptMemoryReport.keepsMemory(worker) {
       guard wrappers.isWrapped(worker.name) else {
         let id = WorkerID(worker.name)
-        var found = reporter.explanation(of: id)
-        found?.report.remedy = remedies.remedy(
+        var explanation = reporter.explanation(of: id)
+        explanation?.report.remedy = remedies.remedy(
           of: id, facts.read(id), activity: facts.activity(of: id))
-        gathered.add(worker, found?.report)
+        pending.add(worker, explanation?.report)
         continue
       }
-      gathered.missing += 1
+      pending.missing += 1
       let request = ControlRequest(id: call.request.id, verb: .explain, worker: worker.name)
-      wrappers.relay(request, patience: Self.patience) { answer in
-        gathered.missing -= 1
-        gathered.add(worker, answer.explanation)
-        gathered.answerIfComplete()
+      wrappers.relay(request, timeout: Self.timeout) { answer in
+        pending.missing -= 1
+        pending.add(worker, answer.explanation)
+        pending.answerIfComplete()
       }
     }
-    gathered.missing -= 1
-    gathered.answerIfComplete()
+    pending.missing -= 1
+    pending.answerIfComplete()
   }
 
   /// The entries that have come so far, until the last wrapper has answered. It belongs to the
   /// event loop's thread.
-  private final class Gathered {
+  private final class PendingAnswer {
     private let call: ControlCall
     private var workers: [KeptMemoryReport.Worker] = []
     /// The number of answers that are still missing. The loop over the workers counts as one.
@@ -46,11 +46,12 @@ struct KeptMemoryReporter {
 
     init(_ call: ControlCall) { self.call = call }
 
-    func add(_ worker: WorkerReport, _ why: ExplanationReport?) {
+    func add(_ worker: WorkerReport, _ explanation: ExplanationReport?) {
       var entry = KeptMemoryReport.Worker(
-        worker: worker.name, state: why?.state ?? worker.state, footprint: worker.footprint,
-        next: why?.next, obstacles: why?.obstacles ?? [], isShadow: why?.isShadow ?? false)
-      entry.remedy = why?.remedy
+        worker: worker.name, state: explanation?.state ?? worker.state,
+        footprint: worker.footprint, next: explanation?.next,
+        obstacles: explanation?.obstacles ?? [], isShadow: explanation?.isShadow ?? false)
+      entry.remedy = explanation?.remedy
       workers.append(entry)
     }
 

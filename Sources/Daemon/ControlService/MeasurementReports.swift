@@ -36,7 +36,7 @@ extension DaemonMeasurements {
   init(_ counts: RunCounts, _ engine: Engine, at now: Instant) {
     self.init(upSeconds: counts.upSeconds(at: now))
     cpuSeconds = Double(Clocks.processorTime) / 1e9
-    resident = Self.ownResidentBytes()
+    resident = Self.residentBytes()
     let memory = engine.memoryReading
     someStall = memory?.someStall
     fullStall = memory?.fullStall
@@ -44,13 +44,13 @@ extension DaemonMeasurements {
     if let disk = engine.imageDisk {
       imageDisk = ImageDisk(
         images: disk.reading.images.bytes, budget: engine.policy.hibernate.disk.budget.bytes,
-        free: disk.reading.free.bytes, total: disk.reading.total.bytes, least: disk.least.bytes)
+        free: disk.reading.free.bytes, total: disk.reading.total.bytes, least: disk.minFree.bytes)
     }
     wakeTimes = counts.wakeTimes
     jetsamReports = counts.jetsamReports
   }
 
-  private static func ownResidentBytes() -> Int64? {
+  private static func residentBytes() -> Int64? {
     // Without /proc the number isn't known.
     guard let text = try? readText("/proc/self/statm") else { return nil }
     let fields = text.split(separator: " ")

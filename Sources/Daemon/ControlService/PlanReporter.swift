@@ -31,11 +31,11 @@ struct PlanReporter {
   /// Why the worker is terminated, if that will change or was planned to change; else nil.
   var plan: CodedText? {
     switch plans.restart {
-    case .backingOff(let due, let why):
+    case .backingOff(let due, let reason):
       let seconds = max(0, ((due - now).seconds).rounded(.up))
-      return CodedText("backing_off", "restarts in \(Duration.seconds(seconds).spoken): \(why)")
-    case .waitingForMemory(let why):
-      return CodedText("waits_for_memory", "restarts when memory is available: \(why)")
+      return CodedText("backing_off", "restarts in \(Duration.seconds(seconds).spoken): \(reason)")
+    case .waitingForMemory(let reason):
+      return CodedText("waits_for_memory", "restarts when memory is available: \(reason)")
     case nil: break
     }
     if let awaited = plans.awaited { return CodedText(Self.waitsForWorker, awaited) }

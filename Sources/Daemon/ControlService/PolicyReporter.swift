@@ -12,7 +12,7 @@ struct PolicyReporter {
 
   /// The values of the machine's policy.
   func machine() -> [PolicyValueReport] {
-    report(PolicyInForce(engine.policy, origins: facts.origins))
+    report(EffectivePolicy(engine.policy, origins: facts.origins))
   }
 
   /// The values of a worker's policy.
@@ -24,7 +24,7 @@ struct PolicyReporter {
     _ snapshot: WorkerSnapshot, _ policy: LifecyclePolicy, isChosen: Bool = false
   ) -> [PolicyValueReport] {
     let name = snapshot.profile.rule.map(Origins.name(ofRule:)) ?? snapshot.worker.name
-    var values = PolicyInForce(
+    var values = EffectivePolicy(
       isChosen ? engine.policy : policy, origins: facts.origins, worker: name)
     if isChosen {
       for value in PolicyFile.values(of: policy) {
@@ -44,7 +44,7 @@ struct PolicyReporter {
     return report(values)
   }
 
-  private func report(_ values: PolicyInForce) -> [PolicyValueReport] {
+  private func report(_ values: EffectivePolicy) -> [PolicyValueReport] {
     var values = values
     if let resume = facts.resumeOverride {
       values.replace(
@@ -57,7 +57,7 @@ struct PolicyReporter {
 
   /// Applies the mode. Shadow mode is on if the machine's policy or the worker's turns it on,
   /// unless the operator has asked for another mode.
-  private func applyMode(_ snapshot: WorkerSnapshot, to values: inout PolicyInForce) {
+  private func applyMode(_ snapshot: WorkerSnapshot, to values: inout EffectivePolicy) {
     let mode = (snapshot.isShadow ? LifecyclePolicy.Mode.shadow : .enforce).rawValue
     if snapshot.isModeByRequest {
       let verb = snapshot.isShadow ? "shadow" : "enforce"
@@ -69,7 +69,7 @@ struct PolicyReporter {
 }
 
 extension PolicyValueReport {
-  fileprivate init(_ value: PolicyInForce.Value) {
+  fileprivate init(_ value: EffectivePolicy.Value) {
     self.init(
       key: value.path, value: value.text,
       from: value.change?.source.rawValue ?? value.origin.layer.rawValue, file: value.origin.file,

@@ -47,7 +47,7 @@ struct RemedyReporter {
       let inside = origins.lines(of: settings, worker: nil)
       report.line = inside?.text ?? OverrideLine.text(settings)
       report.place =
-        inside.map { "\(Self.place(of: $0.section)), in `policy_overrides:`" }
+        inside.map { "\(Self.location(of: $0.section)), in `policy_overrides:`" }
         ?? "in dormouse.yaml, for all workers"
       return report
     }
@@ -61,11 +61,11 @@ struct RemedyReporter {
       report.line = text
       (report.file, report.fileLine) = (section.file, section.position?.line)
       let owner = facts?.rule.map { "the rule `\($0)` of `adopt:`" } ?? "`\(id.name):`"
-      report.place = "\(Self.place(of: section)), in `policy:` of \(owner)"
+      report.place = "\(Self.location(of: section)), in `policy:` of \(owner)"
       return report
     }
     report.line = OverrideLine.policy(settings)
-    place(&report, id, rule: facts?.rule)
+    locate(&report, id, rule: facts?.rule)
     return report
   }
 
@@ -95,12 +95,12 @@ struct RemedyReporter {
   /// The remedy for health checks that keep a worker awake; nil if those at its port are answered
   /// already, so that its use is another.
   private func healthChecks(_ id: WorkerID, _ facts: WorkerFacts) -> RemedyReport? {
-    let known = facts.healthChecks.first { $0.port == facts.usedPort }
-    if known?.path != nil { return nil }
+    let answered = facts.healthChecks.first { $0.port == facts.usedPort }
+    if answered?.path != nil { return nil }
     // The operator has to fill in a port that isn't known, and the path without which a connection
     // counts as a use.
-    let new = (facts.usedPort.map { "\($0)" } ?? "PORT") + (known == nil ? "" : "/PATH")
-    let others = facts.healthChecks.filter { $0 != known }.map(\.text)
+    let new = (facts.usedPort.map { "\($0)" } ?? "PORT") + (answered == nil ? "" : "/PATH")
+    let others = facts.healthChecks.filter { $0 != answered }.map(\.text)
     let value = others.isEmpty ? new : "[\((others + [new]).joined(separator: ", "))]"
     var report = RemedyReport(
       text: "if its regular uses are health checks, they are answered for it while it sleeps",
@@ -108,16 +108,16 @@ struct RemedyReporter {
     report.line =
       "health_checks_while_asleep: \(value)"
       + (facts.healthChecks.isEmpty ? "" : "  # instead of the one that is there")
-    place(&report, id, rule: nil)
+    locate(&report, id, rule: nil)
     return report
   }
 
   /// The position of a section, such as `in /etc/dormouse.yaml, line 7`.
-  private static func place(of origin: Origin) -> String {
+  private static func location(of origin: Origin) -> String {
     "in \(origin.file ?? "dormouse.yaml")" + (origin.position.map { ", line \($0.line)" } ?? "")
   }
 
-  private func place(_ report: inout RemedyReport, _ id: WorkerID, rule: String?) {
+  private func locate(_ report: inout RemedyReport, _ id: WorkerID, rule: String?) {
     let origin = origins.origin(ofWorker: rule.map(Origins.name(ofRule:)) ?? id.name)
     report.file = origin.file
     report.fileLine = origin.position?.line

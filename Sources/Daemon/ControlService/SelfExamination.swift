@@ -9,20 +9,20 @@ import Supervision
 final class SelfExamination {
   typealias Outcome = Result<DoctorReport, ExaminationFailure>
 
-  private let look: CoalescedProbe<Outcome>
+  private let probe: CoalescedProbe<Outcome>
 
   /// - Parameter examine: runs the tests, on another thread.
   init(
     _ jobs: LoopJobs, within limit: Duration = .seconds(40),
     examine: @escaping @Sendable () -> Outcome
   ) {
-    look = CoalescedProbe(jobs, about: "doctor", within: limit) { examine }
+    probe = CoalescedProbe(jobs, about: "doctor", within: limit) { examine }
   }
 
   /// Runs the tests. `then` is called once, on the event loop, and never before this function
   /// returns.
   func examine(then: @escaping (Outcome) -> Void) {
-    look.ask { then($0 ?? .failure(.overdue)) }
+    probe.ask { then($0 ?? .failure(.overdue)) }
   }
 }
 
@@ -35,9 +35,9 @@ enum ExaminationFailure: Error, Equatable, CustomStringConvertible {
 
   var description: String {
     switch self {
-    case .notStarted(let why): "the daemon can't start the process that examines it: \(why)"
+    case .notStarted(let reason): "the daemon can't start the process that examines it: \(reason)"
     case .overdue: "the examination didn't end in time; a later one may"
-    case .unreadable(let why): "the examination's report can't be read: \(why)"
+    case .unreadable(let reason): "the examination's report can't be read: \(reason)"
     }
   }
 }
@@ -48,7 +48,7 @@ struct ExaminationProgram: Sendable {
   let path: String
   let arguments: [String]
   let environment: [String: String]
-  var patience = Duration.seconds(30)
+  var timeout = Duration.seconds(30)
 
   init(path: String, arguments: [String], environment: [String: String]) {
     self.path = path
@@ -68,11 +68,11 @@ struct ExaminationProgram: Sendable {
   }
 
   /// The maximum length of a report in bytes. No report is as long.
-  private static let most = 512 << 10
+  private static let maxLength = 512 << 10
 
   /// Runs the program and waits for it. It mustn't run on the event loop's thread.
   func run() -> SelfExamination.Outcome {
-    let deadline = Deadline(in: patience)
+    let deadline = Deadline(in: timeout)
     let output: Descriptor
     let process: SpawnedProcess
     do {
@@ -98,9 +98,9 @@ struct ExaminationProgram: Sendable {
   ) throws(SystemCallError) -> [UInt8]? {
     var bytes: [UInt8] = []
     while try pollDescriptor(output.raw, for: POLLIN, until: deadline) {
-      let part = try output.read(upTo: 65536)
-      if part.isEmpty || bytes.count > most { return bytes }
-      bytes += part
+      let chunk = try output.read(upTo: 65536)
+      if chunk.isEmpty || bytes.count > maxLength { return bytes }
+      bytes += chunk
     }
     return nil
   }

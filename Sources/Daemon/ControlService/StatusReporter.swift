@@ -38,10 +38,10 @@ struct StatusReporter {
       return one(name, request: request.id, scan: scan)
     }
     let now = clock.now
-    let own = driver.state.snapshots(at: now).filter { !wrappers.leads($0.worker) }.map {
+    let managed = driver.state.snapshots(at: now).filter { !wrappers.leads($0.worker) }.map {
       report($0, scan, at: now, withGroup: request.verb == .status)
     }
-    let reports = own + wrappers.reports()
+    let reports = managed + wrappers.reports()
     var daemonReport = daemon.report(at: now)
     if request.verb == .status { daemonReport.measurements = daemon.measurements(at: now) }
     return ControlResponse(

@@ -62,9 +62,9 @@ struct UndeclaredWorkers {
   private func refusal(ofRunning name: String) -> String? {
     let id = WorkerID(name)
     if wrappers.leads(id) { return "\(name) is the name of a wrapped worker" }
-    guard let known = workers[id] else { return nil }
+    guard let worker = workers[id] else { return nil }
     if requests.isAlive(id) { return "\(name) is already running" }
-    guard known.isDeclared else { return nil }
+    guard worker.isDeclared else { return nil }
     return "\(name) is in the configuration; start it with `dormouse start \(name)`"
   }
 
@@ -77,16 +77,16 @@ struct UndeclaredWorkers {
     if wrappers.leads(id) {
       return call.answer(.refused, "\(name) is a wrapped program: it is removed when it ends")
     }
-    guard let known = workers[id] else {
+    guard let worker = workers[id] else {
       return call.answerUnknown(name)
     }
-    if let refusal = refusal(ofRemoving: id, known) { return call.answer(.refused, refusal) }
+    if let refusal = refusal(ofRemoving: id, worker) { return call.answer(.refused, refusal) }
     guard requests.isAlive(id) else { return finishRemoval(id, call) }
     guard call.request.verb == .removeRunning else {
       return call.answer(
         .refused, "\(name) is running: stop it first, or use `dormouse rm -f \(name)`")
     }
-    supervision.personAsks(.stop, id)
+    supervision.operatorRequested(.stop, id)
     requests.request(.stop, id) { answer in
       if answer.code == .done { finishRemoval(id, call) } else { call.answer(answer) }
     }
@@ -110,11 +110,11 @@ struct UndeclaredWorkers {
     }
   }
 
-  private func refusal(ofRemoving id: WorkerID, _ known: WorkerUnit) -> String? {
-    if known.isDeclared {
+  private func refusal(ofRemoving id: WorkerID, _ worker: WorkerUnit) -> String? {
+    if worker.isDeclared {
       return "\(id) is in the configuration: remove it there, then use `dormouse reload`"
     }
-    if known.external != nil {
+    if worker.external != nil {
       return "\(id) is adopted: `dormouse release \(id)` ends its management"
     }
     return nil

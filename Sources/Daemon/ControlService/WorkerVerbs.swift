@@ -47,7 +47,7 @@ final class WorkerVerbs {
     if let problem = call.problemOfTime { return call.answer(.badRequest, problem) }
     // A client waits for these verbs.
     if verb == .wake || verb == .foreground || verb == .stop { memory.prioritize(id.name) }
-    supervision.personAsks(verb, id)
+    supervision.operatorRequested(verb, id)
     guard verb == .start || verb == .restart else {
       return requests.request(verb, id, lasting: call.lasting) { call.answer($0) }
     }

@@ -13,7 +13,7 @@ extension AdoptedPolicy {
   static let machines = AdoptedPolicy()
 
   /// The choice for the log: ` (policy server, hibernate.after=5m, shadow mode)`.
-  var note: String {
+  var logSuffix: String {
     let parts = (name.map { ["policy \($0)"] } ?? []) + settings + (isShadow ? ["shadow mode"] : [])
     return parts.isEmpty ? "" : " (\(parts.joined(separator: ", ")))"
   }
@@ -27,10 +27,10 @@ extension WorkerUnit {
       return chosen.name == nil
         ? try chosen.resolved(nil, over: machine) : configuration.policy
     }
-    var own = configuration
-    own.policy = machine
+    var unit = configuration
+    unit.policy = machine
     return try WorkerSettings(configuration.settings, environment: environment)
-      .applied(to: own, environment: environment).policy
+      .applied(to: unit, environment: environment).policy
   }
 }
 

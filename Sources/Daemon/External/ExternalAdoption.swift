@@ -43,7 +43,7 @@ final class ExternalAdoption {
   /// The workers that are woken because they are being released.
   var releasing: Set<WorkerID> = []
 
-  static let patience = Duration.seconds(5)
+  static let timeout = Duration.seconds(5)
 
   init(
     ends: WorkerEnds, holder: ProcessHolder, phase: DaemonPhase, wrappers: RegisteredWrappers,
@@ -77,14 +77,14 @@ final class ExternalAdoption {
       try checkName(name)
       examine(specification, as: name) { [unowned self] outcome in
         do throws(AdoptionRefusal) {
-          let found = try Self.found(outcome, name)
+          let candidate = try Self.candidate(outcome, name)
           // The worker may have changed meanwhile.
           try checkName(name)
-          try checkOwners(found)
-          let worker = try register(found, as: name, specification)
+          try checkOwners(candidate)
+          let worker = try register(candidate, as: name, specification)
           respond(
             ControlResponse(
-              id: request.id, result: .done, text: Self.adoptionText(worker, found)))
+              id: request.id, result: .done, text: Self.adoptionText(worker, candidate)))
         } catch { refuse(error) }
       }
     } catch { refuse(error) }
@@ -102,13 +102,13 @@ final class ExternalAdoption {
     } catch { return done(error) }
     examine(specification, as: ruled.name) { [unowned self] outcome in
       do throws(AdoptionRefusal) {
-        let found = try Self.found(outcome, ruled.name)
+        let candidate = try Self.candidate(outcome, ruled.name)
         try checkName(ruled.name)
-        try checkOwners(found)
-        guard found.root.identity == ruled.process else {
+        try checkOwners(candidate)
+        guard candidate.root.identity == ruled.process else {
           throw .refused("process \(ruled.process.pid) has ended")
         }
-        _ = try register(found, as: ruled.name, specification, by: ruled.rule)
+        _ = try register(candidate, as: ruled.name, specification, by: ruled.rule)
         done(nil)
       } catch { done(error) }
     }
@@ -119,15 +119,15 @@ final class ExternalAdoption {
     then: @escaping (JobOutcome<Result<ExternalProcess, AdoptionRefusal>>) -> Void
   ) {
     ends.processes.examine(
-      wanted, as: name, in: configuration.current.library, within: Self.patience, then: then)
+      wanted, as: name, in: configuration.current.library, within: Self.timeout, then: then)
   }
 
-  private static func found(
+  private static func candidate(
     _ outcome: JobOutcome<Result<ExternalProcess, AdoptionRefusal>>, _ name: String
   ) throws(AdoptionRefusal) -> ExternalProcess {
     guard case .done(let result) = outcome else {
       throw .refused(
-        "\(name) can't be examined within \(patience.spoken): one of its processes is busy, or "
+        "\(name) can't be examined within \(timeout.spoken): one of its processes is busy, or "
           + "waits for a file system")
     }
     return try result.get()
@@ -145,23 +145,23 @@ final class ExternalAdoption {
     if workers[id]?.isDeclared == true { throw .refused("\(name) is in the configuration") }
   }
 
-  private func checkOwners(_ found: ExternalProcess) throws(AdoptionRefusal) {
-    for process in found.tree.processes {
+  private func checkOwners(_ candidate: ExternalProcess) throws(AdoptionRefusal) {
+    for process in candidate.tree.processes {
       guard let owner = workers.owner(of: process.pid) else { continue }
       throw .refused("process \(process.pid) (\(process.name)) belongs to the worker \(owner)")
     }
   }
 
-  private static func adoptionText(_ worker: WorkerUnit, _ found: ExternalProcess) -> String {
+  private static func adoptionText(_ worker: WorkerUnit, _ candidate: ExternalProcess) -> String {
     let processes =
-      found.tree.processes.count == 1 ? "" : ", \(found.tree.processes.count) processes"
+      candidate.tree.processes.count == 1 ? "" : ", \(candidate.tree.processes.count) processes"
     return
-      "\(worker.id) is managed (pid \(found.root.pid)\(processes)); while it sleeps it is stopped "
-      + "by signal"
+      "\(worker.id) is managed (pid \(candidate.root.pid)\(processes)); while it sleeps it is "
+      + "stopped by signal"
   }
 
   private func register(
-    _ found: ExternalProcess, as name: String, _ specification: AdoptionSpecification,
+    _ candidate: ExternalProcess, as name: String, _ specification: AdoptionSpecification,
     by rule: AdoptionRule? = nil
   ) throws(AdoptionRefusal) -> WorkerUnit {
     let importance = specification.importance ?? 0
@@ -176,21 +176,21 @@ final class ExternalAdoption {
       policy = rule.effectivePolicy
     } else {
       do throws(SettingError) {
-        policy = try chosen.resolved(found.policy, over: driver.state.policy)
+        policy = try chosen.resolved(candidate.policy, over: driver.state.policy)
       } catch { throw .malformed("\(name) isn't adopted: \(error)") }
     }
     let worker = WorkerUnit(
       configuration: WorkerConfiguration(
-        name: name, command: found.command?.arguments ?? [found.root.name],
-        directory: found.command?.directory ?? "/", importance: importance,
+        name: name, command: candidate.command?.arguments ?? [candidate.root.name],
+        directory: candidate.command?.directory ?? "/", importance: importance,
         policy: policy),
       environment: [:], isDeclared: false)
     worker.external = ExternalWorker(
       mayBeTerminated: specification.mayBeTerminated ?? false,
-      jobs: found.jobs, rule: rule?.name,
+      jobs: candidate.jobs, rule: rule?.name,
       chosen: chosen == .machines ? nil : chosen)
     do {
-      try attach(found, to: worker)
+      try attach(candidate, to: worker)
     } catch { throw .refused("\(name) can't be adopted: \(error)") }
     workers[worker.id] = worker
     worker.configuration.wakeWith = peers.map(\.id.name)
@@ -198,23 +198,23 @@ final class ExternalAdoption {
     ends.restarts.add(worker.id, exits: [])
     ends.log(
       .notice,
-      "\(worker.id): adopted pid \(found.root.pid), started by another program"
-        + (rule.map { " (rule \($0.name), mode \($0.mode.rawValue))" } ?? chosen.note))
+      "\(worker.id): adopted pid \(candidate.root.pid), started by another program"
+        + (rule.map { " (rule \($0.name), mode \($0.mode.rawValue))" } ?? chosen.logSuffix))
     driver.send(.adopted(worker.id, worker.profile, .background))
     recordWriter.save(worker, state: .background)
-    for peer in peers { join(peer, with: worker.id) }
+    for peer in peers { addPeer(peer, with: worker.id) }
     return worker
   }
 
   /// Makes the worker's process known, and watches for its end.
-  private func attach(_ found: ExternalProcess, to worker: WorkerUnit) throws {
+  private func attach(_ candidate: ExternalProcess, to worker: WorkerUnit) throws {
     let configuration = worker.configuration
     let plan = LaunchPlan(
       name: configuration.name, command: configuration.command,
-      directory: configuration.directory, environment: [:], cgroup: found.cgroup,
+      directory: configuration.directory, environment: [:], cgroup: candidate.cgroup,
       logPath: ends.launchPlanner.logPath(of: worker))
-    let process = try ends.memory.openProcess(found.root.identity, plan)
-    if let memories = found.memories { process.adopt(memories) }
+    let process = try ends.memory.openProcess(candidate.root.identity, plan)
+    if let memories = candidate.memories { process.store(memories) }
     try holder.adopt(process, as: worker)
   }
 

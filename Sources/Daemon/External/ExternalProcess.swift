@@ -37,21 +37,21 @@ extension ExternalProcess {
   /// It mustn't run on the event loop's thread. A process's command line and environment are read
   /// from its memory, which may be busy, or may wait for a file system.
   static func examine(_ wanted: AdoptionSpecification) throws(AdoptionRefusal) -> ExternalProcess {
-    var found: ExternalProcess
+    var candidate: ExternalProcess
     switch (wanted.pid, wanted.cgroup) {
-    case (let pid?, nil): found = try examine(pid: pid, startedAt: wanted.startTime)
-    case (nil, let name?): found = try examine(cgroup: name)
+    case (let pid?, nil): candidate = try examine(pid: pid, startedAt: wanted.startTime)
+    case (nil, let name?): candidate = try examine(cgroup: name)
     default: throw .malformed("`adopt` needs either a pid or a cgroup")
     }
-    for process in found.tree.processes { try check(process) }
+    for process in candidate.tree.processes { try check(process) }
     // The arguments are only shown, so a process may hide them.
-    found.command = try? ProcessCommand.read(found.root.pid)
-    let root = found.root.identity
+    candidate.command = try? ProcessCommand.read(candidate.root.pid)
+    let root = candidate.root.identity
     // Memory that can't be opened now is tried again before the process is suspended.
-    found.memories = try? MemoryRefresh(root: root, session: root.pid, cgroup: found.cgroup)
+    candidate.memories = try? MemoryRefresh(root: root, session: root.pid, cgroup: candidate.cgroup)
       .perform()
-    if found.cgroup != nil { found.jobs = ManagerJobs(root: root, tree: found.tree) }
-    return found
+    if candidate.cgroup != nil { candidate.jobs = ManagerJobs(root: root, tree: candidate.tree) }
+    return candidate
   }
 
   private static func examine(

@@ -29,7 +29,7 @@ extension ExternalAdoption {
     release(id) { [unowned self] failure in
       if let failure { return answer(.failed, failure) }
       guard let rule, let process else { return answer(.done, "\(name) is no longer managed") }
-      rules?.wasReleased(process, from: rule)
+      rules?.didRelease(process, from: rule)
       answer(
         .done,
         "\(name) is no longer managed; the rule \(rule) doesn't adopt it again until the rule is "
@@ -44,7 +44,7 @@ extension ExternalAdoption {
   func release(_ id: WorkerID, then done: @escaping (String?) -> Void) {
     guard let worker = workers[id], isAlive(id) else { return done(nil) }
     if !worker.isBusy, driver.state.state(of: id)?.runs == true {
-      letGo(worker)
+      finishRelease(worker)
       return done(nil)
     }
     releasing.insert(id)
@@ -66,7 +66,7 @@ extension ExternalAdoption {
     releasing.contains(id) ? "it is being released" : nil
   }
 
-  private func letGo(_ worker: WorkerUnit) {
+  private func finishRelease(_ worker: WorkerUnit) {
     releasing.remove(worker.id)
     ends.log(.notice, "\(worker.id): released")
     clearAway(worker)
@@ -75,7 +75,7 @@ extension ExternalAdoption {
   }
 
   private func remove(_ worker: WorkerUnit) {
-    part(worker.id)
+    removeFromPeers(worker.id)
     ends.supervision.removeWorker(worker.id)
     // If a reload has declared the name meanwhile, the configuration's worker has it from now on.
     guard worker.isDeclared else { return }

@@ -5,7 +5,7 @@ import Policy
 /// It belongs to the event loop's thread.
 final class ManagerWatching {
   /// Returns why the worker should run; nil if it can sleep on.
-  typealias Look = () -> String?
+  typealias Check = () -> String?
 
   private let driver: EngineDriver
   private let workers: WorkerRegistry
@@ -29,27 +29,27 @@ final class ManagerWatching {
 
   /// Begins to watch the manager of a worker that has just fallen asleep. The watch ends when
   /// `managerWatch` is removed.
-  func watchManager(of worker: WorkerUnit, _ look: Look?) {
+  func watchManager(of worker: WorkerUnit, _ check: Check?) {
     let isWatching = isNeeded
-    worker.managerWatch = look
-    if look != nil, !isWatching { lookLater() }
+    worker.managerWatch = check
+    if check != nil, !isWatching { checkLater() }
   }
 
   private var isNeeded: Bool { workers.values.contains { $0.managerWatch != nil } }
 
-  private func lookLater() {
+  private func checkLater() {
     timers.after(Self.interval) { [unowned self] in
-      for worker in workers.values { look(at: worker) }
-      if isNeeded { lookLater() }
+      for worker in workers.values { check(worker) }
+      if isNeeded { checkLater() }
     }
   }
 
-  private func look(at worker: WorkerUnit) {
+  private func check(_ worker: WorkerUnit) {
     // During a hibernation the daemon itself stops, traces and continues the processes.
-    guard let look = worker.managerWatch, !worker.isBusy, !worker.hasExited,
-      driver.state.state(of: worker.id)?.sleeps == true, let why = look()
+    guard let check = worker.managerWatch, !worker.isBusy, !worker.hasExited,
+      driver.state.state(of: worker.id)?.sleeps == true, let reason = check()
     else { return }
     prioritize(worker.id)
-    driver.send(.wakeNeeded(worker.id, why))
+    driver.send(.wakeNeeded(worker.id, reason))
   }
 }

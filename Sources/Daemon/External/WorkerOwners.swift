@@ -9,14 +9,15 @@ extension WorkerRegistry {
     let chain = Self.chain(of: pid)
     let groups = Self.groups(of: pid)
     return values.first { worker in
-      guard let process = worker.process, Self.mayOwn(process, chain: chain, groups: groups) else {
+      guard let process = worker.process, Self.mayContain(process, chain: chain, groups: groups)
+      else {
         return false
       }
       return process.owns(pid)
     }?.id
   }
 
-  private static func mayOwn(
+  private static func mayContain(
     _ process: WorkerProcess, chain: [ProcessStat], groups: [String]
   ) -> Bool {
     if chain.first?.identity == process.identity { return true }

@@ -111,7 +111,7 @@ final class HookRun {
       return finish(hang.map { .failed("did not start: \($0)") } ?? .timedOut)
     }
     isLate = true
-    program.program.askToEnd()
+    program.program.requestEnd()
     timer = loop.after(Self.grace) { [weak self] in self?.reachDeadline() }
   }
 

@@ -26,7 +26,7 @@ struct ActivitySample {
 
   /// The maximum number of successive samples that only read the processor time. The next sample is
   /// a full one.
-  static let mostSkipped = 29
+  static let maxSkipped = 29
 
   /// Whether a full sample can be skipped. The worker hasn't run since the last one, which had
   /// found no change either, so a full sample would find none. The skipped sample is counted.
@@ -34,7 +34,7 @@ struct ActivitySample {
   /// - Parameter cpu: the processor time of all its processes, in microseconds; nil if it isn't
   ///   known.
   mutating func canSkip(cpu now: UInt64?, at instant: Instant) -> Bool {
-    guard isUnchanged, now == cpu, skipped < Self.mostSkipped else {
+    guard isUnchanged, now == cpu, skipped < Self.maxSkipped else {
       skipped = 0
       return false
     }
@@ -57,22 +57,22 @@ final class ActivitySampler {
   private let clock: any Timers
   private let driver: EngineDriver
   private let workers: WorkerRegistry
-  private let looks: any ActivityLooking
+  private let source: any ActivitySource
   private let meter: FootprintMeter
 
   init(
     clock: any Timers, driver: EngineDriver, workers: WorkerRegistry,
-    looks: any ActivityLooking, meter: FootprintMeter
+    source: any ActivitySource, meter: FootprintMeter
   ) {
     self.clock = clock
     self.driver = driver
     self.workers = workers
-    self.looks = looks
+    self.source = source
     self.meter = meter
   }
 
   /// Prepares for a sample of all workers.
-  func beginSamples() { looks.collectLatches() }
+  func beginSamples() { source.collectLatches() }
 
   /// Samples a running worker's footprint and activity. The exact footprint costs the kernel a walk
   /// through all page tables. So it is measured only if the cheap count of resident pages, or the
@@ -88,71 +88,71 @@ final class ActivitySampler {
     {
       return false
     }
-    lookAtActivity(of: worker) { [unowned self] found in
-      if let found { apply(found, of: worker) }
+    readActivity(of: worker) { [unowned self] reading in
+      if let reading { apply(reading, of: worker) }
     }
     return true
   }
 
   /// Samples a worker and calls back on the event loop, with nil if the sample failed or the run
   /// has ended meanwhile.
-  func lookAtActivity(of worker: WorkerUnit, then: @escaping (ActivityFindings?) -> Void) {
+  func readActivity(of worker: WorkerUnit, then: @escaping (ActivityReading?) -> Void) {
     guard let process = worker.process else { return then(nil) }
     let identity = process.identity
-    looks.look(at: worker, process) { [workers] found in
+    source.sample(worker, process) { [workers] reading in
       guard workers[worker.id] === worker, worker.process?.identity == identity,
-        let found, found.root == identity
+        let reading, reading.root == identity
       else { return then(nil) }
-      then(found)
+      then(reading)
     }
   }
 
-  /// Whether traffic counts. `ActivityLooks` has the same condition for reading the sockets.
+  /// Whether traffic counts. `KernelActivitySource` has the same condition for reading the sockets.
   private func countsTraffic(of worker: WorkerUnit) -> Bool {
     worker.configuration.policy.foreground.mode == .activity
       || driver.state.imaginesSleep(of: worker.id)
   }
 
-  private func apply(_ found: ActivityFindings, of worker: WorkerUnit) {
+  private func apply(_ reading: ActivityReading, of worker: WorkerUnit) {
     guard driver.state.state(of: worker.id)?.runs == true, !worker.isBusy else {
       worker.sample.isUnchanged = false
       return
     }
     let now = clock.now
     let last = worker.sample
-    worker.sample.cpu = found.cpu
+    worker.sample.cpu = reading.cpu
     worker.sample.at = now
     if last.at != .zero,
-      let event = activity(worker, found, cpu: found.cpu &- last.cpu, in: now - last.at)
+      let event = activity(worker, reading, cpu: reading.cpu &- last.cpu, in: now - last.at)
     {
       driver.send(event)
     }
     let moved =
-      found.anonymous > last.anonymous
-      ? found.anonymous - last.anonymous : last.anonymous - found.anonymous
-    let offersMoved = worker.conversation?.offers.look() == true
+      reading.anonymous > last.anonymous
+      ? reading.anonymous - last.anonymous : last.anonymous - reading.anonymous
+    let offersMoved = worker.conversation?.offers.sample() == true
     worker.sample.isUnchanged =
-      last.at != .zero && found.cpu == last.cpu && moved < Self.minMove && !offersMoved
+      last.at != .zero && reading.cpu == last.cpu && moved < Self.minMove && !offersMoved
     if moved >= Self.minMove || offersMoved || last.at == .zero {
       // If the budget allows no measurement now, it stays due.
       guard worker.measuring.isDue(at: now) else { return }
-      worker.sample.anonymous = found.anonymous
+      worker.sample.anonymous = reading.anonymous
       meter.measureWhenDue(worker)
     }
   }
 
   /// - Parameter cpu: microseconds.
   private func activity(
-    _ worker: WorkerUnit, _ found: ActivityFindings, cpu: UInt64, in span: Duration
+    _ worker: WorkerUnit, _ reading: ActivityReading, cpu: UInt64, in span: Duration
   ) -> Event? {
     let id = worker.id
     let rules = worker.configuration.policy.foreground
-    let work = rules.mode == .activity ? found.work?.sign : nil
-    let isWriting = notesWriting(of: worker, found)
-    if let ports = found.ports { worker.sample.ports = ports }
-    if let sign = found.hasTraffic == true ? .traffic : work {
+    let work = rules.mode == .activity ? reading.work?.sign : nil
+    let isWriting = recordWriting(of: worker, reading)
+    if let ports = reading.ports { worker.sample.ports = ports }
+    if let sign = reading.hasTraffic == true ? .traffic : work {
       worker.sample.sign = sign
-      if sign == .traffic { worker.sample.source = found.source }
+      if sign == .traffic { worker.sample.source = reading.source }
       return .activity(id)
     }
     guard rules.mode == .activity else { return nil }
@@ -168,14 +168,15 @@ final class ActivitySampler {
     return .worked(id)
   }
 
-  /// Whether the worker writes regularly by itself. Its writes because of a message of the daemon
-  /// don't count: while it frees memory, or when it has just changed its state.
-  private func notesWriting(of worker: WorkerUnit, _ found: ActivityFindings) -> Bool {
-    guard let written = found.written, written.bytes > 0, worker.shed == nil,
+  /// Records what the worker has written, and returns whether it writes regularly by itself. Its
+  /// writes because of a message of the daemon don't count: while it frees memory, or when it has
+  /// just changed its state.
+  private func recordWriting(of worker: WorkerUnit, _ reading: ActivityReading) -> Bool {
+    guard let written = reading.written, written.bytes > 0, worker.shed == nil,
       let since = driver.state.snapshot(of: worker.id)?.since,
       clock.now - since >= Self.afterMessage
     else { return false }
-    return worker.sample.writing.note(
-      written, hasClients: found.hasClients ?? true, at: clock.now)
+    return worker.sample.writing.record(
+      written, hasClients: reading.hasClients ?? true, at: clock.now)
   }
 }

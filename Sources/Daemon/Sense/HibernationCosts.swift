@@ -27,17 +27,17 @@ final class HibernationCosts {
   ) {
     let id = worker.id
     let written = Int64(summary.written)
-    imageDisk.imageWritten(
+    imageDisk.didWriteImage(
       of: id.name, length: Int64(summary.imageLength), bytes: written, took: duration)
     worker.recordImageWritten(written)
     worker.lastHibernation = LastHibernation(
       written: written, unchanged: Int64(summary.unchanged), seconds: duration.seconds,
       footprintBefore: before)
     // The reason is the same for each worker and each time, so it is logged once.
-    if let why = summary.trackingRefusal, loggedRefusals.insert(why).inserted {
+    if let reason = summary.trackingRefusal, loggedRefusals.insert(reason).inserted {
       log(
         .info,
-        "\(id): its next hibernation compares pages: writes can't be tracked: \(why)")
+        "\(id): its next hibernation compares pages: writes can't be tracked: \(reason)")
     }
     if let files = summary.filePages { record(files, of: id) }
   }

@@ -28,7 +28,7 @@ struct ImageDisk: Sendable {
   /// Reads the state. It waits for the file system, so it mustn't run on the event loop's thread.
   ///
   /// - Parameter workers: their names, their images if they are hibernated, and their bases.
-  static func look(at directory: String, _ workers: [(name: String, path: String?, base: String)])
+  static func read(_ directory: String, _ workers: [(name: String, path: String?, base: String)])
     -> ImageDisk
   {
     var result = ImageDisk()

@@ -11,7 +11,7 @@ final class ImageDiskMonitor {
   struct Needs {
     /// Reads the disk, and calls back once on the event loop, later, with nil if it didn't answer
     /// in time.
-    var look: (@escaping (ImageDisk?) -> Void) -> Void
+    var read: (@escaping (ImageDisk?) -> Void) -> Void
     var send: (Event) -> Void
     /// Removes files that no worker's next image needs any more, on other threads.
     var removeOutdated: () -> Void = {}
@@ -30,7 +30,7 @@ final class ImageDiskMonitor {
   /// The number of images that were written: until now, and when the last reading of the disk
   /// began.
   private var written = 0
-  private var writtenAtLook = 0
+  private var writtenAtReading = 0
 
   /// The number of samples from one reading to the next. Readings follow midnight and other
   /// programs' writes.
@@ -42,7 +42,7 @@ final class ImageDiskMonitor {
   private var removed: Instant?
 
   /// A disk that takes longer than this counts as full.
-  static let patience = Duration.seconds(1)
+  static let timeout = Duration.seconds(1)
 
   init(directory: String, ledger: WriteLedger, _ needs: Needs) {
     self.directory = directory
@@ -68,8 +68,8 @@ final class ImageDiskMonitor {
     guard idle > 0 else { return false }
     if ByteCount(held) + footprint > rules.budget { return true }
     guard disk.total > .zero else { return false }
-    let least = Double(disk.total.bytes) * rules.minFreePercent / 100
-    return Double((disk.free - footprint).bytes) < least
+    let minFree = Double(disk.total.bytes) * rules.minFreePercent / 100
+    return Double((disk.free - footprint).bytes) < minFree
   }
 
   // MARK: events
@@ -80,7 +80,7 @@ final class ImageDiskMonitor {
   ///   - length: the image's length in bytes.
   ///   - bytes: the number of bytes that were written for it.
   ///   - took: the time from the engine's directive until the worker sleeps.
-  func imageWritten(of worker: String, length: Int64, bytes: Int64, took: Duration) {
+  func didWriteImage(of worker: String, length: Int64, bytes: Int64, took: Duration) {
     written += 1
     disk.images[worker] = length
     ledger.add(
@@ -89,7 +89,7 @@ final class ImageDiskMonitor {
   }
 
   /// Records that an image became the next image's base, or was removed.
-  func imageGone(of worker: String, keepsBase: Bool) {
+  func didRemoveImage(of worker: String, keepsBase: Bool) {
     disk.images[worker] = nil
     if !keepsBase { disk.bases[worker] = nil }
   }
@@ -106,17 +106,17 @@ final class ImageDiskMonitor {
   }
 
   /// Records that a reading begins, with the workers as they are now.
-  func lookBegins() { writtenAtLook = written }
+  func didBeginReading() { writtenAtReading = written }
 
-  /// Reports to the engine how much space images may use, and then calls back, after `patience` at
+  /// Reports to the engine how much space images may use, and then calls back, after `timeout` at
   /// the latest. The bases that running workers have left on disk for their next image count as
   /// free: they are removed if room is short.
   func sendReading(then done: @escaping () -> Void = {}) {
-    needs.look { [weak self] found in
+    needs.read { [weak self] reading in
       guard let self else { return }
       // The engine may have counted an image that this reading lacks.
-      if found != nil, writtenAtLook != written { return sendReading(then: done) }
-      update(found)
+      if reading != nil, writtenAtReading != written { return sendReading(then: done) }
+      update(reading)
       let (held, idle) = disk.bytes
       needs.send(
         .disk(
@@ -127,20 +127,20 @@ final class ImageDiskMonitor {
     }
   }
 
-  private func update(_ found: ImageDisk?) {
-    if let found {
+  private func update(_ reading: ImageDisk?) {
+    if let reading {
       if !answers { needs.log(.notice, "the image disk responds again") }
-      disk = found
+      disk = reading
     } else {
       // The disk's size stays known, with no room on it for an image.
       (disk.total, disk.free) = (max(disk.total, ByteCount(1)), .zero)
       if answers {
         needs.log(
           .error,
-          "the image disk does not respond within \(Self.patience.spoken) (\(directory)): no "
+          "the image disk does not respond within \(Self.timeout.spoken) (\(directory)): no "
             + "worker is hibernated until it does")
       }
     }
-    answers = found != nil
+    answers = reading != nil
   }
 }

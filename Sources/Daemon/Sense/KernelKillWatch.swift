@@ -31,7 +31,7 @@ struct KernelKills {
 
   /// The number of the worker's processes that the kernel has killed since the last check, if its
   /// cgroup counts them; else 0.
-  mutating func look(inGroup count: Int?, onMachine total: Int?) -> Int {
+  mutating func consume(inGroup count: Int?, onMachine total: Int?) -> Int {
     onMachine = total
     guard let count else { return 0 }
     // A controller that was turned off and on again counts from 0.
@@ -127,7 +127,7 @@ final class KernelKillWatch {
 
   /// Checks a worker at each sample. The kernel may kill one process of a worker and leave the
   /// others.
-  func lookForKernelKills(of worker: WorkerUnit) {
+  func checkForKernelKills(of worker: WorkerUnit) {
     guard let process = worker.process else { return }
     let inGroup = counts.inGroup(process.cgroup)
     // The machine's count is used only if the cgroup has none.
@@ -136,7 +136,7 @@ final class KernelKillWatch {
     // noticed.
     guard worker.kernelKills.differs(inGroup: inGroup, onMachine: total), !counts.isEnding(process)
     else { return }
-    let count = worker.kernelKills.look(inGroup: inGroup, onMachine: total)
+    let count = worker.kernelKills.consume(inGroup: inGroup, onMachine: total)
     guard count > 0 else { return }
     let limit = worker.configuration.limits.memory
     log(
@@ -160,13 +160,13 @@ final class KernelKillWatch {
   static func cause(
     before: MemoryLimitHits?, now: MemoryLimitHits?, group: String?, limit: ByteCount?
   ) -> String {
-    let ownLimit = limit.map { "over its limits.memory, \($0)" }
+    let workerLimit = limit.map { "over its limits.memory, \($0)" }
     guard let before, let now else {
-      return ownLimit ?? "the machine, or a cgroup that it is in, was out of memory"
+      return workerLimit ?? "the machine, or a cgroup that it is in, was out of memory"
     }
     if let reached = now.reached(since: before) {
       let limitOfGroup = "over the memory limit of the cgroup \(reached)"
-      return reached == group ? ownLimit ?? limitOfGroup : limitOfGroup
+      return reached == group ? workerLimit ?? limitOfGroup : limitOfGroup
     }
     return now.mayHaveHiddenLimits
       ? "the machine, or a cgroup outside of this container, was out of memory"
@@ -183,12 +183,12 @@ final class KernelKillWatch {
     let cause = Self.cause(
       before: worker.kernelKills.limits, now: counts.limits(cgroup), group: cgroup?.path,
       limit: worker.configuration.limits.memory)
-    let why = "the kernel's OOM killer killed \(id): \(cause)"
-    log(.error, why)
+    let reason = "the kernel's OOM killer killed \(id): \(cause)"
+    log(.error, reason)
     let now = DaemonLog.timestamp()
     let record = JetsamRecord(
       id: jetsam.newID(at: now), time: now, policy: engine.policy.name,
-      level: engine.pressure.name, why: CodedText("out_of_memory", why),
+      level: engine.pressure.name, why: CodedText("out_of_memory", reason),
       budget: engine.budget.bytes,
       availableBefore: engine.available.bytes, availableAfter: engine.available.bytes,
       largest: id.name,

@@ -34,9 +34,9 @@ struct Measurement: Sendable {
     var (reclaimable, sharedByFork): (Int64, Int64) = (0, 0)
     var refusal: String?
     do throws(FootprintError) {
-      let found = try Footprint.measure(pids)
-      (footprint, reclaimable) = (ByteCount(found.footprint) + toCome, found.reclaimable)
-      sharedByFork = found.sharedByFork
+      let exact = try Footprint.measure(pids)
+      (footprint, reclaimable) = (ByteCount(exact.footprint) + toCome, exact.reclaimable)
+      sharedByFork = exact.sharedByFork
     } catch {
       refusal = "\(error)"
       footprint = ByteCount(Int64(clamping: anonymous))

@@ -9,25 +9,25 @@ import Supervision
 final class ProcessScanner {
   /// Scans, and calls back once on the event loop, later, with nil if no process can be found or no
   /// answer came in time.
-  typealias Look = (_ then: @escaping (ProcessScan?) -> Void) -> Void
+  typealias Scan = (_ then: @escaping (ProcessScan?) -> Void) -> Void
 
-  private static let patience = Duration.seconds(10)
+  private static let timeout = Duration.seconds(10)
   /// How long after a launch a scan is too early for reports, because a launched program may start
   /// others.
-  private static let settlingOfLaunch = Duration.seconds(1)
+  private static let launchPeriod = Duration.seconds(1)
 
   private let clock: any Timers
   private let launchedAt: (WorkerID) -> Instant
-  private let look: Look
+  private let scan: Scan
   /// The last scan that found something, and when it was requested.
   private var last: (scan: ProcessScan, begun: Instant)?
 
   init(
-    _ clock: any Timers, launchedAt: @escaping (WorkerID) -> Instant, look: @escaping Look
+    _ clock: any Timers, launchedAt: @escaping (WorkerID) -> Instant, scan: @escaping Scan
   ) {
     self.clock = clock
     self.launchedAt = launchedAt
-    self.look = look
+    self.scan = scan
   }
 
   /// - Parameter onlyDescendants: whether to scan only this process's descendants.
@@ -35,7 +35,7 @@ final class ProcessScanner {
     _ services: Services, onlyDescendants: Bool, launchedAt: @escaping (WorkerID) -> Instant
   ) {
     let shared = CoalescedProbe<ProcessScan?>(
-      services.jobs, about: "processes", within: Self.patience
+      services.jobs, about: "processes", within: Self.timeout
     ) {
       // Without /proc no process is found. Callers continue without a scan.
       { try? onlyDescendants ? ProcessScan.readDescendants() : ProcessScan.read() }
@@ -63,7 +63,7 @@ final class ProcessScanner {
   /// Scans all processes as of now. The argument is nil if they can't be found.
   func scanProcesses(then: @escaping (ProcessScan?) -> Void) {
     let begun = clock.now
-    look { [unowned self] scan in
+    scan { [unowned self] scan in
       if let scan { last = (scan, begun) }
       then(scan)
     }
@@ -76,7 +76,7 @@ final class ProcessScanner {
     let needed = runtimes.filter { $0.process.map { $0.cgroup == nil } ?? false }
     guard !needed.isEmpty else { return then(nil) }
     let newest = needed.map { launchedAt($0.id) }.max() ?? .zero
-    if let last, last.begun > newest + Self.settlingOfLaunch { return then(last.scan) }
+    if let last, last.begun > newest + Self.launchPeriod { return then(last.scan) }
     scanProcesses(then: then)
   }
 }

@@ -70,11 +70,11 @@ final class RegularSampling {
     // killed.
     guard worker.process != nil, activity.sample(worker) else { return }
     if driver.state.state(of: worker.id) != .launching { logs.checkLog(worker) }
-    kernelKills.lookForKernelKills(of: worker)
+    kernelKills.checkForKernelKills(of: worker)
   }
 
   /// Samples a worker at once that was just woken. The sample compares with nothing from before.
-  func sampleAnew(_ worker: WorkerUnit) {
+  func sampleAtOnce(_ worker: WorkerUnit) {
     worker.sample = ActivitySample()
     if let next { clock.cancel(next) }
     scheduleNext(after: .zero)

@@ -32,8 +32,8 @@ struct WorkMeter: Sendable {
   /// The sign that the program is at work: it has written something, has started or ended a process
   /// since the last sample, or is busy now; nil if none of these is true. On a busy machine a
   /// program at work may use no processor time, because it waits for the processor.
-  mutating func look(at tree: ProcessTree) -> SignOfUse? {
-    let hasWritten = output.look(at: tree)
+  mutating func sample(_ tree: ProcessTree) -> SignOfUse? {
+    let hasWritten = output.sample(tree)
     return compare(Set(tree.pids), hasWritten: hasWritten, isBusy: Self.isBusy)
   }
 

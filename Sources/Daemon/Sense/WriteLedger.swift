@@ -20,7 +20,7 @@ struct WriteLedger: Sendable {
   private static let title = "dormouse writes 1"
   private static let span: Int64 = 24
   /// The maximum length of a file in bytes. A file that the daemon has written is far smaller.
-  private static let greatestLength = 16384
+  private static let maxLength = 16384
 
   private let path: String
   private var hours: [Int64: Costs] = [:]
@@ -85,7 +85,7 @@ struct WriteLedger: Sendable {
   }
 
   private static func decode(_ bytes: [UInt8]) -> [Int64: Costs]? {
-    guard bytes.count <= greatestLength else { return nil }
+    guard bytes.count <= maxLength else { return nil }
     let text = String(decoding: bytes, as: UTF8.self)
     var lines = text.split(separator: "\n", omittingEmptySubsequences: false)
     // The last line has a line end too.

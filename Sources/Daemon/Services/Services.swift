@@ -14,11 +14,11 @@ struct Services {
   /// Freezes, thaws and removes cgroups: mostly microseconds, but seconds if a thread hangs. Jobs
   /// about one worker run one after the other; a job that wakes a worker waits for no job about
   /// another worker.
-  let mechanics = JobPool(name: "dormouse-mech", most: 4, reserve: 4)
+  let mechanics = JobPool(name: "dormouse-mech", maxOrdinary: 4, urgentReserve: 4)
   /// Ends processes, until no new one is found.
-  let killers = JobPool(name: "dormouse-kill", most: 4, reserve: 4)
+  let killers = JobPool(name: "dormouse-kill", maxOrdinary: 4, urgentReserve: 4)
   /// Measures memory; see `FootprintMeter`.
-  let measurers = JobPool(name: "dormouse-meas", most: 2)
+  let measurers = JobPool(name: "dormouse-meas", maxOrdinary: 2)
   /// Writes small files.
   let disk = DiskQueue()
   let stateFiles: StateFiles

@@ -9,7 +9,7 @@ import Supervision
 final class SocketFiles {
   private let jobs: LoopJobs
   private let threads: JobPool
-  private var removals: [String: Signal] = [:]
+  private var removals: [String: OneTimeEvent] = [:]
 
   init(_ jobs: LoopJobs, _ threads: JobPool = .files) {
     self.jobs = jobs
@@ -30,7 +30,7 @@ final class SocketFiles {
   }
 
   private func remove(at path: String, _ removal: @escaping @Sendable () -> Void) {
-    let end = Signal()
+    let end = OneTimeEvent()
     let isAccepted = threads.submitIfIdle(about: "removal of \(path)") {
       removal()
       end.raise()

@@ -12,14 +12,14 @@ final class JetsamKeeper {
   private let log: DaemonLog
   /// The host's memory when the first victim of a burst was chosen.
   private var memoryAtBurst: JetsamRecord.Host?
-  private var lookAtBurst: BurstLook?
+  private var burstProcesses: BurstProcesses?
   /// Finds the largest processes of the machine, on another thread; nil: reports are without them.
   var measure: ((@escaping (JetsamRecord.Processes?) -> Void) -> Void)?
 
   /// The largest processes when the first victim was chosen. They may be found before or after the
   /// report is made.
-  private final class BurstLook {
-    var found: JetsamRecord.Processes?
+  private final class BurstProcesses {
+    var processes: JetsamRecord.Processes?
     /// The report that was written without them.
     var record: JetsamRecord?
   }
@@ -37,8 +37,8 @@ final class JetsamKeeper {
   /// Reads a report. `then` is called on the event loop, in the order of the calls, with nil if
   /// there is no such report.
   func load(_ id: String, then: @escaping (JetsamRecord?) -> Void) {
-    let found: @Sendable (JetsamRecord?) -> Void = loop.callback(then)
-    disk.submit { [store = reports.store] in found(store.load(id)) }
+    let done: @Sendable (JetsamRecord?) -> Void = loop.callback(then)
+    disk.submit { [store = reports.store] in done(store.load(id)) }
   }
 
   /// Records the machine's state when a victim has been chosen. Only the first victim of a burst
@@ -51,7 +51,7 @@ final class JetsamKeeper {
     let workers = engine.workerIDs.reduce(ByteCount.zero) { sum, worker in
       engine.state(of: worker)?.isAlive == true ? sum + engine.footprint(of: worker) : sum
     }
-    lookAtBurst = beginLook()
+    burstProcesses = findProcesses()
     memoryAtBurst = JetsamRecord.Host(
       total: memory.total, free: memory.free, reclaimable: memory.reclaimable,
       wired: memory.wired, workers: workers.bytes, someStall: stall?.some, fullStall: stall?.full)
@@ -66,30 +66,30 @@ final class JetsamKeeper {
       availableBefore: report.availableBefore.bytes, availableAfter: report.availableAfter.bytes,
       largest: report.largest?.name, workers: report.entries.map(JetsamRecord.Entry.init),
       host: memoryAtBurst)
-    let look = lookAtBurst
-    (memoryAtBurst, lookAtBurst) = (nil, nil)
-    if let look { save(record, look) } else { save(record) }
+    let burst = burstProcesses
+    (memoryAtBurst, burstProcesses) = (nil, nil)
+    if let burst { save(record, burst) } else { save(record) }
   }
 
   /// Writes a report with the largest processes as they are now.
-  func saveWithProcesses(_ record: JetsamRecord) { save(record, beginLook()) }
+  func saveWithProcesses(_ record: JetsamRecord) { save(record, findProcesses()) }
 
-  private func beginLook() -> BurstLook {
-    let look = BurstLook()
-    measure? { [weak self] found in
-      look.found = found
-      guard let self, found != nil, var record = look.record else { return }
-      record.largestProcesses = found
+  private func findProcesses() -> BurstProcesses {
+    let burst = BurstProcesses()
+    measure? { [weak self] processes in
+      burst.processes = processes
+      guard let self, processes != nil, var record = burst.record else { return }
+      record.largestProcesses = processes
       write(record)
     }
-    return look
+    return burst
   }
 
   /// Writes a report without waiting for the processes. It is written again when they are found.
-  private func save(_ record: JetsamRecord, _ look: BurstLook) {
+  private func save(_ record: JetsamRecord, _ burst: BurstProcesses) {
     var record = record
-    record.largestProcesses = look.found
-    if look.found == nil { look.record = record }
+    record.largestProcesses = burst.processes
+    if burst.processes == nil { burst.record = record }
     save(record)
   }
 

@@ -14,7 +14,7 @@ import Policy
 // The file is replaced when something has changed, at most every half minute, and when the daemon
 // ends. A damaged file counts as missing: all in it can be learned again.
 
-struct Memory: Codable, Hashable, Sendable {
+struct LearnedMemory: Codable, Hashable, Sendable {
   /// Seconds since 1970.
   var savedAt: Int64 = 0
   var learned = Learned()
@@ -40,7 +40,7 @@ struct Memory: Codable, Hashable, Sendable {
   ///   - now: the current time by the engine's clock.
   ///   - time: the current time in seconds since 1970.
   init?(_ bytes: [UInt8], at now: Instant, time: Int64) {
-    guard let memory = SealedFacts.decode(Memory.self, from: bytes, title: Self.title) else {
+    guard let memory = SealedFacts.decode(LearnedMemory.self, from: bytes, title: Self.title) else {
       return nil
     }
     self = memory
@@ -53,7 +53,7 @@ struct Memory: Codable, Hashable, Sendable {
 }
 
 /// The file with the facts, and whether it is up to date.
-struct MemoryKeeper {
+struct LearnedMemoryFile {
   let path: String
   /// What an earlier daemon's engine had learned; nil once it was handed over.
   private var learned: Learned?
@@ -62,7 +62,7 @@ struct MemoryKeeper {
   /// The hash of the facts in the file. The facts themselves would be a second copy in memory. If
   /// the hashes of different facts were equal (1 in 2^64), the file would be written at the next
   /// change.
-  private var writtenHash = MemoryKeeper.hash(Memory())
+  private var writtenHash = LearnedMemoryFile.hash(LearnedMemory())
   /// Why the facts of an earlier daemon can't be read; nil if they can.
   private(set) var damage: String?
   private var savedAt = Instant.zero
@@ -79,7 +79,7 @@ struct MemoryKeeper {
       if error.code != ENOENT { damage = error.description }
       return
     }
-    if let memory = Memory(bytes, at: now, time: Int64(time(nil))) {
+    if let memory = LearnedMemory(bytes, at: now, time: Int64(time(nil))) {
       (learned, exits) = (memory.learned, memory.exits)
       writtenHash = Self.hash(memory)
     } else {
@@ -87,7 +87,7 @@ struct MemoryKeeper {
     }
   }
 
-  mutating func takeLearned() -> Learned {
+  mutating func consumeLearned() -> Learned {
     defer { learned = nil }
     return learned ?? Learned()
   }
@@ -95,7 +95,7 @@ struct MemoryKeeper {
   func isDue(at now: Instant) -> Bool { now - savedAt >= Self.saveEvery }
 
   /// The facts to be written now; nil if the file has them already.
-  mutating func nextToWrite(_ memory: Memory, at now: Instant) -> Memory? {
+  mutating func nextToWrite(_ memory: LearnedMemory, at now: Instant) -> LearnedMemory? {
     savedAt = now
     var memory = memory
     let hash = Self.hash(memory)
@@ -108,9 +108,9 @@ struct MemoryKeeper {
 
   /// Records that the facts that `nextToWrite` returned couldn't be written. They are returned
   /// again at the next save.
-  mutating func wasNotWritten() { hasFailed = true }
+  mutating func didFailToWrite() { hasFailed = true }
 
-  private static func hash(_ memory: Memory) -> Int {
+  private static func hash(_ memory: LearnedMemory) -> Int {
     var hasher = Hasher()
     hasher.combine(memory.learned)
     hasher.combine(memory.exits)

@@ -8,7 +8,7 @@ final class LearnedMemoryKeeper {
   /// Replaces the file, on another thread. `then` is called later on the event loop, with the
   /// reason if the write failed. It isn't called if the disk doesn't answer.
   typealias Write = (
-    _ path: String, _ memory: Memory, _ now: Instant, _ then: @escaping (String?) -> Void
+    _ path: String, _ memory: LearnedMemory, _ now: Instant, _ then: @escaping (String?) -> Void
   ) -> Void
 
   private struct Sources {
@@ -21,7 +21,7 @@ final class LearnedMemoryKeeper {
   private let clock: any Timers
   private let write: Write
   /// nil if nothing is kept.
-  private var file: MemoryKeeper?
+  private var file: LearnedMemoryFile?
   private var sources: Sources?
 
   /// Reads what an earlier daemon has kept.
@@ -31,7 +31,7 @@ final class LearnedMemoryKeeper {
   init(path: String?, _ clock: any Timers, write: @escaping Write) {
     self.clock = clock
     self.write = write
-    file = path.map { MemoryKeeper(path: $0, at: clock.now) }
+    file = path.map { LearnedMemoryFile(path: $0, at: clock.now) }
   }
 
   convenience init(path: String?, _ services: Services) {
@@ -55,7 +55,7 @@ final class LearnedMemoryKeeper {
   }
 
   /// What an earlier daemon's engine had learned. Only the first call returns it.
-  func takeLearned() -> Learned { file?.takeLearned() ?? Learned() }
+  func consumeLearned() -> Learned { file?.consumeLearned() ?? Learned() }
 
   /// Sets the source of the facts that are kept from now on.
   ///
@@ -72,7 +72,7 @@ final class LearnedMemoryKeeper {
     sources?.exits(id) ?? file?.exits[id.name] ?? []
   }
 
-  /// Saves what has changed, if the last save was at least `MemoryKeeper.saveEvery` ago.
+  /// Saves what has changed, if the last save was at least `LearnedMemoryFile.saveEvery` ago.
   func saveWhenDue() {
     let now = clock.now
     guard file?.isDue(at: now) == true else { return }
@@ -90,25 +90,25 @@ final class LearnedMemoryKeeper {
       let memory = file?.nextToWrite(current, at: now)
     else { return }
     write(path, memory, now) { [weak self] failure in
-      if failure != nil { self?.file?.wasNotWritten() }
+      if failure != nil { self?.file?.didFailToWrite() }
     }
   }
 
   /// The facts as they are now.
-  private func memory() -> Memory? {
+  private func memory() -> LearnedMemory? {
     guard let sources else { return nil }
-    var memory = Memory()
-    memory.learned = sources.driver.state.learned.limited(to: Memory.maxWorkers)
+    var memory = LearnedMemory()
+    memory.learned = sources.driver.state.learned.limited(to: LearnedMemory.maxWorkers)
     memory.exits = file?.exits ?? [:]
     for id in sources.workers.keys {
       if let exits = sources.exits(id), !exits.isEmpty { memory.exits[id.name] = exits }
     }
-    if memory.exits.count > Memory.maxWorkers {
+    if memory.exits.count > LearnedMemory.maxWorkers {
       let order = memory.exits.sorted {
         ($1.value.last?.at ?? 0, $0.key) < ($0.value.last?.at ?? 0, $1.key)
       }
       memory.exits = Dictionary(
-        uniqueKeysWithValues: order.prefix(Memory.maxWorkers).map { ($0.key, $0.value) })
+        uniqueKeysWithValues: order.prefix(LearnedMemory.maxWorkers).map { ($0.key, $0.value) })
     }
     return memory
   }

@@ -8,7 +8,7 @@ import JSONLines
 //     crc32c 0123abcd         the checksum of all before it
 
 enum SealedFacts {
-  private static let greatestLength = 16 << 20
+  private static let maxLength = 16 << 20
 
   static func encode(_ facts: some Encodable, title: String) throws -> String {
     let line = String(decoding: try JSON(encoding: facts).line, as: UTF8.self)
@@ -20,7 +20,7 @@ enum SealedFacts {
   static func decode<Facts: Decodable>(
     _ type: Facts.Type, from bytes: [UInt8], title: String
   ) -> Facts? {
-    guard bytes.count <= greatestLength else { return nil }
+    guard bytes.count <= maxLength else { return nil }
     let lines = bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
     guard lines.count == 4, lines[3].isEmpty, lines[0].elementsEqual(title.utf8) else { return nil }
     let body = bytes[..<lines[2].startIndex]

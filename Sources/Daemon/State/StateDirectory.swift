@@ -21,8 +21,8 @@ public enum StartError: Error, Sendable, CustomStringConvertible {
     case .inUse(let path):
       "another daemon is running with \(path); stop it with `dormouse shutdown`, or give this "
         + "daemon another --socket and --state-directory"
-    case .unsafe(let path, let why): "the directory \(path) is not safe: \(why)"
-    case .socket(let path, let why): "can't listen at \(path): \(why)"
+    case .unsafe(let path, let reason): "the directory \(path) is not safe: \(reason)"
+    case .socket(let path, let reason): "can't listen at \(path): \(reason)"
     case .system(let error): error.description
     }
   }
@@ -50,7 +50,7 @@ package struct StateDirectory {
   var writes: String { path + "/writes" }
 
   /// The directories that a daemon creates in it, which contain no other directories.
-  package static let parts = [
+  package static let directories = [
     "images", "logs", "workers", "jetsam", "journal", "reports", "snapshots", "calls",
   ]
   /// The files that a daemon creates in it, outside of these directories.
@@ -58,11 +58,11 @@ package struct StateDirectory {
 
   init(path: String) throws(StartError) {
     self.path = path
-    let directory = try openTrusted(path, making: true, as: .own)
-    for part in Self.parts {
-      let part = try openTrusted("\(path)/\(part)", making: true, as: .shared)
+    let directory = try openTrusted(path, making: true, as: .exclusive)
+    for name in Self.directories {
+      let name = try openTrusted("\(path)/\(name)", making: true, as: .shared)
       // This also corrects a directory that was made earlier for more users.
-      do throws(SystemCallError) { try part.setMode(0o700) } catch { throw .directory(error) }
+      do throws(SystemCallError) { try name.setMode(0o700) } catch { throw .directory(error) }
     }
     lock = try StateLock(directory)
     CallsBeforeStop.keep(in: calls)
@@ -90,7 +90,7 @@ package struct StateDirectory {
 /// - Throws: `StartError.directory` if it can't be opened, `StartError.unsafe` if another user
 ///   could exchange files.
 package func openTrusted(
-  _ path: String, making: Bool = false, as last: DirectoryTrust.Last
+  _ path: String, making: Bool = false, as last: DirectoryTrust.Sharing
 ) throws(StartError) -> DirectoryHandle {
   do throws(DirectoryTrustError) {
     return try DirectoryTrust.ofThisProcess.open(path, making: making ? 0o700 : nil, as: last)

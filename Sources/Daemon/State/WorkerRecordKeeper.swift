@@ -43,13 +43,13 @@ final class WorkerRecordKeeper: WorkerRecords {
   /// Calls back on the event loop of the daemon that waits for the disk. `Services` sets it.
   var loop: LoopReturn?
   private let queue = WorkQueue(name: "dormouse-recs")
-  private var known: [String: Known] = [:]
+  private var entries: [String: Entry] = [:]
   /// The number of saves that aren't done yet.
   private let pending = Pending()
 
   /// A record by reference: a dictionary reserves memory for more values than it has, and a record
   /// takes 290 bytes.
-  private final class Known {
+  private final class Entry {
     let record: WorkerRecord
     init(_ record: WorkerRecord) { self.record = record }
   }
@@ -64,22 +64,22 @@ final class WorkerRecordKeeper: WorkerRecords {
   func loadAll() throws(WorkerRecordError) -> (
     records: [WorkerRecord], failures: [WorkerRecordError]
   ) {
-    let found = try store.loadAll()
-    for record in found.records { known[record.name] = Known(record) }
-    return found
+    let result = try store.loadAll()
+    for record in result.records { entries[record.name] = Entry(record) }
+    return result
   }
 
   /// The last record that was saved or found.
-  func record(of name: String) -> WorkerRecord? { known[name]?.record }
+  func record(of name: String) -> WorkerRecord? { entries[name]?.record }
 
-  var all: [WorkerRecord] { known.values.map(\.record) }
+  var all: [WorkerRecord] { entries.values.map(\.record) }
 
   func contains(_ name: String) -> Bool { store.contains(name) }
 
   func save(
     _ record: WorkerRecord, onFailure: @escaping @Sendable (WorkerRecordError) -> Void
   ) {
-    known[record.name] = Known(record)
+    entries[record.name] = Entry(record)
     pending.count.add(1, ordering: .acquiringAndReleasing)
     queue.submit { [store, pending] in
       defer { pending.count.subtract(1, ordering: .acquiringAndReleasing) }
@@ -88,7 +88,7 @@ final class WorkerRecordKeeper: WorkerRecords {
   }
 
   func remove(_ name: String) {
-    known[name] = nil
+    entries[name] = nil
     queue.submit { [store] in store.remove(name) }
   }
 
@@ -114,11 +114,11 @@ final class WorkerRecordKeeper: WorkerRecords {
   /// - Returns: the function. It returns why the record on the disk still says that the worker is
   ///   hibernated; nil if it doesn't.
   func barrier(_ name: String) -> @Sendable () -> String? {
-    let done = Signal()
+    let done = OneTimeEvent()
     let obstacle = Mutex<String?>(nil)
     queue.submit { [store] in
-      let found = store.contains(name) ? Self.obstacle(store, name) : nil
-      obstacle.withLock { $0 = found }
+      let result = store.contains(name) ? Self.obstacle(store, name) : nil
+      obstacle.withLock { $0 = result }
       done.raise()
     }
     return {

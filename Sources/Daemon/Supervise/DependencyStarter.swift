@@ -70,8 +70,8 @@ final class DependencyStarter {
     _ id: WorkerID, _ verb: Request.Verb = .start, occasion: Request.Occasion? = nil,
     then answer: @escaping (Answer) -> Void
   ) {
-    let (dependencies, own) = (self.dependencies(of: id), standing(of: id))
-    guard !dependencies.isEmpty, own.state == .terminated, !own.isAdopting else {
+    let (dependencies, standing) = (self.dependencies(of: id), standing(of: id))
+    guard !dependencies.isEmpty, standing.state == .terminated, !standing.isAdopting else {
       return requests.request(verb, id, occasion: occasion, then: answer)
     }
     if waits[id] != nil {
@@ -107,10 +107,10 @@ final class DependencyStarter {
 
   /// Starts what can be started now, because a worker has changed its state or has ended.
   func advance() {
-    for id in waits.keys.sorted() { look(at: id) }
+    for id in waits.keys.sorted() { check(id) }
   }
 
-  private func look(at id: WorkerID) {
+  private func check(_ id: WorkerID) {
     guard let wait = waits[id] else { return }
     if let failure = wait.failure { return conclude(id, failure) }
     for dependency in dependencies(of: id) {
@@ -120,8 +120,8 @@ final class DependencyStarter {
         guard wasStopped(dependency, wait) else { return }
         conclude(id, "\(dependency.worker) was stopped")
       case .impossible:
-        let why = standing(of: WorkerID(dependency.worker)).lastExit ?? "exit status unknown"
-        conclude(id, "\(dependency.worker) has ended: \(why)")
+        let reason = standing(of: WorkerID(dependency.worker)).lastExit ?? "exit status unknown"
+        conclude(id, "\(dependency.worker) has ended: \(reason)")
       }
       return
     }
@@ -131,9 +131,9 @@ final class DependencyStarter {
     }
   }
 
-  private func conclude(_ id: WorkerID, _ why: String) {
-    let text = "\(id) is not started: a worker that it depends on failed: \(why)"
-    restarts.record(problem: "not started: \(why)", of: id)
+  private func conclude(_ id: WorkerID, _ reason: String) {
+    let text = "\(id) is not started: a worker that it depends on failed: \(reason)"
+    restarts.record(problem: "not started: \(reason)", of: id)
     for each in waits.removeValue(forKey: id)?.answers ?? [] { each(Answer(.failed, text)) }
     advance()
   }

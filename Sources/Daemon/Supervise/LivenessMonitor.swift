@@ -12,10 +12,10 @@ import Supervision
 /// There is one for each run of a worker. It belongs to the event loop's thread.
 final class LivenessMonitor {
   /// The time from an answer until the worker has closed its connection.
-  static let settling = Duration.milliseconds(100)
+  static let closingTime = Duration.milliseconds(100)
   /// How long a reading of the traffic, or a question after its time-out, may take. Only a lost
   /// outcome takes longer.
-  static let patience = Duration.seconds(15)
+  static let timeout = Duration.seconds(15)
 
   private let timers: any Timers
   private let questions: RunQuestions
@@ -34,7 +34,7 @@ final class LivenessMonitor {
   private(set) var isAsking = false
   /// Whether the answer has come and its traffic is being read, so that it doesn't count as
   /// activity.
-  private(set) var isSettling = false
+  private(set) var isDrainingTraffic = false
   /// Why the last probe failed; nil if it succeeded.
   private(set) var lastFailure: String?
 
@@ -69,7 +69,7 @@ final class LivenessMonitor {
   }
 
   /// Drops the pending question, because the worker sleeps or is being woken.
-  func rest() {
+  func stopAsking() {
     pause()
     guard dropQuestion != nil else { return }
     isAsking = false
@@ -85,11 +85,11 @@ final class LivenessMonitor {
 
   /// Ends the monitor, because the run has ended or the probe has changed.
   func end() {
-    rest()
+    stopAsking()
     stopWaiting()
     isOver = true
     isAsking = false
-    isSettling = false
+    isDrainingTraffic = false
   }
 
   private func schedule(at moment: Instant) {
@@ -102,10 +102,10 @@ final class LivenessMonitor {
   private func questionIsDue() {
     guard questions.watchesTraffic, questions.mayBeAsked else { return putQuestion() }
     // Traffic that came before the question counts.
-    begin(within: Self.patience) {
-      $0.lookAtTraffic(then: $1)
+    begin(within: Self.timeout) {
+      $0.readTraffic(then: $1)
     } then: {
-      if $1 == true { $0.questions.wasActive() }
+      if $1 == true { $0.questions.recordActivity() }
       if $0.timer == nil, !$0.isAsking, !$0.isPaused { $0.putQuestion() }
     }
   }
@@ -119,23 +119,23 @@ final class LivenessMonitor {
       return
     }
     isAsking = true
-    begin(within: probe.timeout + Self.patience) { [self] questions, done in
+    begin(within: probe.timeout + Self.timeout) { [self] questions, done in
       dropQuestion = questions.ask(probe, then: done)
     } then: { monitor, outcome in
       if outcome == nil { monitor.dropTheQuestion() }
       monitor.dropQuestion = nil
-      monitor.waitOutOwnTraffic(outcome, askedAt)
+      monitor.awaitProbeTraffic(outcome, askedAt)
     }
   }
 
-  private func waitOutOwnTraffic(_ outcome: ProbeRunner.Outcome?, _ askedAt: Instant) {
-    begin(within: Self.settling) { (_, _: @escaping (()) -> Void) in
+  private func awaitProbeTraffic(_ outcome: ProbeRunner.Outcome?, _ askedAt: Instant) {
+    begin(within: Self.closingTime) { (_, _: @escaping (()) -> Void) in
     } then: { monitor, _ in
       // Traffic that came with the question doesn't count.
       guard monitor.questions.watchesTraffic else { return monitor.answered(outcome, askedAt) }
-      monitor.isSettling = true
-      monitor.begin(within: Self.patience) {
-        $0.lookAtTraffic(then: $1)
+      monitor.isDrainingTraffic = true
+      monitor.begin(within: Self.timeout) {
+        $0.readTraffic(then: $1)
       } then: { monitor, _ in
         monitor.answered(outcome, askedAt)
       }
@@ -144,9 +144,9 @@ final class LivenessMonitor {
 
   private func answered(_ outcome: ProbeRunner.Outcome?, _ askedAt: Instant) {
     isAsking = false
-    isSettling = false
+    isDrainingTraffic = false
     apply(outcome, askedAt)
-    questions.questionHasEnded()
+    questions.didEndQuestion()
   }
 
   /// - Parameter outcome: nil if it was lost, which says nothing about the worker.
@@ -157,8 +157,8 @@ final class LivenessMonitor {
     case .success:
       lastFailure = nil
       verdict = state.record(success: true)
-    case .failure(let why):
-      lastFailure = why
+    case .failure(let reason):
+      lastFailure = reason
       verdict = state.record(success: false)
     }
     if !isPaused {
@@ -179,16 +179,16 @@ final class LivenessMonitor {
   ) {
     stopWaiting()
     let number = operations.begin()
-    let take: (Outcome?) -> Void = { [weak self] outcome in
+    let finish: (Outcome?) -> Void = { [weak self] outcome in
       guard let self, operations.isLatest(number) else { return }
       stopWaiting()
       then(self, outcome)
     }
     deadline = timers.after(limit) { [weak self] in
       self?.deadline = nil
-      take(nil)
+      finish(nil)
     }
-    work(questions) { take($0) }
+    work(questions) { finish($0) }
   }
 
   private func stopWaiting() {

@@ -35,9 +35,9 @@ final class LivenessSupervisor {
     let state = transition?.to ?? driver.state.state(of: worker.id) ?? .terminated
     guard let probe = worker.configuration.liveness, worker.external == nil,
       let process = worker.process, state == .foreground || state == .background
-    else { return restLiveness(of: worker, state) }
+    else { return pauseLiveness(of: worker, state) }
     if worker.liveness?.probe != probe {
-      restLiveness(of: worker, .terminated)
+      pauseLiveness(of: worker, .terminated)
       worker.liveness = LivenessMonitor(
         probe, timers: timers, questions: questions(to: worker, process))
     }
@@ -46,22 +46,22 @@ final class LivenessSupervisor {
       since: wasAsleep ? timers.now : max(launchedAt(worker.id), .zero))
   }
 
-  private func restLiveness(of worker: WorkerUnit, _ state: WorkerState) {
+  private func pauseLiveness(of worker: WorkerUnit, _ state: WorkerState) {
     switch state {
-    // The answer is awaited before the worker is frozen; see `onceUnasked`.
+    // The answer is awaited before the worker is frozen; see `afterQuestions`.
     case .suspending: worker.liveness?.pause()
     case .terminating, .terminated:
       worker.liveness?.end()
       worker.liveness = nil
-      worker.whenUnasked = nil
-    default: worker.liveness?.rest()
+      worker.actionAfterQuestions = nil
+    default: worker.liveness?.stopAsking()
     }
   }
 
   /// Performs the action that waited for the end of a probe, if no probe is under way any more.
-  func resumeUnasked(_ worker: WorkerUnit) {
-    guard !worker.isAsked, let action = worker.whenUnasked else { return }
-    worker.whenUnasked = nil
+  func performActionAfterQuestions(_ worker: WorkerUnit) {
+    guard !worker.isAsked, let action = worker.actionAfterQuestions else { return }
+    worker.actionAfterQuestions = nil
     action()
   }
 }
@@ -69,9 +69,9 @@ final class LivenessSupervisor {
 extension WorkerUnit {
   /// Performs an action now, or when the question that is under way has been answered: a connection
   /// in a frozen worker's queue would wake the worker.
-  func onceUnasked(_ driver: EngineDriver, _ action: @escaping () -> Void) {
+  func afterQuestions(_ driver: EngineDriver, _ action: @escaping () -> Void) {
     guard isAsked else { return action() }
-    run.whenUnasked = { [driver, unowned self] in
+    run.actionAfterQuestions = { [driver, unowned self] in
       if driver.state.state(of: id) == .suspending, !hasExited { action() }
     }
   }
@@ -122,24 +122,24 @@ final class RunQuestions {
 
   /// Reads whether traffic has come since the last reading. While a question is under way, the only
   /// reading is the one that consumes the question's own traffic.
-  func lookAtTraffic(then: @escaping (_ hasTraffic: Bool) -> Void) {
+  func readTraffic(then: @escaping (_ hasTraffic: Bool) -> Void) {
     guard let worker else { return then(false) }
-    activity.lookAtActivity(of: worker) { then($0?.hasTraffic == true) }
+    activity.readActivity(of: worker) { then($0?.hasTraffic == true) }
   }
 
-  func wasActive() {
+  func recordActivity() {
     guard let worker else { return }
     worker.sample.sign = .traffic
     driver.send(.activity(worker.id))
   }
 
-  /// - Parameter why: the beginning of a sentence that says what fails.
-  func reportUnhealthy(_ why: String) {
-    if let worker { driver.send(.unhealthy(worker.id, why)) }
+  /// - Parameter reason: the beginning of a sentence that says what fails.
+  func reportUnhealthy(_ reason: String) {
+    if let worker { driver.send(.unhealthy(worker.id, reason)) }
   }
 
   /// A question's answer has come, and its connection is closed.
-  func questionHasEnded() {
-    if let worker { supervisor.resumeUnasked(worker) }
+  func didEndQuestion() {
+    if let worker { supervisor.performActionAfterQuestions(worker) }
   }
 }

@@ -21,11 +21,11 @@ enum LocalTime {
   static func next(
     _ schedule: CalendarSchedule, after now: Int64, offset: (Int64) -> Int = Self.offset
   ) -> Int64? {
-    var found = candidate(schedule, after: now, offset)
-    while let time = found, isRepeat(time, offset) {
-      found = candidate(schedule, after: time, offset)
+    var result = candidate(schedule, after: now, offset)
+    while let time = result, isRepeat(time, offset) {
+      result = candidate(schedule, after: time, offset)
     }
-    return found
+    return result
   }
 
   private static func candidate(

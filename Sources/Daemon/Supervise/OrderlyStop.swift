@@ -37,7 +37,7 @@ final class OrderlyStop {
     for id in alive.sorted() where !needed.contains(id) && workers[id]?.external == nil {
       guard asked.insert(id).inserted else { continue }
       requests.request(.stop, id) { [unowned self] in
-        if $0.code != .done { hasFailed(id, $0) }
+        if $0.code != .done { didFail(id, $0) }
       }
     }
   }
@@ -46,7 +46,7 @@ final class OrderlyStop {
     (workers[id]?.configuration.dependsOn ?? []).map { WorkerID($0.worker) }
   }
 
-  private func hasFailed(_ id: WorkerID, _ answer: Answer) {
+  private func didFail(_ id: WorkerID, _ answer: Answer) {
     let pause = Self.pauses.delay(afterRestarts: failures[id, default: 0])
     failures[id, default: 0] += 1
     log(.error, "\(answer.text); it is asked to stop again in \(pause.spoken)")

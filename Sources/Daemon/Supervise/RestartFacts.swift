@@ -49,10 +49,10 @@ extension RestartSupervisor {
 
   /// The last output of a worker that has ended, as the end of a sentence about a failed start;
   /// empty if there is none.
-  func lastWords(of id: WorkerID) -> String {
+  func lastOutput(of id: WorkerID) -> String {
     guard driver.state.state(of: id) == .terminated,
-      let words = histories[id]?.exits.last?.lastWords
+      let line = histories[id]?.exits.last?.lastWords
     else { return "" }
-    return "; last output: \(words) (`dormouse logs \(id)` shows all)"
+    return "; last output: \(line) (`dormouse logs \(id)` shows all)"
   }
 }

@@ -28,7 +28,7 @@ final class RestartSupervisor {
   let timers: any Timers
   /// Nanoseconds since 1970.
   private let wallClock: () -> Int64
-  private let stopped: StoppedByPerson
+  private let stopped: StoppedByOperator
   private let phase: DaemonPhase
   let driver: EngineDriver
   private let workers: WorkerRegistry
@@ -41,7 +41,7 @@ final class RestartSupervisor {
 
   init(
     timers: any Timers, wallClock: @escaping () -> Int64 = { Clocks.realtime },
-    stopped: StoppedByPerson, phase: DaemonPhase, driver: EngineDriver, workers: WorkerRegistry,
+    stopped: StoppedByOperator, phase: DaemonPhase, driver: EngineDriver, workers: WorkerRegistry,
     log: DaemonLog
   ) {
     self.timers = timers
@@ -89,7 +89,7 @@ final class RestartSupervisor {
   }
 
   /// Applies a configuration that was read again.
-  func termsChanged(of id: WorkerID) {
+  func didChangeTerms(of id: WorkerID) {
     guard let condition = terms(of: id)?.rules.condition else { return }
     if condition == .never { cancel(id) }
     if condition != .unlessStopped { setStopped(id, false) }
@@ -124,9 +124,9 @@ final class RestartSupervisor {
   func record(leftBehind count: Int, by id: WorkerID) { histories[id]?.leftBehind = count }
 
   /// Records facts about the run whose end is recorded next.
-  func record(footprint: ByteCount, lastWords: String?, of id: WorkerID) {
+  func record(footprint: ByteCount, lastLine: String?, of id: WorkerID) {
     histories[id]?.footprint = footprint
-    histories[id]?.lastWords = lastWords
+    histories[id]?.lastLine = lastLine
   }
 
   /// Records why the worker isn't started, as a clause.
@@ -150,7 +150,7 @@ final class RestartSupervisor {
     // This end is wanted whatever `restart.when` says, and is no failure. The engine has its own
     // back-off.
     case .footprint: restart(id, after: .zero, cause.sentence)
-    case .pressure: endedForMemory(id, ran: ran, rules: terms.rules, why: cause.sentence)
+    case .pressure: endedForMemory(id, ran: ran, rules: terms.rules, reason: cause.sentence)
     default:
       let decision = histories[id]?.rules.ended(
         succeeded: status == .exited(0), ran: ran, rules: terms.rules, at: timers.now)
@@ -158,14 +158,14 @@ final class RestartSupervisor {
     }
   }
 
-  private func act(on decision: RestartHistory.Decision, _ id: WorkerID, _ why: String) {
+  private func act(on decision: RestartHistory.Decision, _ id: WorkerID, _ reason: String) {
     switch decision {
     case .stay: break
-    case .restart(let delay): restart(id, after: delay, why)
+    case .restart(let delay): restart(id, after: delay, reason)
     case .giveUp(let restarts, let window):
       let text =
         "gave up after \(restarts) restart\(restarts == 1 ? "" : "s") within \(window.spoken): "
-        + "\(why); "
+        + "\(reason); "
         + "start it with `dormouse start \(id)`"
       histories[id]?.problem = text
       histories[id]?.hasGivenUp = true
@@ -176,23 +176,23 @@ final class RestartSupervisor {
   // MARK: restarts
 
   func restart(
-    _ id: WorkerID, after delay: Duration, _ why: String, forMemory: Bool = false
+    _ id: WorkerID, after delay: Duration, _ reason: String, forMemory: Bool = false
   ) {
     cancel(id)
     let moment = timers.now + delay
-    histories[id]?.plan = .backingOff(until: moment, why: why)
+    histories[id]?.plan = .backingOff(until: moment, reason: reason)
     histories[id]?.timer = timers.at(moment) { [unowned self] in
-      restartIsDue(id, why, forMemory: forMemory)
+      restartIsDue(id, reason, forMemory: forMemory)
     }
-    log(.notice, "\(id): restarts in \(delay.spoken): \(why)")
+    log(.notice, "\(id): restarts in \(delay.spoken): \(reason)")
   }
 
-  private func restartIsDue(_ id: WorkerID, _ why: String, forMemory: Bool) {
+  private func restartIsDue(_ id: WorkerID, _ reason: String, forMemory: Bool) {
     histories[id]?.timer = nil
     histories[id]?.plan = nil
     if phase.isClosing { return }
     if forMemory, driver.state.room(for: expectedFootprint(of: id)) != .enough {
-      return waitForRoom(id, why)
+      return waitForRoom(id, reason)
     }
     histories[id]?.restarts += 1
     starter?.start(id, .restart, occasion: .restart) { [log] answer in
@@ -209,7 +209,7 @@ final class RestartSupervisor {
 
   /// Handles an operator's request, which resets the history: a stop is no failure, and a start
   /// clears the back-off.
-  func personAsks(_ verb: Request.Verb, _ id: WorkerID) {
+  func operatorRequested(_ verb: Request.Verb, _ id: WorkerID) {
     guard histories[id] != nil else { return }
     switch verb {
     case .start, .restart:
@@ -276,6 +276,6 @@ final class RestartSupervisor {
     if case .backingOff(let due, _) = history.plan {
       text += "; it restarts in \((due - timers.now).spoken)"
     }
-    answerWatchers(of: id, with: Answer(.failed, text + lastWords(of: id)))
+    answerWatchers(of: id, with: Answer(.failed, text + lastOutput(of: id)))
   }
 }

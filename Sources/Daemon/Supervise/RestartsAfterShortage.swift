@@ -11,20 +11,20 @@ extension RestartSupervisor {
   /// pressure level.
   private static let betweenRoomChecks = Duration.seconds(30)
 
-  func endedForMemory(_ id: WorkerID, ran: Duration, rules: RestartRules, why: String) {
-    guard rules.condition.followsShortage else { return }
+  func endedForMemory(_ id: WorkerID, ran: Duration, rules: RestartRules, reason: String) {
+    guard rules.condition.restartsAfterShortage else { return }
     if ran > rules.backoff.max { histories[id]?.memoryStreak = 0 }
     histories[id]?.memoryStreak += 1
-    waitForRoom(id, why)
-    startWhatFits()
+    waitForRoom(id, reason)
+    startFittingWorkers()
   }
 
-  func waitForRoom(_ id: WorkerID, _ why: String) {
-    histories[id]?.plan = .waitingForMemory(why: why)
+  func waitForRoom(_ id: WorkerID, _ reason: String) {
+    histories[id]?.plan = .waitingForMemory(reason: reason)
     guard roomCheck == nil else { return }
     roomCheck = timers.after(Self.betweenRoomChecks) { [unowned self] in
       roomCheck = nil
-      startWhatFits()
+      startFittingWorkers()
     }
   }
 
@@ -40,28 +40,28 @@ extension RestartSupervisor {
 
   /// Starts the waiting workers that fit, the most important first and one second apart, so that
   /// they don't raise the pressure together. Call it also when the pressure is normal again.
-  func startWhatFits() {
-    var waiting: [(id: WorkerID, terms: RestartTerms, why: String)] = []
+  func startFittingWorkers() {
+    var waiting: [(id: WorkerID, terms: RestartTerms, reason: String)] = []
     for (id, history) in histories {
-      guard case .waitingForMemory(let why) = history.plan, let terms = terms(of: id) else {
+      guard case .waitingForMemory(let reason) = history.plan, let terms = terms(of: id) else {
         continue
       }
-      waiting.append((id, terms, why))
+      waiting.append((id, terms, reason))
     }
     waiting.sort { ($1.terms.importance, $0.id) < ($0.terms.importance, $1.id) }
-    var (planned, place) = (ByteCount.zero, 0)
-    for (id, terms, why) in waiting {
+    var (planned, index) = (ByteCount.zero, 0)
+    for (id, terms, reason) in waiting {
       let footprint = expectedFootprint(of: id)
       if driver.state.room(for: footprint) == .never {
-        giveUpForSize(id, footprint: footprint, why: why)
+        giveUpForSize(id, footprint: footprint, reason: reason)
       } else if driver.state.room(for: planned + footprint) == .enough {
         let streak = histories[id]?.memoryStreak ?? 1
         let delay = terms.rules.backoff.delay(afterRestarts: streak - 1)
-        restart(id, after: delay + .seconds(place), why, forMemory: true)
+        restart(id, after: delay + .seconds(index), reason, forMemory: true)
         planned += footprint
-        place += 1
+        index += 1
       } else {
-        waitForRoom(id, why)
+        waitForRoom(id, reason)
       }
     }
   }
@@ -70,9 +70,9 @@ extension RestartSupervisor {
     histories[id]?.expectedFootprint ?? .zero
   }
 
-  private func giveUpForSize(_ id: WorkerID, footprint: ByteCount, why: String) {
+  private func giveUpForSize(_ id: WorkerID, footprint: ByteCount, reason: String) {
     let text =
-      "not restarted: it had \(footprint) when it was terminated (\(why)), and the memory "
+      "not restarted: it had \(footprint) when it was terminated (\(reason)), and the memory "
       + "(`memory.budget`) can't hold that; give it more, then `dormouse start \(id)`"
     histories[id]?.plan = nil
     histories[id]?.problem = text

@@ -18,10 +18,10 @@ struct ExitRecord: Codable, Hashable, Sendable {
 
 /// The plan to start a worker again that has ended.
 enum RestartPlan: Hashable {
-  /// It starts after a back-off. `why` is the end of its last run.
-  case backingOff(until: Instant, why: String)
-  /// It starts when there is room in memory. `why` is its termination.
-  case waitingForMemory(why: String)
+  /// It starts after a back-off. `reason` is the end of its last run.
+  case backingOff(until: Instant, reason: String)
+  /// It starts when there is room in memory. `reason` is its termination.
+  case waitingForMemory(reason: String)
 }
 
 /// The runs of one worker, as `RestartSupervisor` records them.
@@ -43,7 +43,7 @@ struct RunHistory {
   /// Three facts about the run that is ending: the last measured footprint, the last line of its
   /// log, and the number of processes that its first process left behind.
   var footprint = ByteCount.zero
-  var lastWords: String?
+  var lastLine: String?
   var leftBehind = 0
   /// Whether the run has been ready. A run that an earlier daemon launched counts as ready.
   var hasBeenReady = true
@@ -92,10 +92,10 @@ struct RunHistory {
   mutating func end(_ cause: Cause, _ status: ExitStatus?, at time: Int64) {
     record(
       ExitRecord(
-        at: time, why: cause.sentence, status: status, footprint: footprint, lastWords: lastWords))
+        at: time, why: cause.sentence, status: status, footprint: footprint, lastWords: lastLine))
     expectedFootprint = hasBeenReady ? footprint : max(footprint, expectedFootprint)
     footprint = .zero
-    lastWords = nil
+    lastLine = nil
     lastEnd = .init(
       succeeded: status == .exited(0), wasStopped: cause.isRequested || isToStop)
   }

@@ -33,7 +33,7 @@ final class ScheduleMonitor {
   /// noticed.
   private static let maxPause = Duration.seconds(60)
   /// How long a wake waits for the disk. After that the worker is woken without a saved plan.
-  private static let diskPatience = Duration.seconds(5)
+  private static let diskTimeout = Duration.seconds(5)
 
   /// - Parameters:
   ///   - path: the file with the next times, in lines of the form `seconds name`.
@@ -61,9 +61,9 @@ final class ScheduleMonitor {
     // If the file is missing or a line is malformed, a missed wake isn't repeated.
     let lines = ((try? readText(path)) ?? "").split(separator: "\n")
     return lines.reduce(into: [:]) { result, line in
-      let words = line.split(separator: " ", maxSplits: 1)
-      guard words.count == 2, let seconds = Int64(words[0]) else { return }
-      result[WorkerID(String(words[1]))] = seconds
+      let fields = line.split(separator: " ", maxSplits: 1)
+      guard fields.count == 2, let seconds = Int64(fields[0]) else { return }
+      result[WorkerID(String(fields[1]))] = seconds
     }
   }
 
@@ -111,7 +111,7 @@ final class ScheduleMonitor {
       self?.wakeOverdue()
     }
     if !overdue.isEmpty {
-      timers.after(Self.diskPatience) { [weak self] in self?.wakeOverdue() }
+      timers.after(Self.diskTimeout) { [weak self] in self?.wakeOverdue() }
     }
   }
 
@@ -142,7 +142,8 @@ extension ScheduleMonitor {
     _ id: WorkerID, driver: EngineDriver, workers: WorkerRegistry, returning: ReturningWorkers
   ) {
     guard let worker = workers[id] else { return }
-    if returning.whenBack(id, { wake(id, driver: driver, workers: workers, returning: returning) })
+    if returning.whenAdopted(
+      id, { wake(id, driver: driver, workers: workers, returning: returning) })
     {
       return
     }

@@ -28,22 +28,22 @@ final class WorkerSupervision {
     restarts.record(transition)
     if transition.to == .terminated, transition.from != .terminated {
       if case .requested = transition.cause { workers[id]?.stored?.didStop() }
-      reloads.workerHasEnded(id, transition.cause)
+      reloads.didEnd(id, transition.cause)
     }
     if let worker = workers[id] { liveness.followLiveness(of: worker, transition) }
     starter.advance()
   }
 
-  func personAsks(_ verb: Request.Verb, _ id: WorkerID) {
-    restarts.personAsks(verb, id)
+  func operatorRequested(_ verb: Request.Verb, _ id: WorkerID) {
+    restarts.operatorRequested(verb, id)
     if verb == .stop || verb == .terminate {
       starter.stopWaiting(id, "\(id) was stopped before it was started")
     }
   }
 
   /// Applies a configuration that was read again.
-  func restartRulesChanged(_ id: WorkerID) {
-    restarts.termsChanged(of: id)
+  func didChangeRestartRules(_ id: WorkerID) {
+    restarts.didChangeTerms(of: id)
     guard let worker = workers[id] else { return }
     liveness.followLiveness(of: worker, nil)
     // The next reading uses the ports of the new configuration's health checks.

@@ -15,14 +15,14 @@ final class DeclaredWorkers {
   private let starter: DependencyStarter
   private let learnedMemory: LearnedMemoryKeeper
   private let wrappers: RegisteredWrappers
-  private let stoppedByPerson: StoppedByPerson
+  private let stoppedByOperator: StoppedByOperator
   private let log: DaemonLog
 
   init(
     driver: EngineDriver, workers: WorkerRegistry, returning: ReturningWorkers,
     phase: DaemonPhase, environment: [String: String], restarts: RestartSupervisor,
     starter: DependencyStarter, learnedMemory: LearnedMemoryKeeper, wrappers: RegisteredWrappers,
-    stoppedByPerson: StoppedByPerson, log: DaemonLog
+    stoppedByOperator: StoppedByOperator, log: DaemonLog
   ) {
     self.driver = driver
     self.workers = workers
@@ -33,7 +33,7 @@ final class DeclaredWorkers {
     self.starter = starter
     self.learnedMemory = learnedMemory
     self.wrappers = wrappers
-    self.stoppedByPerson = stoppedByPerson
+    self.stoppedByOperator = stoppedByOperator
     self.log = log
   }
 
@@ -61,18 +61,18 @@ final class DeclaredWorkers {
   func startWorkers(_ configurations: [WorkerConfiguration]) {
     // A foreground worker of an earlier daemon stays in the foreground, so it is adopted before
     // others start.
-    let verb: Request.Verb = hasFront ? .restart : .start
+    let verb: Request.Verb = hasForegroundWorker ? .restart : .start
     let front = workers.values.first { $0.returnsToFront && returning.isAdopting($0.id) }?.id
     for configuration in Self.inStartingOrder(configurations) where configuration.autostart {
       let id = WorkerID(configuration.name)
-      if configuration.restart.condition == .unlessStopped, stoppedByPerson.contains(id) {
+      if configuration.restart.condition == .unlessStopped, stoppedByOperator.contains(id) {
         log(.notice, "\(configuration.name): stays stopped (restart: unless-stopped)")
         continue
       }
       let waits =
         front.map { front in
           front != id
-            && returning.whenBack(front) { [unowned self] in
+            && returning.whenAdopted(front) { [unowned self] in
               if !phase.isClosing { startAutomatically(id, verb: verb) }
             }
         } ?? false
@@ -106,7 +106,7 @@ final class DeclaredWorkers {
   }
 
   /// Whether a worker is in the foreground, or returns to it when it is adopted.
-  private var hasFront: Bool {
+  private var hasForegroundWorker: Bool {
     workers.values.contains {
       $0.returnsToFront || driver.state.state(of: $0.id) == .foreground
     }

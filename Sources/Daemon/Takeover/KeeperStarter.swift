@@ -11,10 +11,10 @@ final class KeeperStarter {
   typealias Sleepers = [String: [ProcessIdentity: Descriptor]]
 
   /// How long to wait for the answer of an earlier daemon's keeper.
-  static let patience = Duration.seconds(2)
+  static let timeout = Duration.seconds(2)
 
   private let path: String
-  private let patience: Duration
+  private let timeout: Duration
   private let process: KeeperProcess
   private let processes: any Processes
   private let hibernation: HibernationService
@@ -28,12 +28,12 @@ final class KeeperStarter {
   ///   - command: the keeper's program and arguments, by default this program. The path is added to
   ///     them.
   init(
-    path: String, command: [String] = [ownExecutable, "keeper"], processes: any Processes,
+    path: String, command: [String] = [thisExecutable, "keeper"], processes: any Processes,
     hibernation: HibernationService, log: DaemonLog, hasSuccessors: Bool,
-    patience: Duration = patience
+    timeout: Duration = timeout
   ) {
     self.path = path
-    self.patience = patience
+    self.timeout = timeout
     self.processes = processes
     self.hibernation = hibernation
     self.hasSuccessors = hasSuccessors
@@ -45,7 +45,7 @@ final class KeeperStarter {
   /// Gets the descriptors from an earlier daemon's keeper. Call this before that daemon's workers
   /// are adopted.
   func collectKeptMemories() {
-    handover = HandedOverMemories.collect(from: path, within: patience)
+    handover = HandedOverMemories.collect(from: path, within: timeout)
     // From now on a worker is hibernated only if a keeper can pass its memory on.
     if isNeeded { hibernation.requireKeeper() }
   }
@@ -126,4 +126,4 @@ private final class KeeperProcess: Sendable {
 
 /// The path of this process's program. It works even if the program's file has been replaced or
 /// removed since.
-let ownExecutable = "/proc/self/exe"
+let thisExecutable = "/proc/self/exe"

@@ -17,7 +17,7 @@ final class ReturningWorkers {
   /// Calls `body` when the worker is adopted or has ended, after earlier bodies.
   ///
   /// - Returns: false if the worker isn't being adopted; then `body` isn't called.
-  func whenBack(_ id: WorkerID, _ body: @escaping () -> Void) -> Bool {
+  func whenAdopted(_ id: WorkerID, _ body: @escaping () -> Void) -> Bool {
     guard waiting[id] != nil else { return false }
     waiting[id]?.append(body)
     return true
@@ -26,7 +26,7 @@ final class ReturningWorkers {
   func begin(_ id: WorkerID) { waiting[id] = [] }
 
   /// The worker is adopted or has ended. Calls the requests that waited for that.
-  func isOver(_ id: WorkerID) {
+  func finish(_ id: WorkerID) {
     for request in waiting.removeValue(forKey: id) ?? [] { request() }
   }
 }

@@ -54,7 +54,7 @@ extension StandbyStarter where Process == StandbyPagerConnection {
   ) -> StandbyStarter {
     StandbyStarter(hasSuccessors: hasSuccessors) { then in
       jobs.run(about: "standby pager", within: .seconds(10)) {
-        Result { try StandbyPagerConnection(command: [ownExecutable, "pager"]) }
+        Result { try StandbyPagerConnection(command: [thisExecutable, "pager"]) }
       } then: {
         then($0)
       }

@@ -27,19 +27,19 @@ struct SurvivorAdoption {
   let log: DaemonLog
 
   /// An adoption that takes longer than this is logged, and continues.
-  static let patience = Duration.seconds(60)
+  static let timeout = Duration.seconds(60)
 
   // MARK: adoption
 
   /// Adopts the workers when the daemon starts. Some are adopted when this function returns, others
   /// later.
   func adoptSurvivors() {
-    let found: (records: [WorkerRecord], failures: [WorkerRecordError])
+    let loaded: (records: [WorkerRecord], failures: [WorkerRecordError])
     do throws(WorkerRecordError) {
-      found = try records.loadAll()
+      loaded = try records.loadAll()
     } catch { return log(.error, "can't look for workers of an earlier daemon: \(error)") }
-    for error in found.failures { log(.error, "\(error)") }
-    for record in found.records.map({ $0.correctedByNote() }) {
+    for error in loaded.failures { log(.error, "\(error)") }
+    for record in loaded.records.map({ $0.correctedByNote() }) {
       if hasEnded(record) { forget(record) } else { adopt(record) }
     }
     // The images of workers that couldn't be adopted, or whose record is damaged, stay: while such
@@ -54,10 +54,10 @@ struct SurvivorAdoption {
 
   /// Removes all that is left of a worker that has ended, except the record of its exit.
   private func forget(_ record: WorkerRecord) {
-    let why = "ended while no daemon was running"
-    log(.notice, "\(record.name): \(why)")
+    let reason = "ended while no daemon was running"
+    log(.notice, "\(record.name): \(reason)")
     restarts.record(
-      ExitRecord(at: Int64(time(nil)), why: why, status: .unknown, footprint: .zero),
+      ExitRecord(at: Int64(time(nil)), why: reason, status: .unknown, footprint: .zero),
       of: WorkerID(record.name))
     memory.removeRemains(of: record)
     snapshots.remove(record.name)
@@ -81,21 +81,21 @@ struct SurvivorAdoption {
     }
     guard let sleep = worker.sleep, let target = worker.target() else { return }
     worker.returnsToFront = record.wasInFront || record.state == WorkerState.foreground.rawValue
-    switch memory.rest(of: target, by: record) {
+    switch memory.survivorState(of: target, by: record) {
     case .asleep(let state, let image):
       sleep.adopt(asleepWith: image)
-      conversations.findOffersAgain(record, worker)
+      conversations.restoreOffers(record, worker)
       begin(worker.id)
       sleep.perform {
         $0.findInputs(then: $1)
       } then: { [weak worker] in
         if let worker, let inputs = $0 { sleepsOn(worker, record, in: state, wokenBy: inputs) }
-        isOver(WorkerID(record.name))
+        finish(WorkerID(record.name))
       }
     case .withoutImage(let path):
       // A resume is recorded before it begins, so the worker's memory must still be in the image.
-      let why = "its image \(path) does not exist any more"
-      let error = HibernationError(.reading, why, aftermath: .unverifiable)
+      let reason = "its image \(path) does not exist any more"
+      let error = HibernationError(.reading, reason, aftermath: .unverifiable)
       recovered(worker, record, by: RecoveryOutcome(result: .failure(error)))
     case .inDoubt:
       // From here on a missing image means that the memory is back.
@@ -105,30 +105,30 @@ struct SurvivorAdoption {
         $0.recover(expecting: .of(record), then: $1)
       } then: { [weak worker] in
         if let worker, let recovery = $0 { recovered(worker, record, by: recovery) }
-        isOver(WorkerID(record.name))
+        finish(WorkerID(record.name))
       }
     }
   }
 
   private func begin(_ id: WorkerID) {
     returning.begin(id)
-    timers.after(Self.patience) { [returning, log] in
+    timers.after(Self.timeout) { [returning, log] in
       guard let requests = returning.requestCount(id) else { return }
       log(
         .warning,
-        "\(id): adopting it takes longer than \(Self.patience.spoken); "
+        "\(id): adopting it takes longer than \(Self.timeout.spoken); "
           + "requests that wait for it: \(requests)")
     }
   }
 
-  private func isOver(_ id: WorkerID) {
+  private func finish(_ id: WorkerID) {
     // The messages that the worker sent meanwhile are received first.
-    if let worker = workers[id] { hearAgain(worker) }
-    returning.isOver(id)
+    if let worker = workers[id] { receiveMessages(worker) }
+    returning.finish(id)
   }
 
   /// Receives the worker's messages from now on, as those of any other worker.
-  private func hearAgain(_ worker: WorkerUnit) {
+  private func receiveMessages(_ worker: WorkerUnit) {
     watchdogs.startWatchdog(of: worker)
     do throws(SystemCallError) { try worker.conversation?.listenToConnections() } catch {
       log(.warning, "\(worker.id): adopted without its channels to the daemon: \(error)")
@@ -153,7 +153,7 @@ struct SurvivorAdoption {
     driver.send(.adopted(id, worker.profile, state))
     worker.conversation?.offers.recount()
     recordWriter.save(worker, state: state)
-    if let why = unheard(worker, inputs.refusal) { driver.send(.wakeNeeded(id, why)) }
+    if let reason = unheard(worker, inputs.refusal) { driver.send(.wakeNeeded(id, reason)) }
     // Input may have come before the inputs were watched.
     watch.wakeForWaitingInput()
   }
@@ -178,10 +178,10 @@ struct SurvivorAdoption {
         .notice,
         "\(id): adopted and woken, pid \(record.process.pid)"
           + (restored > .zero ? ", \(restored) of memory restored" : ""))
-      let place: WorkerState = worker.returnsToFront ? .foreground : .background
+      let state: WorkerState = worker.returnsToFront ? .foreground : .background
       worker.returnsToFront = false
-      driver.send(.adopted(id, worker.profile, place))
-      recordWriter.save(worker, state: driver.state.state(of: id) ?? place)
+      driver.send(.adopted(id, worker.profile, state))
+      recordWriter.save(worker, state: driver.state.state(of: id) ?? state)
     case .failure(let error) where error.aftermath == .intact:
       // The worker sleeps on. A later attempt with more rights may succeed.
       log(.error, "\(id): adopted; it can't be woken yet: \(error)")

@@ -6,14 +6,14 @@ import Supervision
 struct SurvivorChannels {
   let record: WorkerRecord
   /// Whether the worker may store descriptors (`FDSTORE=1`).
-  let takesDescriptors: Bool
+  let acceptsDescriptors: Bool
   let log: DaemonLog
 
   /// Opens the sockets at their recorded names, abstract names too: the worker knows no other.
   func open() -> WorkerChannels {
     var channels = WorkerChannels()
     channels.notify = reopen(record.notifySocket) { path throws(SystemCallError) in
-      try NotifySocket(path: path, takesDescriptors: takesDescriptors)
+      try NotifySocket(path: path, acceptsDescriptors: acceptsDescriptors)
     }
     channels.pressure = reopen(record.pressureWatch) { path throws(SystemCallError) in
       try PressureWatch(path: path)

@@ -45,7 +45,7 @@ struct SurvivorTakeover {
       try WorkerCgroup(path: $0, isExternal: record.external != nil)
     }
     let channels = SurvivorChannels(
-      record: record, takesDescriptors: worker.configuration.fdstore > 0, log: log)
+      record: record, acceptsDescriptors: worker.configuration.fdstore > 0, log: log)
     conversations.makeConversation(worker, over: channels.open())
     var plan = LaunchPlan(
       name: record.name, command: record.command, directory: record.directory,

@@ -39,9 +39,9 @@ struct WorkerRecordWriter {
   }
 
   private func completed(
-    _ found: WorkerRecord, of worker: WorkerUnit, _ state: WorkerState
+    _ base: WorkerRecord, of worker: WorkerUnit, _ state: WorkerState
   ) -> WorkerRecord {
-    var record = found
+    var record = base
     record.name = worker.id.name
     record.imagePath = worker.image?.path
     let image = state == .hibernated ? worker.image?.resting.expectation : nil

@@ -7,10 +7,10 @@ import WorkerProtocol
 /// `WorkerConversation` and to the event loop's thread.
 struct LifecycleMessages {
   /// How long `willSuspend` waits for an answer.
-  static let patienceBeforeSleep = Duration.milliseconds(250)
+  static let suspendTimeout = Duration.milliseconds(250)
   /// The time between an answer and the suspension. In it the thread that answered starts to wait
   /// again: a worker that is found at work isn't put to sleep.
-  static let settling = Duration.milliseconds(10)
+  static let suspendDelay = Duration.milliseconds(10)
 
   private unowned let conversation: WorkerConversation
   private let timers: any Timers
@@ -29,7 +29,7 @@ struct LifecycleMessages {
   // MARK: sleep
 
   /// Announces that the worker will be suspended. `action` is called after the worker's answer or
-  /// after `patienceBeforeSleep`; at once if the worker isn't connected; and not at all if the
+  /// after `suspendTimeout`; at once if the worker isn't connected; and not at all if the
   /// worker has ended meanwhile.
   func willSuspend(then action: @escaping () -> Void) {
     let goOn = { [handle, weak conversation] in
@@ -40,10 +40,10 @@ struct LifecycleMessages {
       }
     }
     let number = conversation.ask(
-      .willSuspend, within: Self.patienceBeforeSleep, patience: Self.patienceBeforeSleep
+      .willSuspend, within: Self.suspendTimeout, timeout: Self.suspendTimeout
     ) { [timers] reply in
       switch reply {
-      case .answered: timers.after(Self.settling, do: goOn)
+      case .answered: timers.after(Self.suspendDelay, do: goOn)
       case .silent: goOn()
       case .runEnded: break
       }
@@ -54,29 +54,29 @@ struct LifecycleMessages {
   /// Reports that the worker runs again. Call this before the engine gets that event: the engine
   /// may then send more messages.
   ///
-  /// - Parameter why: a clause, if the cause isn't the engine's.
-  func didResume(after asleep: Duration, why: String?) {
-    let cause = why ?? engineCause
-    conversation.say {
+  /// - Parameter reason: a clause, if the cause isn't the engine's.
+  func didResume(after asleep: Duration, reason: String?) {
+    let cause = reason ?? engineCause
+    conversation.send {
       .didResume(id: $0, asleepSeconds: asleep.milliseconds, cause: cause)
     }
-    conversation.sayPressureIfChanged()
+    conversation.sendPressureIfChanged()
   }
 
   // MARK: states and levels
 
-  func didEnterForeground() { conversation.say { .didEnterForeground(id: $0) } }
+  func didEnterForeground() { conversation.send { .didEnterForeground(id: $0) } }
 
   /// Sends a running worker the pressure level. A sleeping worker gets the level when it is woken.
-  func pressureChanged() { conversation.sayPressure() }
+  func pressureChanged() { conversation.sendPressure() }
 
   // MARK: ends
 
   /// Reports that the time of the worker's task is over. The engine waits for the task a moment
   /// longer.
   func taskExpired(_ task: String) {
-    let moment = Engine.lastWordsOfTask
-    _ = conversation.ask(.taskExpired(task: task), within: moment, patience: moment) {
+    let moment = Engine.taskExpirationGrace
+    _ = conversation.ask(.taskExpired(task: task), within: moment, timeout: moment) {
       [handle] reply in
       if reply == .answered { handle.send(.taskEnded(handle.id, task: task)) }
     }
@@ -88,7 +88,7 @@ struct LifecycleMessages {
   /// - Returns: whether there was a connection. If there was none, `action` isn't called.
   func willTerminate(within grace: Duration, then action: @escaping () -> Void) -> Bool {
     let number = conversation.ask(
-      .willTerminate(reason: engineCause), within: grace, patience: grace / 2
+      .willTerminate(reason: engineCause), within: grace, timeout: grace / 2
     ) { [handle] reply in
       guard reply != .runEnded, let worker = handle.worker else { return }
       if !worker.hasExited, !worker.isKilled { action() }

@@ -48,7 +48,7 @@ final class NotificationChannel {
     let messages =
       (try? socket.receive(limit: limit, at: timers.now.nanoseconds, isMember: isSender)) ?? []
     if !socket.mayReceive { pause() }
-    return (messages, socket.takeStoreRequests())
+    return (messages, socket.drainStoreRequests())
   }
 
   /// Stops reading for a moment, because the worker sends more than its limit. Its datagrams wait
@@ -68,7 +68,7 @@ final class NotificationChannel {
   }
 
   /// The worker gave a sign of life: `WATCHDOG=1`.
-  func gaveSign() { watchdog.seen(at: timers.now) }
+  func recordSign() { watchdog.seen(at: timers.now) }
 
   /// The time of the worker's last sign of life, as far as `receive` has read the socket.
   func lastSign() -> Instant? {

@@ -29,15 +29,15 @@ final class OpenQuestions {
   /// - Returns: false if there is no connection to ask; then `then` isn't called.
   func ask(
     _ request: DaemonMessage.Request, over talk: WorkerTalk, number: UInt64,
-    within limit: Duration, patience: Duration?, then: @escaping (ConversationReply) -> Void
+    within limit: Duration, timeout: Duration?, then: @escaping (ConversationReply) -> Void
   ) -> Bool {
     let isAsked = talk.ask(request, id: number, within: limit) { [weak self] in
       self?.conclude(number, .answered)
     }
     guard isAsked else { return false }
     var question = Question(then: then)
-    if let patience {
-      question.timer = timers.after(patience) { [weak self, weak talk] in
+    if let timeout {
+      question.timer = timers.after(timeout) { [weak self, weak talk] in
         talk?.close(number)
         self?.conclude(number, .silent)
       }

@@ -56,23 +56,23 @@ final class PurgeableOffers {
   /// Handles an offer. The first offer of a connection has a descriptor; later offers only ask for
   /// a recount.
   ///
-  /// - Parameter own: the connection's descriptor.
+  /// - Parameter descriptor: the connection's descriptor.
   /// - Returns: what is wrong with the offer, for the worker; nil if nothing is.
   func add(
-    _ passed: Descriptor?, from connection: WorkerTalk.ConnectionID, over own: Descriptor
+    _ passed: Descriptor?, from connection: WorkerTalk.ConnectionID, over descriptor: Descriptor
   ) -> String? {
-    let isKnown = offers.contains { $0.connection?.id == connection }
+    let hasOffer = offers.contains { $0.connection?.id == connection }
     guard let passed else {
-      guard isKnown else { return "`purgeable`: the first message needs a descriptor" }
+      guard hasOffer else { return "`purgeable`: the first message needs a descriptor" }
       recountSoon()
       return nil
     }
-    if isKnown { return "`purgeable`: one memfd for each connection" }
+    if hasOffer { return "`purgeable`: one memfd for each connection" }
     do throws(PurgeableError) {
       offers.append(
         PurgeableOffer(
           region: try PurgeableRegion(passed), file: MemoryFile(passed),
-          connection: (connection, own)))
+          connection: (connection, descriptor)))
     } catch { return "`purgeable`: \(error)" }
     // A later daemon finds the memory by the inode in the record.
     if let worker = handle.worker, let state = handle.state {
@@ -82,7 +82,7 @@ final class PurgeableOffers {
     return nil
   }
 
-  func connectionHasEnded(_ connection: WorkerTalk.ConnectionID) {
+  func didDisconnect(_ connection: WorkerTalk.ConnectionID) {
     remove { $0.connection?.id == connection }
   }
 
@@ -120,7 +120,7 @@ final class PurgeableOffers {
   ///
   /// - Returns: whether the file's size has changed by 128 KiB or more, so that the footprint has
   ///   to be measured again.
-  func look() -> Bool {
+  func sample() -> Bool {
     guard !offers.isEmpty else { return false }
     let allocated = offers.reduce(Int64(0)) { $0 + $1.region.allocatedBytes }
     if allocated != allocatedAtRecount || handle.driver.state.pressure != .normal {
@@ -136,7 +136,7 @@ final class PurgeableOffers {
 
   /// Restores the offers of a worker that an earlier daemon has suspended: its memory is still on
   /// offer.
-  func findAgain(_ inodes: [UInt64], in tree: ProcessTree) {
+  func restore(_ inodes: [UInt64], in tree: ProcessTree) {
     for inode in inodes {
       let file = MemoryFile(inode: inode)
       // Memory that can't be read any more isn't on offer.
@@ -146,7 +146,7 @@ final class PurgeableOffers {
     }
   }
 
-  /// Removes the offers that `findAgain` has added. The worker will run, and repeats its offers
+  /// Removes the offers that `restore` has added. The worker will run, and repeats its offers
   /// itself.
-  func dropFound() { remove { $0.connection == nil } }
+  func dropRestored() { remove { $0.connection == nil } }
 }

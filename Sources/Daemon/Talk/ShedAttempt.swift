@@ -25,7 +25,7 @@ final class ShedAttempt {
   private var request: ShedRequest?
   private var question = Question.notAsked
   private var lastFootprint: ByteCount
-  private var quietLooks = 0
+  private var stableCount = 0
   /// The timer that limits how long the first measurement may delay the request.
   private var measuring: EventLoop.Token?
   private var step = Step.measuring
@@ -118,7 +118,7 @@ final class ShedAttempt {
     }
     if askOverSocket() || request != nil { isAsked = true }
     if !isAsked { return handle.send(.shedAnswered(id)) }
-    if command == nil, request == nil { lookWhetherItRests() }
+    if command == nil, request == nil { checkIfStable() }
   }
 
   private func ask(on channel: ShedChannel, _ tree: ProcessTree?) throws(ShedRefusal) {
@@ -129,7 +129,7 @@ final class ShedAttempt {
       channel, worker: process, watch: conversation?.pressureListeners)
     guard let program = run.command else { return }
     command = FollowedProgram(program, sheds.loop) { [weak self] in
-      self?.commandHasEnded(program.phase)
+      self?.didEndCommand(program.phase)
     }
   }
 
@@ -170,7 +170,7 @@ final class ShedAttempt {
 
   // MARK: answers
 
-  private func commandHasEnded(_ phase: SideProgram.Phase) {
+  private func didEndCommand(_ phase: SideProgram.Phase) {
     guard !isOver else { return }
     switch phase {
     case .ended(.exited(0)): break
@@ -180,7 +180,7 @@ final class ShedAttempt {
     }
     command = nil
     if question == .answered { return handle.send(.shedAnswered(id)) }
-    lookWhetherItRests()
+    checkIfStable()
   }
 
   private func responded(_ outcome: ProbeRunner.Outcome) {
@@ -190,10 +190,10 @@ final class ShedAttempt {
       // The worker was asked over its socket as well, and answers there.
       if case .awaited = question { return }
       handle.send(.shedAnswered(id))
-    case .failure(let why):
-      handle.log(.warning, "its shed request failed: \(why)")
+    case .failure(let reason):
+      handle.log(.warning, "its shed request failed: \(reason)")
       if question == .answered { return handle.send(.shedAnswered(id)) }
-      lookWhetherItRests()
+      checkIfStable()
     }
   }
 
@@ -201,7 +201,7 @@ final class ShedAttempt {
   /// signal on. So the footprint is measured every 100 ms, and the request counts as answered when
   /// the footprint hasn't changed for three measurements after it has fallen, or for ten (1 s) if
   /// it hasn't.
-  private func lookWhetherItRests() {
+  private func checkIfStable() {
     // If the worker answers by itself or was asked over its socket, its answer counts and not its
     // footprint.
     guard !isOver, conversation?.answersItself != true, question == .notAsked else { return }
@@ -209,18 +209,18 @@ final class ShedAttempt {
       guard let self, !isOver else { return }
       measure { [weak self] footprint in
         guard let self, !isOver else { return }
-        look(at: footprint ?? lastFootprint)
+        checkStability(footprint ?? lastFootprint)
       }
     }
   }
 
-  private func look(at now: ByteCount) {
+  private func checkStability(_ now: ByteCount) {
     let moved = (now - lastFootprint).bytes.magnitude
-    quietLooks = moved < 64 * 1024 ? quietLooks + 1 : 0
+    stableCount = moved < 64 * 1024 ? stableCount + 1 : 0
     lastFootprint = now
     // While nothing has been freed, the worker may not have begun yet.
     let wanted = now < before - .kilobytes(64) ? 3 : 10
-    if quietLooks >= wanted { handle.send(.shedAnswered(id)) } else { lookWhetherItRests() }
+    if stableCount >= wanted { handle.send(.shedAnswered(id)) } else { checkIfStable() }
   }
 
   // MARK: end

@@ -14,7 +14,7 @@ final class ShedOverHTTP {
   private var openRequests = 0
   /// Whether a request has been answered and the traffic that came with it is being read, so that
   /// it doesn't count as activity.
-  private(set) var isSettling = false
+  private(set) var isDrainingTraffic = false
 
   init(_ timers: any Timers, _ questions: RunQuestions) {
     self.timers = timers
@@ -39,9 +39,9 @@ final class ShedOverHTTP {
       return out
     }
     // Traffic that came before the request counts.
-    questions.lookAtTraffic { [weak self] hasTraffic in
+    questions.readTraffic { [weak self] hasTraffic in
       guard let self else { return }
-      if hasTraffic { questions.wasActive() }
+      if hasTraffic { questions.recordActivity() }
       if !out.isDropped { put(request, out, until: deadline, answered) }
     }
     return out
@@ -57,12 +57,12 @@ final class ShedOverHTTP {
     out.dropQuestion = questions.ask(Policy.Probe(.http(request), timeout: timeout)) {
       [weak self] outcome in
       out.dropQuestion = nil
-      self?.waitOutOwnTraffic()
+      self?.awaitProbeTraffic()
       if !out.isDropped { answered(outcome) }
     }
   }
 
-  /// Stops to wait for the answer.
+  /// Stops waiting for the answer.
   ///
   /// - Returns: whether the request was under way.
   func drop(_ request: ShedRequest) -> Bool {
@@ -70,27 +70,27 @@ final class ShedOverHTTP {
     guard let dropQuestion = request.dropQuestion else { return false }
     request.dropQuestion = nil
     dropQuestion()
-    waitOutOwnTraffic()
+    awaitProbeTraffic()
     return true
   }
 
   /// Waits until the worker has closed its end of the connection. The daemon's end is closed
   /// already.
-  private func waitOutOwnTraffic() {
-    timers.after(LivenessMonitor.settling) { [weak self] in
+  private func awaitProbeTraffic() {
+    timers.after(LivenessMonitor.closingTime) { [weak self] in
       guard let self, isAsking else { return }
-      guard questions.watchesTraffic else { return ownTrafficIsOver() }
-      isSettling = true
-      questions.lookAtTraffic { [weak self] _ in
-        if let self, isAsking { ownTrafficIsOver() }
+      guard questions.watchesTraffic else { return didEndProbeTraffic() }
+      isDrainingTraffic = true
+      questions.readTraffic { [weak self] _ in
+        if let self, isAsking { didEndProbeTraffic() }
       }
     }
   }
 
-  private func ownTrafficIsOver() {
+  private func didEndProbeTraffic() {
     openRequests -= 1
-    isSettling = false
-    if openRequests == 0 { questions.questionHasEnded() }
+    isDrainingTraffic = false
+    if openRequests == 0 { questions.didEndQuestion() }
   }
 }
 

@@ -73,15 +73,15 @@ struct SnapshotStore: Sendable {
   /// Whether a text has the form `type/subtype`, with no character that could do harm where it is
   /// shown.
   private static func isType(_ text: String) -> Bool {
-    let parts = text.split(separator: "/", omittingEmptySubsequences: false)
-    let isToken = { (part: Substring) in
-      !part.isEmpty
-        && part.utf8.allSatisfy {
+    let tokens = text.split(separator: "/", omittingEmptySubsequences: false)
+    let isToken = { (token: Substring) in
+      !token.isEmpty
+        && token.utf8.allSatisfy {
           (0x30...0x39).contains($0) || (0x41...0x5A).contains($0) || (0x61...0x7A).contains($0)
             || Array("+-.".utf8).contains($0)
         }
     }
-    return text.utf8.count <= maxType && parts.count == 2 && parts.allSatisfy(isToken)
+    return text.utf8.count <= maxType && tokens.count == 2 && tokens.allSatisfy(isToken)
   }
 }
 
@@ -138,8 +138,8 @@ final class SnapshotKeeper {
   /// before this call.
   func load(_ name: String, then: @escaping (SnapshotStore.Snapshot?) -> Void) {
     let waiting = latest[name]
-    let found: @Sendable (SnapshotStore.Snapshot?) -> Void = loop.callback(then)
-    disk.submit { [store] in found(waiting ?? store.load(name)) }
+    let done: @Sendable (SnapshotStore.Snapshot?) -> Void = loop.callback(then)
+    disk.submit { [store] in done(waiting ?? store.load(name)) }
   }
 
   func remove(_ name: String) {

@@ -22,9 +22,9 @@ final class WorkerConversation {
 
   private let questions: OpenQuestions
   /// Whether the worker is connected, as the engine was last informed.
-  private var isKnownConnected = false
+  private var isReportedConnected = false
   /// The last pressure level that all connections have received; nil if there was none.
-  private var toldLevel: PressureLevel?
+  private var sentLevel: PressureLevel?
   /// The number of the last request for memory.
   private var lastShed: UInt64?
   private(set) var isOver = false
@@ -141,7 +141,7 @@ final class WorkerConversation {
 
   private func didReceive(_ message: NotifyMessage) {
     switch message {
-    case .watchdog, .watchdogInterval: notifications?.gaveSign()
+    case .watchdog, .watchdogInterval: notifications?.recordSign()
     default: break
     }
     reports.didReceive(message)
@@ -151,28 +151,28 @@ final class WorkerConversation {
 
   private func serveConnections() {
     guard let talk, let process = handle.worker?.process else { return }
-    let news: [WorkerSocket.News]
+    let updates: [WorkerSocket.Update]
     do throws(SystemCallError) {
-      news = try talk.socket.service(isMember: process.owns)
+      updates = try talk.socket.service(isMember: process.owns)
     } catch { return handle.log(.warning, "\(WorkerProtocol.socketVariable): \(error)") }
-    for item in news {
+    for update in updates {
       // The message before this one may have ended the run.
       guard !isOver else { return }
-      didReceive(item, talk)
+      didReceive(update, talk)
     }
     checkConnections(talk)
   }
 
-  private func didReceive(_ news: WorkerSocket.News, _ talk: WorkerTalk) {
-    switch news {
+  private func didReceive(_ update: WorkerSocket.Update, _ talk: WorkerTalk) {
+    switch update {
     case .connected(let connection): greet(connection, talk)
-    case .said(let connection, let message, let passed):
+    case .received(let connection, let message, let passed):
       didReceive(message, passed: passed, from: connection, over: talk)
-    case .left(let connection, let why):
-      talk.hasLeft(connection, byItself: why == nil)
-      offers.connectionHasEnded(connection)
-      if let why { logRefusal("closed a connection: \(why)", talk) }
-    case .refused(let why): logRefusal("refused a connection: \(why)", talk)
+    case .closed(let connection, let reason):
+      talk.didDisconnect(connection, byItself: reason == nil)
+      offers.didDisconnect(connection)
+      if let reason { logRefusal("closed a connection: \(reason)", talk) }
+    case .refused(let reason): logRefusal("refused a connection: \(reason)", talk)
     }
   }
 
@@ -187,7 +187,7 @@ final class WorkerConversation {
         state: (handle.state ?? .launching).rawValue, pressure: level.name),
       to: connection)
     // A worker that was just woken may have connections that haven't received the level yet.
-    if talk.socket.connectionIDs.count == 1 { toldLevel = level }
+    if talk.socket.connectionIDs.count == 1 { sentLevel = level }
   }
 
   private func didReceive(
@@ -201,13 +201,13 @@ final class WorkerConversation {
       if let problem = reports.keep(snapshot) { _ = talk.socket.refuse(problem, to: connection) }
     case .purgeable:
       // Without a descriptor the connection has just ended.
-      guard let own = talk.socket.descriptor(of: connection) else { return }
-      if let problem = offers.add(passed, from: connection, over: own) {
+      guard let descriptor = talk.socket.descriptor(of: connection) else { return }
+      if let problem = offers.add(passed, from: connection, over: descriptor) {
         _ = talk.socket.refuse(problem, to: connection)
       }
     case .ready, .beginTask, .endTask, .hold, .status:
       if let notice = NotifyMessage(message) { didReceive(notice) }
-      if case .endTask(let name) = message { talk.taskHasEnded(NotifyMessage.taskName(name)) }
+      if case .endTask(let name) = message { talk.didEndTask(NotifyMessage.taskName(name)) }
     }
   }
 
@@ -225,11 +225,11 @@ final class WorkerConversation {
 
   /// Reports the worker's channels to the engine if its connections began or ended.
   private func checkConnections(_ talk: WorkerTalk) {
-    for connection in talk.socket.takeShutOut() {
-      didReceive(.left(connection, why: "it does not read its messages"), talk)
+    for connection in talk.socket.drainClosed() {
+      didReceive(.closed(connection, reason: "it does not read its messages"), talk)
     }
-    guard !isOver, isKnownConnected != talk.socket.isConnected else { return }
-    isKnownConnected = talk.socket.isConnected
+    guard !isOver, isReportedConnected != talk.socket.isConnected else { return }
+    isReportedConnected = talk.socket.isConnected
     handle.sendChannels()
   }
 
@@ -242,39 +242,39 @@ final class WorkerConversation {
   }
 
   /// Sends a message that needs no answer.
-  func say(_ message: (_ number: UInt64) -> DaemonMessage) {
+  func send(_ message: (_ number: UInt64) -> DaemonMessage) {
     guard let talk = listeningTalk else { return }
     let number = conversations.nextNumber()
     talk.post(number, message(number))
     checkConnections(talk)
   }
 
-  func sayPressure() {
+  func sendPressure() {
     guard let talk = listeningTalk else { return }
     talk.post(.pressure(level: level.name))
-    toldLevel = level
+    sentLevel = level
     checkConnections(talk)
   }
 
   /// Sends the pressure level after a sleep, if it has changed.
-  func sayPressureIfChanged() {
-    if let toldLevel, toldLevel != level { sayPressure() }
+  func sendPressureIfChanged() {
+    if let sentLevel, sentLevel != level { sendPressure() }
   }
 
   /// Asks every connection, and calls `then` with the outcome: once, or never after `withdraw`.
   ///
   /// - Parameters:
   ///   - limit: the deadline that the question names.
-  ///   - patience: how long to wait for the answer; nil: until `withdraw`.
+  ///   - timeout: how long to wait for the answer; nil: until `withdraw`.
   /// - Returns: the question's number; nil, without a call of `then`, if there is no connection.
   func ask(
-    _ request: DaemonMessage.Request, within limit: Duration, patience: Duration?,
+    _ request: DaemonMessage.Request, within limit: Duration, timeout: Duration?,
     then: @escaping (ConversationReply) -> Void
   ) -> UInt64? {
     guard let talk = listeningTalk else { return nil }
     let number = conversations.nextNumber()
     let isAsked = questions.ask(
-      request, over: talk, number: number, within: limit, patience: patience, then: then)
+      request, over: talk, number: number, within: limit, timeout: timeout, then: then)
     checkConnections(talk)
     return isAsked ? number : nil
   }
@@ -284,12 +284,12 @@ final class WorkerConversation {
     _ request: DaemonMessage.Request, within limit: Duration,
     then: @escaping (ConversationReply) -> Void
   ) -> UInt64? {
-    let number = ask(request, within: limit, patience: nil, then: then)
+    let number = ask(request, within: limit, timeout: nil, then: then)
     if let number { lastShed = number }
     return number
   }
 
-  /// Stops to wait for an answer; the question isn't called back.
+  /// Stops waiting for an answer. The question isn't called back.
   func withdraw(_ number: UInt64) {
     talk?.close(number)
     questions.withdraw(number)

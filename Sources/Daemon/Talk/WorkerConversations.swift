@@ -59,10 +59,10 @@ final class WorkerConversations {
 
   // MARK: purgeable memory
 
-  func findOffersAgain(_ record: WorkerRecord, _ worker: WorkerUnit) {
+  func restoreOffers(_ record: WorkerRecord, _ worker: WorkerUnit) {
     // A worker that has ended doesn't sleep.
     guard !record.purgeable.isEmpty, let tree = try? worker.process?.tree() else { return }
-    worker.conversation?.offers.findAgain(record.purgeable, in: tree)
+    worker.conversation?.offers.restore(record.purgeable, in: tree)
   }
 
   func purge(_ id: WorkerID) {
@@ -79,7 +79,7 @@ final class WorkerConversations {
     guard freed > 0 else {
       return driver.send(.purgeFailed(id, "all of its purgeable memory is in use"))
     }
-    workers[id]?.measuring.memoryMoves()
+    workers[id]?.measuring.didMoveMemory()
     services.log(.info, "\(id): purged: freed \(ByteCount(freed)) of purgeable memory")
     driver.send(.purged(id, freed: ByteCount(freed)))
   }

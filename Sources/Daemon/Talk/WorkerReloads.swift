@@ -12,10 +12,10 @@ import Supervision
 /// and the answer waits for that. For any other worker, the answer only says that the worker is
 /// still there. It belongs to the event loop's thread.
 final class WorkerReloads {
-  /// How long to wait for `RELOADING=1`: `patience` if the worker's readiness is `notify`, else
-  /// `minPatience`.
-  static let patience = Duration.seconds(1)
-  static let minPatience = Duration.milliseconds(200)
+  /// How long to wait for `RELOADING=1`: `announcementTimeout` if the worker's readiness is
+  /// `notify`, else `minAnnouncementTimeout`.
+  static let announcementTimeout = Duration.seconds(1)
+  static let minAnnouncementTimeout = Duration.milliseconds(200)
   /// The background task that keeps the worker awake during the reload.
   static let task = "reload"
 
@@ -124,7 +124,7 @@ final class WorkerReloads {
     // A worker with this readiness is known to send messages.
     let announces = worker.configuration.readiness == .notify
     conclude(
-      id, after: announces ? Self.patience : Self.minPatience,
+      id, after: announces ? Self.announcementTimeout : Self.minAnnouncementTimeout,
       Answer(.done, "\(id) was sent \(named) to reload"))
   }
 
@@ -168,9 +168,9 @@ final class WorkerReloads {
   }
 
   /// The worker's run has ended. The answer has the cause and the last lines that the worker wrote.
-  func workerHasEnded(_ id: WorkerID, _ cause: Cause) {
+  func didEnd(_ id: WorkerID, _ cause: Cause) {
     guard reloads[id] != nil else { return }
-    let why = cause.sentence + restarts.lastWords(of: id)
-    conclude(id, Answer(.failed, "\(id) ended while it reloaded: \(why)"))
+    let reason = cause.sentence + restarts.lastOutput(of: id)
+    conclude(id, Answer(.failed, "\(id) ended while it reloaded: \(reason)"))
   }
 }

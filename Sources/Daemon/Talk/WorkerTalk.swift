@@ -109,7 +109,7 @@ final class WorkerTalk {
   }
 
   /// Handles `endTask`, which is an answer to `taskExpired` as well.
-  func taskHasEnded(_ task: String) {
+  func didEndTask(_ task: String) {
     // Each request is looked up just before its turn: the callback of one may end or begin others.
     for id in open.keys.sorted() {
       guard let request = open[id], request.task == task else { continue }
@@ -119,7 +119,7 @@ final class WorkerTalk {
   }
 
   /// A connection has closed. No request waits for it any longer.
-  func hasLeft(_ connection: ConnectionID, byItself: Bool) {
+  func didDisconnect(_ connection: ConnectionID, byItself: Bool) {
     for id in open.keys.sorted() {
       guard var request = open[id], request.waiting.remove(connection) != nil else { continue }
       request.lost += 1

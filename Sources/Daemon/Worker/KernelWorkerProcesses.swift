@@ -129,7 +129,7 @@ final class KernelWorkerProcesses: WorkerProcesses {
   func readLastLines(
     of process: WorkerProcess, _ name: String, then: @escaping ([String]?) -> Void
   ) {
-    guard let reader = process.lastWordsReader else { return then(nil) }
+    guard let reader = process.lastLogLines else { return then(nil) }
     services.jobs.run(about: "log of \(name)", within: Self.logTimeout) {
       reader.readLines(upTo: Self.keptLines)
     } then: { outcome in

@@ -74,7 +74,7 @@ struct KernelProcesses: Processes {
   func mayBeReaped(_ pid: Int32) -> Bool {
     // A child that can't be read has been waited for, or is checked the next time.
     guard let stat = try? ProcessStat.read(pid) else { return false }
-    return stat.isEnded && !ProcessRemover.shared.holds(pid)
+    return stat.isEnded && !ProcessRemover.shared.isRemoving(pid)
   }
 
   func reap(_ pid: Int32) { _ = reapIfEnded(pid) }

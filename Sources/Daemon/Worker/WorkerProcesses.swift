@@ -87,7 +87,7 @@ protocol WorkerProcesses: AnyObject {
     then: @escaping (JobOutcome<Result<ExternalProcess, AdoptionRefusal>>) -> Void)
 
   /// Scans for processes that match rules of adoption. `then` gets nil if that took too long.
-  func look(_ look: RuleLook, then: @escaping (RuleLook.Outcome?) -> Void)
+  func scan(_ scan: RuleScan, then: @escaping (RuleScan.Outcome?) -> Void)
 
   /// Finds the current rule of each of these workers. `then` gets nil if that took too long.
   func chooseRules(

@@ -33,9 +33,9 @@ final class WorkerRun {
   var wakeWatch: WakeWatch?
   /// Watches the inputs of the running worker under `mode: activity`.
   var traffic: TrafficMonitor?
-  var activityProbe: CoalescedProbe<ActivityFindings?>?
+  var activityProbe: CoalescedProbe<ActivityReading?>?
   /// Detects, for a sleeping external worker, whether its manager wants it to run.
-  var managerWatch: ManagerWatching.Look?
+  var managerWatch: ManagerWatching.Check?
 
   // MARK: state
 
@@ -57,7 +57,7 @@ final class WorkerRun {
   /// The interval that the worker has set by `WATCHDOG_USEC=`.
   var watchdogInterval: Duration?
   /// Called when the connections of the daemon's requests to the worker have ended.
-  var whenUnasked: (() -> Void)?
+  var actionAfterQuestions: (() -> Void)?
   var kernelKills = KernelKills()
   var sample = ActivitySample()
   var measuring = MeasuringState()

@@ -66,7 +66,9 @@ final class WorkerUnit {
 
   /// The next sample of the worker's traffic includes the daemon's own request, so it isn't
   /// counted.
-  var isSettling: Bool { run.liveness?.isSettling == true || run.shedOverHTTP?.isSettling == true }
+  var isDrainingTraffic: Bool {
+    run.liveness?.isDrainingTraffic == true || run.shedOverHTTP?.isDrainingTraffic == true
+  }
 
   /// Records the current configuration as that of the launch.
   func recordLaunch() { run.launchedWith = $configuration }
@@ -114,7 +116,7 @@ final class WorkerUnit {
   }
 
   /// The paths of the sockets between the worker and the daemon.
-  var ownChannels: Set<String> { run.conversation?.paths ?? [] }
+  var daemonSockets: Set<String> { run.conversation?.paths ?? [] }
 
   /// The ports at which a connection alone doesn't wake the worker.
   var answeredPorts: Set<UInt16> { Set(configuration.healthChecksWhileAsleep.map(\.port)) }

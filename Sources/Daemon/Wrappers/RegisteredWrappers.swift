@@ -23,7 +23,7 @@ final class RegisteredWrappers {
   private var shedCount = 0
   /// Why this daemon's ladder has requested a hibernation, until the worker runs again. The wrapper
   /// itself only knows that there was a request.
-  private var ownReasons: [WorkerID: CodedText] = [:]
+  private var requestReasons: [WorkerID: CodedText] = [:]
 
   /// A request for memory. An answer to an earlier request has another number.
   private struct Shed {
@@ -32,7 +32,7 @@ final class RegisteredWrappers {
   }
 
   /// How long to wait for a wrapper's answer to a directive, and not to an operator's request.
-  static let patience = Duration.seconds(60)
+  static let timeout = Duration.seconds(60)
 
   init(
     driver: EngineDriver, workers: WorkerRegistry, clock: any Timers, host: any WrapperHost
@@ -66,7 +66,7 @@ final class RegisteredWrappers {
   /// wrapper's may not. It has the ladder's reason for the worker's hibernation.
   private func protected(_ report: WorkerReport) -> WorkerReport {
     var report = report
-    if let reason = ownReasons[WorkerID(report.name)], report.state == "hibernated",
+    if let reason = requestReasons[WorkerID(report.name)], report.state == "hibernated",
       report.reason.code == CodedText(.requested(.hibernate)).code
     {
       report.reason = reason
@@ -85,13 +85,13 @@ final class RegisteredWrappers {
 
   /// Passes a request on to the wrapper that has the worker, and passes the answer back.
   func relay(
-    _ request: ControlRequest, patience: Duration,
+    _ request: ControlRequest, timeout: Duration,
     then respond: @escaping (ControlResponse) -> Void
   ) {
     guard let entry = registry.entry(of: request.worker) else {
-      return respond(Relay.failure(request.id, name: request.worker ?? "", why: "has ended"))
+      return respond(Relay.failure(request.id, name: request.worker ?? "", reason: "has ended"))
     }
-    host.ask(request, at: entry.report.socket, patience: patience) { [unowned self] in
+    host.ask(request, at: entry.report.socket, timeout: timeout) { [unowned self] in
       var answer = $0
       answer.workers = answer.workers.map { $0.map(protected) }
       if let protection = protection(of: entry.report.worker.name) {
@@ -125,7 +125,7 @@ final class RegisteredWrappers {
     } else if driver.state.profile(of: id) != profile {
       driver.send(.profileChanged(id, profile))
     }
-    if state.runs { ownReasons[id] = nil }
+    if state.runs { requestReasons[id] = nil }
     driver.send(.moved(id, state, Self.reason(in: entry.report.worker)))
     driver.send(.footprint(id, ByteCount(max(0, entry.report.worker.footprint))))
   }
@@ -135,10 +135,10 @@ final class RegisteredWrappers {
   }
 
   /// A client's connection has ended. If the client was a wrapper, its worker has ended too.
-  func hasLeft(_ client: ClientID) {
+  func didDisconnect(_ client: ClientID) {
     for id in registry.forget(client) {
       sheds[id] = nil
-      ownReasons[id] = nil
+      requestReasons[id] = nil
       let wasEnding = driver.state.state(of: id) == .terminating
       driver.send(wasEnding ? .exited(id, .unknown) : .released(id))
       driver.send(.removed(id))
@@ -147,19 +147,19 @@ final class RegisteredWrappers {
 
   /// Gives up a wrapper's worker, because the daemon is about to have a worker of this name itself.
   func giveUp(_ id: WorkerID) {
-    if let leader = registry.leader(of: id) { hasLeft(leader) }
+    if let leader = registry.leader(of: id) { didDisconnect(leader) }
   }
 
   private func profile(of report: WrapperReport) -> WorkerProfile {
     var policy = driver.state.policy
     // Only the ladder decides about this worker here. It uses the wrapper's policy.
-    let own = LifecyclePolicy.wrapping()
+    let wrapping = LifecyclePolicy.wrapping()
     policy.foreground.mode = .manual
     policy.background.suspendAfter = nil
     policy.background.heartbeat = nil
-    policy.hibernate = own.hibernate
+    policy.hibernate = wrapping.hibernate
     policy.hibernate.after = nil
-    policy.terminate.grace = own.terminate.grace
+    policy.terminate.grace = wrapping.terminate.grace
     var profile = WorkerProfile(policy: policy)
     profile.leader = "its wrapper, pid \(report.pid)"
     profile.mayBeTerminated = report.mayBeTerminated ?? false
@@ -188,11 +188,11 @@ final class RegisteredWrappers {
   private func hibernate(_ id: WorkerID) {
     let before = driver.state.footprint(of: id)
     let asked = clock.now
-    ownReasons[id] = driver.state.snapshot(of: id).map { CodedText($0.cause) }
+    requestReasons[id] = driver.state.snapshot(of: id).map { CodedText($0.cause) }
     host.log(.notice, "\(id): hibernation requested from its wrapper")
     ask(.hibernate, id) { [unowned self] response in
       guard response.result == .done else {
-        ownReasons[id] = nil
+        requestReasons[id] = nil
         return driver.send(.hibernateFailed(id, response.text, permanent: false))
       }
       let took = clock.now - asked
@@ -246,13 +246,13 @@ final class RegisteredWrappers {
   }
 
   private func finishShed(_ id: WorkerID) {
-    let known = driver.state.footprint(of: id)
+    let footprint = driver.state.footprint(of: id)
     let shed = sheds.removeValue(forKey: id)
     ask(.status, id) { [unowned self] response in
       // A newer request is measured by itself.
       guard sheds[id] == nil else { return }
-      let after = response.workers?.first.map { ByteCount($0.footprint) } ?? known
-      driver.send(.shedFinished(id, before: shed?.footprintBefore ?? known, after: after))
+      let after = response.workers?.first.map { ByteCount($0.footprint) } ?? footprint
+      driver.send(.shedFinished(id, before: shed?.footprintBefore ?? footprint, after: after))
     }
   }
 
@@ -269,7 +269,7 @@ final class RegisteredWrappers {
     _ verb: ControlRequest.Verb, _ id: WorkerID, then answer: @escaping (ControlResponse) -> Void
   ) {
     let client = registry.leader(of: id)
-    relay(ControlRequest(id: 1, verb: verb, worker: id.name), patience: Self.patience) {
+    relay(ControlRequest(id: 1, verb: verb, worker: id.name), timeout: Self.timeout) {
       [unowned self] response in
       if registry.leader(of: id) == client { answer(response) }
     }
@@ -294,7 +294,7 @@ final class RegisteredWrappers {
     case .done:
       host.log(.warning, "\(id): killed with its wrapper, pid \(pid)")
     case .hasEnded: host.log(.error, "\(id): its wrapper, pid \(pid), has ended")
-    case .failed(let why): host.log(.error, "\(id): its wrapper can't be killed: \(why)")
+    case .failed(let reason): host.log(.error, "\(id): its wrapper can't be killed: \(reason)")
     }
   }
 }

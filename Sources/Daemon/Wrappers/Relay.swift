@@ -26,11 +26,11 @@ final class Relay {
   ///
   /// - Parameters:
   ///   - path: the wrapper's socket.
-  ///   - patience: how long to wait for the answer. The wrapper must have begun by then too.
+  ///   - timeout: how long to wait for the answer. The wrapper must have begun by then too.
   @discardableResult
   init(
     _ request: ControlRequest, to path: String, jobs: LoopJobs, loop: EventLoop,
-    patience: Duration, then respond: @escaping (ControlResponse) -> Void
+    timeout: Duration, then respond: @escaping (ControlResponse) -> Void
   ) {
     self.loop = loop
     name = request.worker ?? ""
@@ -38,10 +38,10 @@ final class Relay {
     asksForEnd = request.verb == .stop || request.verb == .terminate
     self.respond = respond
     var request = request
-    request.expires = (EventLoop.now + patience).nanoseconds
-    timer = loop.after(patience) { [self] in
+    request.expires = (EventLoop.now + timeout).nanoseconds
+    timer = loop.after(timeout) { [self] in
       timer = nil
-      fail("did not answer within \(patience.spoken)")
+      fail("did not answer within \(timeout.spoken)")
     }
     connect(to: path, jobs, request)
   }
@@ -76,7 +76,7 @@ final class Relay {
       let line = try WireCodec.line(for: request)
       let sent = socket.send(line, waits: false)
       guard sent == line.count else { return fail("does not accept requests") }
-      watch = try loop.watch(socket, .readable) { [self] _ in hear() }
+      watch = try loop.watch(socket, .readable) { [self] _ in receive() }
       self.socket = socket
     } catch { fail("can't be asked: \(error)") }
   }
@@ -86,7 +86,7 @@ final class Relay {
     finish(ControlResponse(id: id, result: .failed, text: "the request to \(name) was cancelled"))
   }
 
-  private func hear() {
+  private func receive() {
     // A read error counts as the end of the connection.
     let bytes = (try? socket?.read(upTo: 65536)) ?? []
     framer.append(bytes)
@@ -100,13 +100,13 @@ final class Relay {
     finish(ControlResponse(id: id, result: .done, text: "\(name) has ended"))
   }
 
-  private func fail(_ why: String) {
-    finish(Self.failure(id, name: name, why: why))
+  private func fail(_ reason: String) {
+    finish(Self.failure(id, name: name, reason: reason))
   }
 
-  static func failure(_ id: UInt64, name: String, why: String) -> ControlResponse {
+  static func failure(_ id: UInt64, name: String, reason: String) -> ControlResponse {
     ControlResponse(
-      id: id, result: .failed, text: "\(name) can't be reached: its wrapper \(why)")
+      id: id, result: .failed, text: "\(name) can't be reached: its wrapper \(reason)")
   }
 
   private func finish(_ response: ControlResponse) {

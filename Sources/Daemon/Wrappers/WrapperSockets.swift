@@ -6,9 +6,9 @@ import Policy
 
 /// The functions of the daemon that `RegisteredWrappers` uses. Tests provide their own.
 protocol WrapperHost: AnyObject {
-  /// Sends a request to a wrapper's socket. `respond` is called once, within `patience`.
+  /// Sends a request to a wrapper's socket. `respond` is called once, within `timeout`.
   func ask(
-    _ request: ControlRequest, at socket: String, patience: Duration,
+    _ request: ControlRequest, at socket: String, timeout: Duration,
     then respond: @escaping (ControlResponse) -> Void)
   /// The pid of the process that made this connection, as the kernel reports it.
   func process(of client: ClientID) -> Int32?
@@ -36,11 +36,11 @@ final class WrapperSockets: WrapperHost {
   }
 
   func ask(
-    _ request: ControlRequest, at socket: String, patience: Duration,
+    _ request: ControlRequest, at socket: String, timeout: Duration,
     then respond: @escaping (ControlResponse) -> Void
   ) {
     Relay(
-      request, to: socket, jobs: services.jobs, loop: services.loop, patience: patience,
+      request, to: socket, jobs: services.jobs, loop: services.loop, timeout: timeout,
       then: respond)
   }
 

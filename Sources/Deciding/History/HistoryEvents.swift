@@ -7,7 +7,7 @@ import Simulation
 // What the events and recorded directives of a journal say about uses, footprints and costs.
 
 extension HistoryReader {
-  mutating func note(_ event: Event, _ directives: [JSON], at now: Int64) {
+  mutating func record(_ event: Event, _ directives: [JSON], at now: Int64) {
     learn(event, at: now)
     switch event {
     case .added(let worker, let profile):
@@ -22,24 +22,28 @@ extension HistoryReader {
     case .moved(let worker, let state, _): setState(worker, state, at: now)
     case .request(let request):
       let isUse = [.start, .restart, .foreground, .wake].contains(request.verb)
-      if isUse, workers[request.worker] != nil { show(request.worker, ownWork: false, at: now) }
-    case .activity(let worker), .wakeNeeded(let worker, _): show(worker, ownWork: false, at: now)
-    case .worked(let worker), .timerDue(let worker, _): show(worker, ownWork: true, at: now)
+      if isUse, workers[request.worker] != nil {
+        recordUse(request.worker, selfInitiated: false, at: now)
+      }
+    case .activity(let worker), .wakeNeeded(let worker, _):
+      recordUse(worker, selfInitiated: false, at: now)
+    case .worked(let worker), .timerDue(let worker, _):
+      recordUse(worker, selfInitiated: true, at: now)
     case .footprint(let worker, let bytes):
       addElapsedTime(worker, at: now)
       setFootprint(worker, bytes.bytes)
-    case .memory(let reading): note(reading, at: now)
+    case .memory(let reading): record(reading, at: now)
     default: break
     }
-    for directive in directives { note(directive, at: now) }
+    for directive in directives { record(directive, at: now) }
     guard case .resumed(let worker, _) = event else { return }
     change(worker) { $0.woke() }
   }
 
   private mutating func learn(_ event: Event, at now: Int64) {
-    guard let worker = event.subject, let known = workers[worker] else { return }
+    guard let worker = event.subject, let tracked = workers[worker] else { return }
     func since(_ what: TrackedWorker.Operation) -> Double? {
-      known.began[what].map { Double(now - $0) / 1e9 }
+      tracked.began[what].map { Double(now - $0) / 1e9 }
     }
     switch event {
     case .suspended: if let time = since(.suspend) { costs.suspend.add(time) }
@@ -52,12 +56,12 @@ extension HistoryReader {
       let bytes = Double(before)
       costs.hibernate.add(result.duration / .seconds(1) / bytes, weight: bytes)
       costs.imageShare.add(Double(result.imageSize.bytes) / bytes, weight: bytes)
-      costs.rest.add(Double(after))
+      costs.hibernatedFootprint.add(Double(after))
     case .resumed(_, let took):
       guard isOpen else { return }
       let seconds = took / .seconds(1)
-      if known.sleptIn == .hibernated {
-        costs.resume.add(megabytes: Double(known.footprint) / 1_048_576, seconds: seconds)
+      if tracked.sleptIn == .hibernated {
+        costs.resume.add(megabytes: Double(tracked.footprint) / 1_048_576, seconds: seconds)
       } else {
         costs.suspendedWake.add(seconds)
       }
@@ -67,7 +71,7 @@ extension HistoryReader {
 
   // MARK: directives
 
-  private mutating func note(_ directive: JSON, at now: Int64) {
+  private mutating func record(_ directive: JSON, at now: Int64) {
     guard let name = directive["w"]?.text else { return }
     let worker = WorkerID(name)
     switch directive["d"]?.text {
@@ -78,12 +82,13 @@ extension HistoryReader {
       guard let from = directive["from"]?.text.flatMap(WorkerState.init(rawValue:)),
         let to = directive["to"]?.text.flatMap(WorkerState.init(rawValue:))
       else { return }
-      note(worker, from: from, to: to, isForMemory: directive["cause"]?["pressure"] != nil, at: now)
+      record(
+        worker, from: from, to: to, isForMemory: directive["cause"]?["pressure"] != nil, at: now)
     default: break
     }
   }
 
-  private mutating func note(
+  private mutating func record(
     _ worker: WorkerID, from: WorkerState, to: WorkerState, isForMemory: Bool, at now: Int64
   ) {
     if from == .launching, to.runs, to != .launching, let began = workers[worker]?.began[.launch] {
@@ -111,11 +116,11 @@ extension HistoryReader {
 
   /// Changes a worker, and keeps the sum of what all workers hold up to date.
   private mutating func change(_ worker: WorkerID, _ change: (inout TrackedWorker) -> Void) {
-    guard var known = workers[worker] else { return }
-    let before = known.held
-    change(&known)
-    held += known.held - before
-    workers[worker] = known
+    guard var tracked = workers[worker] else { return }
+    let before = tracked.held
+    change(&tracked)
+    held += tracked.held - before
+    workers[worker] = tracked
   }
 
   mutating func addElapsedTime(_ worker: WorkerID, at now: Int64) {
@@ -124,8 +129,9 @@ extension HistoryReader {
     totals.savedByteSeconds += sums.saved
   }
 
-  mutating func show(_ worker: WorkerID, ownWork: Bool, at now: Int64) {
-    guard isOpen, let ended = workers[worker]?.show(ownWork: ownWork, at: now) else { return }
+  mutating func recordUse(_ worker: WorkerID, selfInitiated: Bool, at now: Int64) {
+    guard isOpen, let ended = workers[worker]?.recordUse(selfInitiated: selfInitiated, at: now)
+    else { return }
     uses[worker, default: []] += ended
   }
 
@@ -146,7 +152,7 @@ extension HistoryReader {
   /// workers.
   private static let step = 0.005
 
-  private mutating func note(_ reading: MemoryReading, at now: Int64) {
+  private mutating func record(_ reading: MemoryReading, at now: Int64) {
     guard isOpen, reading.total > .zero else { return }
     memory = reading.total
     let used = reading.total.bytes - reading.available.bytes - held

@@ -47,8 +47,8 @@ public struct HistoryReader {
   public mutating func read(
     _ segments: [JournalSegment], progress: (Double) -> Void = { _ in }
   ) -> RecordedHistory {
-    for (place, segment) in segments.enumerated() {
-      progress(Double(place) / Double(segments.count))
+    for (index, segment) in segments.enumerated() {
+      progress(Double(index) / Double(segments.count))
       read(segment)
     }
     return finished()
@@ -86,7 +86,7 @@ public struct HistoryReader {
       // Time never runs backwards, although a damaged record may say so.
       last = max(last ?? at, at)
       if isOpen { to = WallTime(nanoseconds: at &+ wallOffset) }
-      note(event, directives, at: time)
+      self.record(event, directives, at: time)
     }
   }
 
@@ -152,7 +152,7 @@ public struct HistoryReader {
     if now < 10_000_000_000 {
       workers[worker]?.start = state == .hibernated ? .hibernated : .running
     } else {
-      show(worker, ownWork: false, at: now)
+      recordUse(worker, selfInitiated: false, at: now)
     }
   }
 

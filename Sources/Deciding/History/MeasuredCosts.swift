@@ -11,7 +11,8 @@ public struct MeasuredCosts: Sendable, Hashable {
   /// Seconds for each byte.
   var hibernate = Mean()
   var imageShare = Mean()
-  var rest = Mean()
+  /// The footprint of hibernated workers, in bytes.
+  var hibernatedFootprint = Mean()
 
   /// An average. Values may have weights.
   struct Mean: Sendable, Hashable {
@@ -84,7 +85,9 @@ public struct MeasuredCosts: Sendable, Hashable {
       machine.hibernateRate = ByteCount(Int64(min(1 / time, 1e12)))
     }
     if let share = imageShare.value { machine.imageShare = min(1, share) }
-    if let bytes = rest.value { machine.hibernatedFootprint = ByteCount(Int64(bytes)) }
+    if let bytes = hibernatedFootprint.value {
+      machine.hibernatedFootprint = ByteCount(Int64(bytes))
+    }
     // Footprints are averages: they include what workers free on request, and what they lack after
     // a launch.
     machine.shedShare = 0
@@ -97,8 +100,8 @@ public struct MeasuredCosts: Sendable, Hashable {
     var texts: [String] = []
     func milliseconds(_ duration: Duration) -> String {
       let hundredths = Int((duration / .milliseconds(1) * 100).rounded())
-      let rest = hundredths % 100
-      return "\(hundredths / 100).\(rest < 10 ? "0" : "")\(rest) ms"
+      let remainder = hundredths % 100
+      return "\(hundredths / 100).\(remainder < 10 ? "0" : "")\(remainder) ms"
     }
     if resume.count > 0 {
       texts.append(

@@ -93,9 +93,9 @@ extension RecordedHistory {
   /// Throws if the history can't be used for a comparison.
   ///
   /// - Parameter least: the length that it must have.
-  public func check(least: Duration) throws(HistoryProblem) {
+  public func check(minLength: Duration) throws(HistoryProblem) {
     if from == nil { throw .empty }
-    if length < least { throw .short(length, needed: least) }
+    if length < minLength { throw .short(length, needed: minLength) }
     if trace.useCount == 0 { throw .unused }
   }
 }

@@ -29,7 +29,7 @@ struct TrackedWorker {
   private struct Span {
     var began: Int64
     var ended: Int64
-    var isOwnWork: Bool
+    var isSelfInitiated: Bool
   }
 
   /// A longer pause between signs ends a use: a busy worker is sampled every few seconds. In
@@ -41,14 +41,14 @@ struct TrackedWorker {
 
   // MARK: uses
 
-  mutating func show(ownWork isOwnWork: Bool, at now: Int64) -> [Trace.Use] {
+  mutating func recordUse(selfInitiated isSelfInitiated: Bool, at now: Int64) -> [Trace.Use] {
     wasSeen = true
-    if var open = span, now - open.ended < Self.pause, isOwnWork || !open.isOwnWork {
+    if var open = span, now - open.ended < Self.pause, isSelfInitiated || !open.isSelfInitiated {
       open.ended = now
       span = open
       return []
     }
-    defer { span = Span(began: now, ended: now, isOwnWork: isOwnWork) }
+    defer { span = Span(began: now, ended: now, isSelfInitiated: isSelfInitiated) }
     return endUse()
   }
 
@@ -60,11 +60,11 @@ struct TrackedWorker {
     var at = open.began / 1_000_000
     let end = open.ended / 1_000_000
     repeat {
-      let part = min(end - at, Self.longest)
+      let duration = min(end - at, Self.longest)
       uses.append(
         Trace.Use(
-          at: at, worker: 0, duration: Int32(clamping: part), count: uses.isEmpty ? 1 : 0,
-          isSelfInitiated: open.isOwnWork))
+          at: at, worker: 0, duration: Int32(clamping: duration), count: uses.isEmpty ? 1 : 0,
+          isSelfInitiated: open.isSelfInitiated))
       at += Self.longest
     } while at < end
     return uses

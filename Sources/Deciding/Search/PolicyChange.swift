@@ -91,10 +91,10 @@ struct CandidateChanges {
     guard isHibernated else { return [] }
     var changes: [PolicyChange] = []
     let sizes = profiles.map(\.footprint.bytes)
-    if let most = policy.hibernate.maxFootprint?.bytes {
-      let larger = sizes.filter { $0 > most }.sorted()
+    if let currentMax = policy.hibernate.maxFootprint?.bytes {
+      let larger = sizes.filter { $0 > currentMax }.sorted()
       let limits = Self.sizes.filter { limit in
-        limit > most && larger.contains { $0 <= limit && $0 > limit / 2 }
+        limit > currentMax && larger.contains { $0 <= limit && $0 > limit / 2 }
       }
       changes += limits.prefix(4).map { PolicyChange("hibernate.max_footprint", Self.size($0)) }
       if !larger.isEmpty { changes.append(PolicyChange("hibernate.max_footprint", "unlimited")) }
@@ -105,9 +105,9 @@ struct CandidateChanges {
         && sizes.contains { $0 > limit && $0 <= min(upper, limit * 2) }
     }
     changes += smaller.suffix(2).map { PolicyChange("hibernate.max_footprint", Self.size($0)) }
-    let least = policy.hibernate.minFootprint.bytes
+    let currentMin = policy.hibernate.minFootprint.bytes
     let lower = Self.sizes.filter { limit in
-      limit < least && sizes.contains { $0 >= limit && $0 < least }
+      limit < currentMin && sizes.contains { $0 >= limit && $0 < currentMin }
     }
     return changes
       + lower.suffix(2).map { PolicyChange("hibernate.min_footprint", Self.size($0)) }

@@ -27,9 +27,9 @@ public struct PolicySearch {
   /// The default number of events to simulate, which takes some 40 s.
   public static let defaultBudget = 12_000_000
   /// The least gain that is worth a change, as a share of the present cost.
-  private static let leastShare = 0.03
+  private static let minShare = 0.03
   /// The least gain that is worth a change, in byte-hours a day.
-  private static let leastByteHours = 24.0 * 1_048_576
+  private static let minByteHours = 24.0 * 1_048_576
   private static let maxFinalists = 6
 
   /// A search over a history.
@@ -65,15 +65,15 @@ public struct PolicySearch {
     let whole = try evaluate(PolicyChange([]), trace)
     let singles = try candidates(whole)
     // Half of the budget is for finding the best changes, the other half for measuring them.
-    let screening = part(of: trace, whole, runs: singles.count + 1)
+    let screening = suffix(of: trace, whole, runs: singles.count + 1)
     let before = screening == trace ? whole : try evaluate(PolicyChange([]), screening)
-    let found = try ranked(singles, over: screening, before, from: 0, to: 0.5)
-    let finalists = self.finalists(found, before)
-    let final = part(of: trace, whole, runs: finalists.count + others.count + 1)
+    let screened = try ranked(singles, over: screening, before, from: 0, to: 0.5)
+    let finalists = self.finalists(screened, before)
+    let final = suffix(of: trace, whole, runs: finalists.count + others.count + 1)
     let now = final == trace ? whole : try evaluate(PolicyChange([]), final)
     let results =
       final == screening
-      ? found.filter { finalists.contains($0.change) }
+      ? screened.filter { finalists.contains($0.change) }
         + (try ranked(finalists.filter { $0.keys.count > 1 }, over: final, now, from: 0.5, to: 1))
       : try ranked(finalists, over: final, now, from: 0.5, to: 1)
     var answer = try suggestions(selected(results, now), now: now, over: final)
@@ -97,14 +97,14 @@ public struct PolicySearch {
     let result = PolicyEvaluation(&simulation, PolicyChange([]), length: trace.length)
     return PolicySuggestions.OtherPolicy(
       name: other.name, numbers: result.numbers,
-      isBetter: gain(result, now) >= leastGain(now)
+      isBetter: gain(result, now) >= minGain(now)
         && result.numbers.ended <= now.numbers.ended,
       gain: gain(result, now), yaml: "policy: \(other.name)")
   }
 
   /// The least gain that is clearly better.
-  private func leastGain(_ now: PolicyEvaluation) -> Double {
-    max(Self.leastByteHours, now.cost(worth) * Self.leastShare)
+  private func minGain(_ now: PolicyEvaluation) -> Double {
+    max(Self.minByteHours, now.cost(worth) * Self.minShare)
   }
 
   // MARK: what is tried
@@ -134,9 +134,9 @@ public struct PolicySearch {
 
   /// The best changes, at most two for each key, and pairs of the best ones for different keys.
   private func finalists(
-    _ found: [PolicyEvaluation], _ now: PolicyEvaluation
+    _ screened: [PolicyEvaluation], _ now: PolicyEvaluation
   ) -> [PolicyChange] {
-    let better = found.filter { gain($0, now) > 0 && $0.numbers.ended <= now.numbers.ended }
+    let better = screened.filter { gain($0, now) > 0 && $0.numbers.ended <= now.numbers.ended }
     var counts: [String: Int] = [:]
     var best: [PolicyChange] = []
     for one in better {
@@ -155,8 +155,8 @@ public struct PolicySearch {
       heads.append(change)
     }
     heads = Array(heads.prefix(3))
-    for (place, first) in heads.enumerated() {
-      for second in heads.dropFirst(place + 1) {
+    for (index, first) in heads.enumerated() {
+      for second in heads.dropFirst(index + 1) {
         result.append(PolicyChange(first.settings + second.settings))
       }
     }
@@ -164,7 +164,7 @@ public struct PolicySearch {
   }
 
   /// The end of the history for which `runs` simulations fit into half of the budget.
-  private func part(of trace: Trace, _ whole: PolicyEvaluation, runs: Int) -> Trace {
+  private func suffix(of trace: Trace, _ whole: PolicyEvaluation, runs: Int) -> Trace {
     guard let budget else { return trace }
     let wanted = Double(whole.report.events) * Double(runs)
     let share = Double(budget) / 2 / max(wanted, 1)
@@ -183,8 +183,8 @@ public struct PolicySearch {
     var profiles = try history.profiles(under: base)
     if let chosen {
       for worker in chosen {
-        guard let own = profiles[worker]?.policy else { continue }
-        profiles[worker]?.policy = try change.applied(to: own)
+        guard let workerPolicy = profiles[worker]?.policy else { continue }
+        profiles[worker]?.policy = try change.applied(to: workerPolicy)
       }
     } else {
       policy = try change.applied(to: base)
@@ -202,8 +202,8 @@ public struct PolicySearch {
     to: Double
   ) throws -> [PolicyEvaluation] {
     var results: [PolicyEvaluation] = []
-    for (place, change) in changes.enumerated() {
-      progress(from + (to - from) * Double(place) / Double(changes.count))
+    for (index, change) in changes.enumerated() {
+      progress(from + (to - from) * Double(index) / Double(changes.count))
       tried += 1
       // An error means that a change contradicts a worker's own keys, and can't be made.
       if let result = try? evaluate(change, trace) { results.append(result) }
@@ -222,9 +222,9 @@ public struct PolicySearch {
   private func selected(
     _ results: [PolicyEvaluation], _ now: PolicyEvaluation
   ) -> [(code: String, result: PolicyEvaluation)] {
-    let least = leastGain(now)
+    let threshold = minGain(now)
     var better = results.filter {
-      gain($0, now) >= least && $0.numbers.ended <= now.numbers.ended
+      gain($0, now) >= threshold && $0.numbers.ended <= now.numbers.ended
     }
     let single = better.filter { $0.change.settings.count == 1 }.map { gain($0, now) }.max() ?? 0
     // Two changes must be clearly better than one.
@@ -234,8 +234,8 @@ public struct PolicySearch {
       !better.contains { $0.dominates(one) }
     }
     // Among changes that gain about as much, the one with the least waiting is best.
-    let most = front.map { gain($0, now) }.max() ?? 0
-    let best = front.filter { gain($0, now) >= most * 0.97 }
+    let maxGain = front.map { gain($0, now) }.max() ?? 0
+    let best = front.filter { gain($0, now) >= maxGain * 0.97 }
       .min { $0.numbers.waitSeconds < $1.numbers.waitSeconds }
     guard let best else { return [] }
     var chosen = [("best", best)]

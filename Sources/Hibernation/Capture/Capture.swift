@@ -145,7 +145,7 @@ struct WriteBack: Sendable {
   ) throws {
     let failure = FirstFailure()
     // Chunks of the working set are barely compressed, so a thread pays only for more of them.
-    inParallel(count: steps.count, lanes: lanes, least: prefetch == nil ? 3 : 6) { next in
+    inParallel(count: steps.count, lanes: lanes, indicesPerLane: prefetch == nil ? 3 : 6) { next in
       failure.record {
         let lane = try Lane()
         while let index = next(), !failure.hasFailed {

@@ -231,7 +231,7 @@ final class FaultJournal: @unchecked Sendable {
     let number = Int32(truncatingIfNeeded: message.a)
     message.a = 0
     messages.append(message)
-    guard Userfault.isOne(number) else {
+    guard Userfault.isUserfault(number) else {
       throw SystemCallError(
         "read", on: "the child in a fork message of pid \(userfault.pid)", code: EBADF)
     }

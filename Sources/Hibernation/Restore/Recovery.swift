@@ -89,7 +89,7 @@ extension Hibernator {
   ) throws(HibernationError) -> UInt64 {
     let tree = try attempt(.stopping) { try discoverWithoutManagerJobs(target, image) }
     // Seizing the threads makes them run for a moment, which wakes their waits.
-    target.waits.wakes(tree)
+    target.waits.willWake(tree)
     let seizedProcesses = try stopAndProve(image, target: target, tree: tree, isFrozen: isFrozen)
     defer { for seized in seizedProcesses { seized.session.detach() } }
     FaultPoint.recoverySeized.pass()
@@ -234,7 +234,7 @@ extension Hibernator {
     if moved.count == 1, one.isWaiting {
       let borrowed = try borrowedAddresses(seized)
       let wasBorrowed =
-        current.registers.areLike(one.registers) || borrowed.contains(current.registers.instruction)
+        current.registers.isLike(one.registers) || borrowed.contains(current.registers.instruction)
       if progress == .committed, wasBorrowed { return }
       // The thread was parked and is just leaving its wait (arm64: `Injector.leaveCall`), or has
       // left it and hasn't got its own mask yet: no thread of a program has this mask.

@@ -110,7 +110,7 @@ extension Hibernator {
     let tree = Result { try target.discover() }
     if case .success(let tree) = tree {
       if let sessionsToDetach {
-        target.waits.wakes(tree)
+        target.waits.willWake(tree)
         for session in sessionsToDetach { target.correctTimeouts(session) }
       } else {
         target.correctTimeouts(of: image, tree)

@@ -15,7 +15,7 @@ public final class HibernationService: Sendable {
   private let separatesWorkers: Bool
   private let slots = HibernationSlots()
   let kept = KeptMemories()
-  private let threads: QueueThreads
+  private let threads: ThreadBudget
   /// The queue for work that isn't about a single worker's memory: dropping images from the page
   /// cache, the keeper.
   let commonQueue = WorkQueue(name: "dormouse-aside")
@@ -38,7 +38,7 @@ public final class HibernationService: Sendable {
     features: KernelFeatures = .detect(), lanes: Int? = nil, separatesWorkers: Bool = false,
     keptThreads: Int = 32
   ) {
-    threads = QueueThreads(keeps: keptThreads)
+    threads = ThreadBudget(minimum: keptThreads)
     self.features = features
     self.lanes = lanes
     self.separatesWorkers = separatesWorkers

@@ -8,7 +8,7 @@ import Synchronization
 final class HibernationSlots: Sendable {
   private struct State {
     var isBusy = false
-    var waiting: [(name: String, turn: Signal)] = []
+    var waiting: [(name: String, turn: OneTimeEvent)] = []
     /// Workers that may start although another hibernation is under way.
     var prioritized: Set<String> = []
   }
@@ -37,12 +37,12 @@ final class HibernationSlots: Sendable {
 
   /// Waits for a turn.
   func acquire(_ name: String) -> Turn {
-    let turn: Signal? = state.withLock { state in
+    let turn: OneTimeEvent? = state.withLock { state in
       if !state.isBusy {
         state.isBusy = true
         return nil
       }
-      let turn = Signal()
+      let turn = OneTimeEvent()
       state.waiting.append((name, turn))
       return turn
     }
@@ -54,7 +54,7 @@ final class HibernationSlots: Sendable {
   }
 
   private func release() {
-    let next: Signal? = state.withLock { state in
+    let next: OneTimeEvent? = state.withLock { state in
       guard !state.waiting.isEmpty else {
         state.isBusy = false
         return nil
@@ -66,7 +66,7 @@ final class HibernationSlots: Sendable {
 
   /// Starts the hibernation of a worker that a client waits for.
   func prioritize(_ name: String) {
-    let turn: Signal? = state.withLock { state in
+    let turn: OneTimeEvent? = state.withLock { state in
       guard let index = state.waiting.firstIndex(where: { $0.name == name }) else { return nil }
       state.prioritized.insert(name)
       return state.waiting.remove(at: index).turn

@@ -111,7 +111,7 @@ public struct HibernationTarget: Sendable {
       wasFrozen = true
     }
     return try ProcessTree.stopAll(
-      root: root, session: session, cgroup: cgroup, known: current,
+      root: root, session: session, cgroup: cgroup, initial: current,
       wasFrozen: wasFrozen, until: Deadline(in: Self.timeout))
   }
 
@@ -131,7 +131,7 @@ public struct HibernationTarget: Sendable {
     let isFrozen = (try? isFrozen()) ?? false
     // `wake` then lists the processes itself, and reports why it can't.
     guard let tree = try? discover() else { return nil }
-    waits.wakes(tree)
+    waits.willWake(tree)
     let processes = tree.processes.filter { isFrozen || Self.isStopped($0.identity) }
     if processes.isEmpty { return tree }
     BriefTracer.perform {
@@ -194,7 +194,7 @@ public struct HibernationTarget: Sendable {
       if !threads.isEmpty { timed.append((process.identity, Set(threads.map(\.tid)))) }
     }
     if timed.isEmpty { return }
-    waits.wakes(tree)
+    waits.willWake(tree)
     BriefTracer.perform { [timed] in
       let deadline = Deadline(in: .seconds(1))
       for (process, threads) in timed {
@@ -230,11 +230,11 @@ public struct HibernationTarget: Sendable {
   ) throws {
     let freezer = cgroup?.freezer
     let isSignalled = isStopped || freezer == nil
-    let keepsMasters = mastersLast && masters.areKnown
+    let keepsMasters = mastersLast && masters.isPreforkServer
     if !mastersLast { masters.release() }
     if isSignalled || keepsMasters {
       var tree = try listed ?? discover()
-      let stoppedMasters = keepsMasters ? masters.hold(in: tree) : []
+      let stoppedMasters = keepsMasters ? masters.keepStopped(in: tree) : []
       // Perhaps only the freezer keeps them from running. The stop takes effect when the freezer
       // lets a process run, before any of its instructions.
       for master in stoppedMasters { try master.signal(SIGSTOP) }
@@ -245,7 +245,7 @@ public struct HibernationTarget: Sendable {
     }
     try freezer?.thaw(until: Deadline(in: Self.timeout))
     try waitForStragglers()
-    waits.hasWoken()
+    waits.didWake()
   }
 
   /// Waits for threads that an earlier hibernation couldn't detach: each is detached when it stops.

@@ -198,7 +198,7 @@ public final class Hibernator {
     for attempt in 1... {
       // After it has run, it may have other processes.
       try operation.stopAndSeize(attempt == 1 ? tree : nil)
-      if attempt > 1 { operation.target.waits.restsAnew() }
+      if attempt > 1 { operation.target.waits.didRestAgain() }
       guard let reason = operation.busyReason else { return }
       guard attempt < 30 else {
         operation.detach()

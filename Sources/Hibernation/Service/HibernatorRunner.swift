@@ -17,7 +17,7 @@ final class HibernatorRunner: Sendable {
 
   private final class Switch: Sendable { let isOn = Atomic(false) }
 
-  init(_ hibernator: sending Hibernator, _ threads: QueueThreads) {
+  init(_ hibernator: sending Hibernator, _ threads: ThreadBudget) {
     let isTracing = Switch()
     self.isTracing = isTracing
     self.hibernator = Mutex(hibernator)
@@ -25,8 +25,8 @@ final class HibernatorRunner: Sendable {
     // thread stops.
     queue = WorkQueue(
       name: "dormouse-trace",
-      chore: { Stragglers.shared.release() == 0 ? nil : .milliseconds(5) },
-      mayLeave: { !isTracing.isOn.load(ordering: .relaxed) }, mates: threads)
+      idleTask: { Stragglers.shared.release() == 0 ? nil : .milliseconds(5) },
+      mayEndThread: { !isTracing.isOn.load(ordering: .relaxed) }, threadBudget: threads)
   }
 
   /// Records whether the hibernator traces. It is called on the thread, after each job.

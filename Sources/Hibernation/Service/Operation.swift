@@ -192,7 +192,7 @@ struct Operation {
     processes[index].scratchAddress = scratch
     if restore.isLazy {
       let seized = processes[index]
-      try attempt(.scanning) { try seized.session.prepareTimePlaces(memory: seized.memory) }
+      try attempt(.scanning) { try seized.session.prepareTimeCopies(memory: seized.memory) }
     }
     let pages = try attempt(.scanning) {
       try PageMap(pid: stat.pid, useScan: hibernator.features.pagemapScan)

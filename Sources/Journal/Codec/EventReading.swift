@@ -24,7 +24,7 @@ extension FieldReader {
         try worker(), try profile(profiles), try coded("state", as: WorkerState.self))
     case .channelsChanged:
       return .channelsChanged(
-        try worker(), canShed: try truth("canShed"), canAnswer: try truth("canAnswer"))
+        try worker(), canShed: try boolean("canShed"), canAnswer: try boolean("canAnswer"))
     case .found: return .found(try worker(), try coded("found", as: WorkerCondition.self))
     case .worked: return .worked(try worker())
     case .timerDue: return .timerDue(try worker(), try text("why"))
@@ -42,10 +42,10 @@ extension FieldReader {
     case .suspendFailed: return .suspendFailed(try worker(), try text("why"))
     case .hibernated: return .hibernated(try worker(), try hibernation())
     case .hibernateFailed:
-      return .hibernateFailed(try worker(), try text("why"), permanent: try truth("permanent"))
+      return .hibernateFailed(try worker(), try text("why"), permanent: try boolean("permanent"))
     case .resumed: return .resumed(try worker(), try coded("took", as: Duration.self))
     case .resumeFailed:
-      return .resumeFailed(try worker(), try text("why"), intact: try truth("intact"))
+      return .resumeFailed(try worker(), try text("why"), intact: try boolean("intact"))
     case .exited: return .exited(try worker(), try exitStatus())
     case .footprint: return .footprint(try worker(), try bytes("bytes"))
     case .taskBegan:
@@ -65,7 +65,7 @@ extension FieldReader {
     case .pressureSet: return .pressureSet(try level("level"), for: try time())
     case .machineSlept: return .machineSlept(try time())
     case .deadline: return .deadline
-    case .hold: return .hold(try worker(), try truth("holds"))
+    case .hold: return .hold(try worker(), try boolean("holds"))
     case .fileLocks: return .fileLocks(try worker(), held: try coded("held", as: Int.self))
     case .extendTimeout:
       return .extendTimeout(try worker(), try coded("by", as: Duration.self))

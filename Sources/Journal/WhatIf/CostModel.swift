@@ -32,8 +32,8 @@ public struct CostModel: Sendable {
 
   private var costs: [WorkerID: Costs] = [:]
   private var all = Costs()
-  private var begun: [WorkerID: [Begun: Instant]] = [:]
-  private enum Begun: Hashable { case launch, suspend, terminate, shed }
+  private var begun: [WorkerID: [Operation: Instant]] = [:]
+  private enum Operation: Hashable { case launch, suspend, terminate, shed }
 
   public init() {}
 
@@ -57,8 +57,8 @@ public struct CostModel: Sendable {
 
   private mutating func learn(_ event: Event, at now: Instant, _ engine: Engine) {
     guard let worker = event.subject else { return }
-    func since(_ what: Begun) -> Double? {
-      begun[worker]?[what].map { Double((now - $0).wholeNanoseconds) / 1e9 }
+    func since(_ operation: Operation) -> Double? {
+      begun[worker]?[operation].map { Double((now - $0).wholeNanoseconds) / 1e9 }
     }
     switch event {
     case .ready:

@@ -55,7 +55,7 @@ public struct Engine: Codable, Sendable, Equatable {
     record(event)
     decideUntilStable()
     refresh()
-    workers.removeGone()
+    workers.removeForgotten()
     defer { (directives, decisions) = ([], 0) }
     return directives
   }
@@ -99,7 +99,7 @@ public struct Engine: Codable, Sendable, Equatable {
   /// changes is examined in this round.
   private mutating func advancePending() {
     var start = 0
-    while let index = workers.takePending(from: start) {
+    while let index = workers.popPending(from: start) {
       let before = decisions
       advance(index)
       if decisions != before { workers.markPending(index) }

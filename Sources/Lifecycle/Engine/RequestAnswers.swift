@@ -2,7 +2,7 @@ import Policy
 
 extension Engine {
   /// The worker is in the state that its goal names: every request for it is answered.
-  mutating func arrive(_ index: Int) {
+  mutating func fulfillGoal(_ index: Int) {
     let worker = workers[index]
     let deeper = worker.state == .hibernated && worker.goal?.destination == .suspended
     concludeGoal(

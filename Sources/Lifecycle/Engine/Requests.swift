@@ -28,16 +28,16 @@ extension Engine {
     if workers[index].state == .terminating {
       return acceptWhileTerminating(index, request, to: destination)
     }
-    if request.verb == .hibernate, let why = workers[index].refusalInAdvance {
-      return refuse(request, "\(request.worker) can't be hibernated: \(why)")
+    if request.verb == .hibernate, let reason = workers[index].refusalInAdvance {
+      return refuse(request, "\(request.worker) can't be hibernated: \(reason)")
     }
-    if request.verb == .hibernate, let why = workers[index].failedWake {
+    if request.verb == .hibernate, let reason = workers[index].failedWake {
       let text =
-        "\(request.worker) is still hibernated: the last wake failed: \(why); `dormouse wake "
+        "\(request.worker) is still hibernated: the last wake failed: \(reason); `dormouse wake "
         + "\(request.worker)` tries again"
       return emit(.answer(request.id, Answer(.failed, text)))
     }
-    pursue(index, destination, for: request)
+    setGoal(index, destination, for: request)
     if request.verb == .wake, workers[index].state.runs {
       imagineWake(index)
       concludeGoal(index, code: .done, text: "\(request.worker) is already running")
@@ -54,22 +54,22 @@ extension Engine {
     refuse(request, "\(name) is not running; start it with `dormouse start \(name)`")
   }
 
-  private mutating func pursue(
+  private mutating func setGoal(
     _ index: Int, _ destination: Goal.Destination, for request: Request
   ) {
     workers[index].run.retryResumeAt = nil
     workers[index].run.returnsToFront = nil
     // A running heartbeat or timer's wake becomes a use.
     if destination != .suspended, destination != .hibernated {
-      endBeat(index)
+      endHeartbeat(index)
       workers[index].run.tick = nil
     }
     if workers[index].goal?.destination == destination {
       workers[index].goal?.requests.append(request.id)
       return
     }
-    overtakeGoal(index, by: request.verb)
-    if destination.isEnd { overtakeStarts(index, by: request.verb) }
+    replaceGoal(index, by: request.verb)
+    if destination.isEnd { replaceStarts(index, by: request.verb) }
     workers[index].goal = Goal(
       destination: destination, cause: .requested(request.verb), requests: [request.id])
   }
@@ -84,14 +84,14 @@ extension Engine {
     case .terminating where workers[index].run.ending?.hasGivenUp == true:
       emit(.answer(request.id, Answer(.failed, "\(name) has not ended since SIGKILL")))
     case .launching, .terminating:
-      if workers[index].state == .launching { overtakeEnd(index, by: .start) }
+      if workers[index].state == .launching { replaceEnd(index, by: .start) }
       if request.verb == .start {
         workers[index].startsForFront = true
         workers[index].frontAsked = request.asked ?? now
       }
       workers[index].starts.append(request.id)
     default:
-      overtakeEnd(index, by: .start)
+      replaceEnd(index, by: .start)
       let text = "\(name) is already running, \(workers[index].state.spoken)"
       emit(.answer(request.id, Answer(.done, text)))
     }
@@ -119,31 +119,31 @@ extension Engine {
     guard destination.isEnd else {
       return refuse(request, "\(request.worker) is being terminated")
     }
-    overtakeStarts(index, by: request.verb)
+    replaceStarts(index, by: request.verb)
     if workers[index].goal?.destination.isEnd == true {
       workers[index].goal?.requests.append(request.id)
     } else {
-      overtakeGoal(index, by: request.verb)
+      replaceGoal(index, by: request.verb)
       workers[index].goal = Goal(
         destination: destination, cause: .requested(request.verb), requests: [request.id])
     }
     killAgain(index)
   }
 
-  private mutating func overtakeGoal(_ index: Int, by verb: Request.Verb) {
-    concludeGoal(index, code: .refused, text: Self.overtaken(workers[index].id, by: verb))
+  private mutating func replaceGoal(_ index: Int, by verb: Request.Verb) {
+    concludeGoal(index, code: .refused, text: Self.replacedText(workers[index].id, by: verb))
   }
 
-  private mutating func overtakeEnd(_ index: Int, by verb: Request.Verb) {
+  private mutating func replaceEnd(_ index: Int, by verb: Request.Verb) {
     guard workers[index].goal?.destination.isEnd == true else { return }
-    overtakeGoal(index, by: verb)
+    replaceGoal(index, by: verb)
   }
 
-  private mutating func overtakeStarts(_ index: Int, by verb: Request.Verb) {
-    answerStarts(index, code: .refused, text: Self.overtaken(workers[index].id, by: verb))
+  private mutating func replaceStarts(_ index: Int, by verb: Request.Verb) {
+    answerStarts(index, code: .refused, text: Self.replacedText(workers[index].id, by: verb))
   }
 
-  private static func overtaken(_ worker: WorkerID, by verb: Request.Verb) -> String {
+  private static func replacedText(_ worker: WorkerID, by verb: Request.Verb) -> String {
     "\(worker): replaced by a later `\(verb.rawValue)` request"
   }
 
@@ -170,10 +170,10 @@ extension Request.Verb {
 extension WorkerRecord {
   /// Why the last wake failed, if the worker is still hibernated only for that reason.
   fileprivate var failedWake: String? {
-    guard state == .hibernated, run.failedResumes > 0, case .failed(let why) = cause else {
+    guard state == .hibernated, run.failedResumes > 0, case .failed(let reason) = cause else {
       return nil
     }
-    return why
+    return reason
   }
 
   /// A reason against hibernating the worker that doesn't depend on its footprint.

@@ -16,7 +16,7 @@ extension Cause {
     case .idle(let time): "idle in the foreground for \(time.spoken)"
     case .active: "in use (traffic, output or processor time)"
     case .graceOver(let time, let isIdle): Self.grace(time, isIdle: isIdle ?? false)
-    case .wakeNeeded(let why): "woken by \(why)"
+    case .wakeNeeded(let reason): "woken by \(reason)"
     case .suspendedFor(let time):
       time < .seconds(1) ? "hibernated at once" : "asleep for \(time.spoken)"
     case .heartbeat: "heartbeat due"
@@ -26,13 +26,13 @@ extension Cause {
     case .pressure(let level): "memory pressure was \(level.name)"
     case .footprint(let excess): excess.sentence
     case .restartedForFootprint(let excess): "restarted: \(excess.sentence)"
-    case .watchdog(let why): why
+    case .watchdog(let reason): reason
     case .exited(let status): status.sentence
-    case .failed(let why): "attempt failed: \(why)"
+    case .failed(let reason): "attempt failed: \(reason)"
     case .adopted: "adopted while it ran"
     case .released: "released: no longer managed"
     case .succeeded: "succeeded"
-    case .led(let why): why ?? "decided by its wrapper"
+    case .led(let reason): reason ?? "decided by its wrapper"
     }
   }
 
@@ -162,7 +162,7 @@ extension RegretTerms {
   /// The calculation, such as `2.1 ms/MB: 25% chance of use × 340 ms to come back / 40 MB`.
   public var sentence: String {
     let tenths = Int64((value * 10).rounded())
-    let guess = isCostKnown ? "" : " (estimated)"
+    let guess = isCostMeasured ? "" : " (estimated)"
     return "\(tenths / 10).\(tenths % 10) ms/MB: \((chance * 100).spokenPercent) chance of use × "
       + "\(cost.spoken)\(guess) to come back / \(bytes)"
   }

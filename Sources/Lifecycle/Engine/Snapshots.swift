@@ -28,7 +28,7 @@ extension Engine {
       imageSize: worker.state == .hibernated ? worker.run.hibernation.imageSize : nil,
       launchCost: worker.launchCost, resumeCost: worker.resumeCost, lastExit: worker.lastExit,
       tasks: worker.run.tasks.map(\.name), lastShed: worker.lastShed, lastMiss: worker.lastMiss,
-      earlyWake: worker.earlyWakeTold(at: now), purgeable: worker.run.purgeable,
+      earlyWake: worker.earlyWakeSummary(at: now), purgeable: worker.run.purgeable,
       isShadow: isShadow, isModeByRequest: worker.modeByRequest != nil,
       protection: worker.protection, protectedUntil: worker.protectedUntil,
       asleepSince: worker.asleepSince,

@@ -108,7 +108,7 @@ extension Engine {
       worker: worker, state: record.state, since: now - record.since, cause: record.cause,
       causeKey: record.cause.key.map { PolicyKey($0) }, next: record.nextByItself,
       obstacles: obstaclesToNext(record, at: now), moves: moves(of: record, at: now),
-      isShadow: isShadow(record), earlyWake: record.earlyWakeTold(at: now),
+      isShadow: isShadow(record), earlyWake: record.earlyWakeSummary(at: now),
       lastShed: record.lastShed, fruitless: record.run.fruitless,
       leak: record.state.isAlive ? record.run.growth?.suspicion : nil,
       protection: record.protection,
@@ -119,7 +119,7 @@ extension Engine {
     var obstacles =
       switch worker.state {
       case .launching: worker.launchObstacles(at: now)
-      case .foreground: worker.frontObstacles(at: now)
+      case .foreground: worker.foregroundObstacles(at: now)
       case .background: worker.suspensionObstacles(at: now).map(\.described)
       case .suspended: sleeperObstacles(worker, at: now)
       default: [Obstacle]()
@@ -161,7 +161,7 @@ extension WorkerRecord {
     return [Obstacle("not_ready", "it has not reported readiness yet", key: nil)]
   }
 
-  fileprivate func frontObstacles(at now: Instant) -> [Obstacle] {
+  fileprivate func foregroundObstacles(at now: Instant) -> [Obstacle] {
     guard policy.foreground.mode == .activity else {
       let text = "foreground.mode is manual: only a request moves it to the background"
       return [Obstacle("manual_foreground", text, key: "foreground.mode")]

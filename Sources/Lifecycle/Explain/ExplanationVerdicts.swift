@@ -39,7 +39,7 @@ extension HibernationObstacle {
   var sentence: String {
     switch self {
     case .disabled: "hibernate.enabled is false"
-    case .refusedForGood(let why): "can't be hibernated before its next launch: \(why)"
+    case .refusedForGood(let reason): "can't be hibernated before its next launch: \(reason)"
     case .measuring: "its footprint is being measured"
     case .unmeasured: "its footprint is not known yet"
     case .tooBig(let footprint, let limit):
@@ -51,15 +51,15 @@ extension HibernationObstacle {
     case .overDailyWrites(let written, let adding, let limit):
       "\(written) were written to images in 24 h; \(adding) more would exceed "
         + "hibernate.disk.daily_writes, \(limit)"
-    case .diskNearlyFull(let free, let adding, let least):
+    case .diskNearlyFull(let free, let adding, let minFree):
       "the disk has \(free) free; \(adding) less would fall below hibernate.disk.min_free, "
-        + "\(least)"
+        + "\(minFree)"
     case .slowerThanRelaunch(let resume, let relaunch):
       "a resume takes about \(resume.spoken), longer than a relaunch, \(relaunch.spoken)"
     case .coolingDown(let time, let whole):
       "resumed \(time.spoken) ago, within hibernate.cooldown, \(whole.spoken)"
-    case .failedLately(let why, let wait):
-      "the last attempt failed (\(why)); next attempt in \(wait.spoken)"
+    case .failedLately(let reason, let wait):
+      "the last attempt failed (\(reason)); next attempt in \(wait.spoken)"
     case .onlyUnderPressure:
       "hibernate.after is never: only memory pressure or a request hibernates it"
     case .tooEarly(let slept, let after, let raised):

@@ -19,10 +19,11 @@ extension SuspensionObstacle {
       Obstacle(code, sentence, key: "background.heartbeat.for", clearsIn: left)
     case .timer(let left):
       Obstacle(code, sentence, key: "background.wake_for_timers", clearsIn: left)
-    case .launchedLately(let spent, let least):
-      Obstacle(code, sentence, key: "background.safe_point.after_launch", clearsIn: least - spent)
-    case .wokenLately(let spent, let least):
-      Obstacle(code, sentence, key: "background.safe_point.after_wake", clearsIn: least - spent)
+    case .launchedLately(let spent, let minUptime):
+      Obstacle(
+        code, sentence, key: "background.safe_point.after_launch", clearsIn: minUptime - spent)
+    case .wokenLately(let spent, let minUptime):
+      Obstacle(code, sentence, key: "background.safe_point.after_wake", clearsIn: minUptime - spent)
     case .fileLocks(_, let left):
       Obstacle(code, sentence, key: "background.safe_point.file_locks", clearsIn: left)
     }
@@ -44,9 +45,9 @@ extension HibernationObstacle {
       Obstacle(
         code, sentence, key: "hibernate.disk.daily_writes", measured: written + adding, limit: limit
       )
-    case .diskNearlyFull(let free, let adding, let least):
+    case .diskNearlyFull(let free, let adding, let minFree):
       Obstacle(
-        code, sentence, key: "hibernate.disk.min_free", measured: free - adding, limit: least)
+        code, sentence, key: "hibernate.disk.min_free", measured: free - adding, limit: minFree)
     case .slowerThanRelaunch:
       Obstacle(code, sentence, key: "hibernate.only_if_faster_than_relaunch")
     case .coolingDown(let spent, let whole):

@@ -46,18 +46,18 @@ extension Engine {
         [:], command: "dormouse enforce \(worker)", "the policy's decisions are applied to it")
     }
     switch record.state {
-    case .foreground: return record.frontRemedy(quiet: quiet, at: now)
+    case .foreground: return record.foregroundRemedy(quiet: quiet, at: now)
     case .background: return record.suspensionRemedy(quiet: quiet, at: now)
     default: return hibernationRemedy(record, at: now)
     }
   }
 
   private func hibernationRemedy(_ worker: WorkerRecord, at now: Instant) -> Remedy? {
-    let found = obstacles(worker, to: .automatic, at: now)
+    let obstacles = obstacles(worker, to: .automatic, at: now)
     let command = "dormouse hibernate \(worker.id)"
     // Obstacles that time alone doesn't remove come first.
-    let lasting = found.first { $0.described.clearsIn == nil && $0.remedy() != nil }
-    return (lasting ?? found.last)?.remedy(command: command)
+    let lasting = obstacles.first { $0.described.clearsIn == nil && $0.remedy() != nil }
+    return (lasting ?? obstacles.last)?.remedy(command: command)
   }
 }
 
@@ -65,7 +65,7 @@ extension WorkerRecord {
   /// A shorter wait isn't worth another value.
   private static let worthwhile = Duration.seconds(5)
 
-  fileprivate func frontRemedy(quiet: Duration?, at now: Instant) -> Remedy? {
+  fileprivate func foregroundRemedy(quiet: Duration?, at now: Instant) -> Remedy? {
     let command = "dormouse background \(id)"
     let rules = policy.foreground
     guard rules.mode == .activity else {
@@ -95,10 +95,10 @@ extension WorkerRecord {
   }
 
   fileprivate func suspensionRemedy(quiet: Duration?, at now: Instant) -> Remedy? {
-    let found = suspensionObstacles(at: now)
+    let obstacles = suspensionObstacles(at: now)
     let command = "dormouse suspend \(id)"
     // The order of the obstacles matters: unfinished work also prevents what a person requests.
-    for obstacle in found {
+    for obstacle in obstacles {
       switch obstacle {
       case .task(let name, let left) where left > Self.worthwhile:
         let limit = (policy.background.taskLimit / 10).simple
@@ -120,11 +120,11 @@ extension WorkerRecord {
         return Remedy(
           ["background.suspend_after": time.policyText], command: command,
           "it is suspended after \(time.spoken) in the background")
-      case .launchedLately(let spent, let least) where least - spent > Self.worthwhile:
+      case .launchedLately(let spent, let minUptime) where minUptime - spent > Self.worthwhile:
         return Remedy(
           ["background.safe_point.after_launch": "0s"], command: command,
           "its launch doesn't delay its suspension")
-      case .wokenLately(let spent, let least) where least - spent > Self.worthwhile:
+      case .wokenLately(let spent, let minUptime) where minUptime - spent > Self.worthwhile:
         return Remedy(
           ["background.safe_point.after_wake": "0s"], command: command,
           "its wake doesn't delay its suspension")

@@ -13,8 +13,8 @@ extension Engine {
     next.consider(workers.nextDeadline)
     gauge.considerDeadlines(policy.pressure, &next)
     next.consider(pressureSet?.until)
-    for place in PerLevel<Instant>.levels.indices {
-      next.consider(memory.stalled[PerLevel<Instant>.levels[place]]?.until)
+    for index in PerLevel<Instant>.levels.indices {
+      next.consider(memory.stalled[PerLevel<Instant>.levels[index]]?.until)
     }
     considerClimb(&next)
     return next.instant
@@ -69,7 +69,7 @@ extension WorkerRecord {
     case .suspending, .hibernating, .resuming:
       next.consider(run.transit?.inspectAt)
       // From then on the ladder doesn't wait any longer for what the operation may free.
-      next.consider(since + LadderState.patience)
+      next.consider(since + LadderState.timeout)
     case .terminated: break
     }
   }

@@ -29,7 +29,7 @@ struct LiftableObstacles: Sendable {
   /// - Parameters:
   ///   - room: the largest image that the disk has room for.
   ///   - rate: the resume rate of all workers.
-  mutating func takeLifted(room: ByteCount, _ rate: ResumeRate, _ body: (Int) -> Void) {
+  mutating func removeLifted(room: ByteCount, _ rate: ResumeRate, _ body: (Int) -> Void) {
     while let (image, slot) = withoutRoom.first, image <= room {
       withoutRoom.set(slot, nil)
       body(slot)
@@ -61,8 +61,8 @@ struct DueSleepers: Sendable {
 
   /// The slots of the workers that may be hibernated now. They have no verdict until they are
   /// examined.
-  mutating func takeCandidates(room: ByteCount, _ rate: ResumeRate) -> [Int32] {
-    obstacles.takeLifted(room: room, rate) { unexamined.insert($0) }
+  mutating func collectCandidates(room: ByteCount, _ rate: ResumeRate) -> [Int32] {
+    obstacles.removeLifted(room: room, rate) { unexamined.insert($0) }
     return unexamined.members
   }
 }
@@ -70,7 +70,7 @@ struct DueSleepers: Sendable {
 extension WorkerTable {
   /// Marks the due sleepers that more room on the disk, or a lower resume rate, may help.
   mutating func markPendingOfDue(room: ByteCount, _ rate: ResumeRate) {
-    for slot in due.takeCandidates(room: room, rate) { markPending(index(ofSlot: Int(slot))) }
+    for slot in due.collectCandidates(room: room, rate) { markPending(index(ofSlot: Int(slot))) }
   }
 
   /// Records what prevents a due worker's hibernation. The verdict is valid until the worker, or

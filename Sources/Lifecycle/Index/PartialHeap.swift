@@ -5,7 +5,7 @@ struct PartialHeap<Key: Comparable> {
 
   init(_ members: [(key: Key, index: Int)]) {
     heap = members
-    for place in stride(from: heap.count / 2 - 1, through: 0, by: -1) { sink(from: place) }
+    for position in stride(from: heap.count / 2 - 1, through: 0, by: -1) { sink(from: position) }
   }
 
   var isEmpty: Bool { heap.isEmpty }
@@ -23,15 +23,15 @@ struct PartialHeap<Key: Comparable> {
   }
 
   private mutating func sink(from start: Int) {
-    var place = start
+    var position = start
     while true {
-      let left = 2 * place + 1
+      let left = 2 * position + 1
       guard left < heap.count else { return }
       let right = left + 1
       let child = right < heap.count && heap[right].key < heap[left].key ? right : left
-      guard heap[child].key < heap[place].key else { return }
-      heap.swapAt(place, child)
-      place = child
+      guard heap[child].key < heap[position].key else { return }
+      heap.swapAt(position, child)
+      position = child
     }
   }
 }

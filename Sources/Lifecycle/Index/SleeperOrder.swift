@@ -17,10 +17,10 @@ struct SleeperOrder: Sendable {
   /// The ranked slot that is to be hibernated first.
   var first: Int? { order.first?.slot }
 
-  mutating func note(_ slot: Int) { outdated.insert(slot) }
+  mutating func markOutdated(_ slot: Int) { outdated.insert(slot) }
 
   /// Marks every slot: the order of names has changed, and ties depend on it.
-  mutating func noteAll() { isAllOutdated = true }
+  mutating func markAllOutdated() { isAllOutdated = true }
 
   mutating func remove(_ slot: Int) {
     outdated.remove(slot)
@@ -38,7 +38,7 @@ struct SleeperOrder: Sendable {
   /// - Parameters:
   ///   - all: the slots that are ranked or marked.
   ///   - rate: the resume rate of all workers.
-  mutating func takeOutdated(
+  mutating func drainOutdated(
     of all: [Int32], by criteria: [TerminationRules.Criterion], _ rate: ResumeRate,
     at now: Instant
   ) -> [Int32] {
@@ -63,7 +63,7 @@ extension Engine {
     // Only these two criteria depend on what a resume costs.
     let dependsOnRate = criteria.contains(.regret) || criteria.contains(.relaunchCost)
     let rate = dependsOnRate ? resumeRate : ResumeRate()
-    for slot in workers.sleepers.takeOutdated(by: criteria, rate, at: now) {
+    for slot in workers.sleepers.drainOutdated(by: criteria, rate, at: now) {
       let index = workers.index(ofSlot: Int(slot))
       workers.sleepers.order.set(
         Int(slot), sleeperKey(index, criteria), until: sleeperRankChangesAt(index, criteria))

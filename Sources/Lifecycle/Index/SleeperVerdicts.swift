@@ -35,22 +35,22 @@ struct SleeperVerdicts: Sendable {
     measuring.remove(slot)
     spared.remove(slot)
     obstacles.remove(slot)
-    if isSleeper { toExamine(slot) } else { isExamined(slot) }
+    if isSleeper { markUnexamined(slot) } else { didExamine(slot) }
   }
 
-  private mutating func toExamine(_ slot: Int) {
+  private mutating func markUnexamined(_ slot: Int) {
     spared.remove(slot)
     unexamined.insert(slot)
-    order.note(slot)
+    order.markOutdated(slot)
   }
 
-  private mutating func isExamined(_ slot: Int) {
+  private mutating func didExamine(_ slot: Int) {
     unexamined.remove(slot)
     order.remove(slot)
   }
 
   mutating func set(_ verdict: SleeperVerdict, of slot: Int, isSpared: Bool = false) {
-    isExamined(slot)
+    didExamine(slot)
     if isSpared { spared.insert(slot) } else { spared.remove(slot) }
     if case .measuring = verdict { measuring.insert(slot) }
     obstacles.set(verdict, of: slot)
@@ -63,15 +63,15 @@ struct SleeperVerdicts: Sendable {
   ///   - rate: the resume rate of all workers.
   mutating func reconsider(room: ByteCount, _ rate: ResumeRate) {
     var lifted: [Int] = []
-    obstacles.takeLifted(room: room, rate) { lifted.append($0) }
-    for slot in lifted { toExamine(slot) }
+    obstacles.removeLifted(room: room, rate) { lifted.append($0) }
+    for slot in lifted { markUnexamined(slot) }
   }
 
   /// Returns the slots whose rank is missing or has changed. They count as ranked from then on.
-  mutating func takeOutdated(
+  mutating func drainOutdated(
     by criteria: [TerminationRules.Criterion], _ rate: ResumeRate, at now: Instant
   ) -> [Int32] {
-    order.takeOutdated(of: unexamined.members, by: criteria, rate, at: now)
+    order.drainOutdated(of: unexamined.members, by: criteria, rate, at: now)
   }
 }
 

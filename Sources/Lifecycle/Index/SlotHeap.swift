@@ -11,70 +11,70 @@ struct SlotHeap<Key: Comparable & Sendable>: Sendable {
 
   fileprivate var entries: [Entry] = []
   /// The position in `entries` of each slot, or −1.
-  private var places: [Int32] = []
+  private var positions: [Int32] = []
 
   /// The smallest key, and its slot.
   var first: (key: Key, slot: Int)? { entries.first.map { ($0.key, Int($0.slot)) } }
 
   func key(of slot: Int) -> Key? {
-    guard slot < places.count, places[slot] >= 0 else { return nil }
-    return entries[Int(places[slot])].key
+    guard slot < positions.count, positions[slot] >= 0 else { return nil }
+    return entries[Int(positions[slot])].key
   }
 
   /// Sets a slot's key. `nil`: the slot isn't in the heap any more.
   mutating func set(_ slot: Int, _ key: Key?) {
-    while places.count <= slot { places.append(-1) }
-    let place = Int(places[slot])
+    while positions.count <= slot { positions.append(-1) }
+    let position = Int(positions[slot])
     switch key {
-    case nil where place < 0: break
-    case nil: remove(at: place)
-    case let key? where place < 0:
+    case nil where position < 0: break
+    case nil: remove(at: position)
+    case let key? where position < 0:
       entries.append(Entry(key: key, slot: Int32(slot)))
-      places[slot] = Int32(entries.count - 1)
+      positions[slot] = Int32(entries.count - 1)
       rise(from: entries.count - 1)
     case let key?:
-      let before = entries[place].key
+      let before = entries[position].key
       guard key != before else { return }
-      entries[place].key = key
-      if key < before { rise(from: place) } else { sink(from: place) }
+      entries[position].key = key
+      if key < before { rise(from: position) } else { sink(from: position) }
     }
   }
 
-  private mutating func remove(at place: Int) {
-    places[Int(entries[place].slot)] = -1
+  private mutating func remove(at position: Int) {
+    positions[Int(entries[position].slot)] = -1
     let last = entries.removeLast()
-    guard place < entries.count else { return }
-    let before = entries[place].key
-    entries[place] = last
-    places[Int(last.slot)] = Int32(place)
-    if last.key < before { rise(from: place) } else { sink(from: place) }
+    guard position < entries.count else { return }
+    let before = entries[position].key
+    entries[position] = last
+    positions[Int(last.slot)] = Int32(position)
+    if last.key < before { rise(from: position) } else { sink(from: position) }
   }
 
   private mutating func rise(from start: Int) {
-    var place = start
-    while place > 0, entries[place].key < entries[(place - 1) / 2].key {
-      exchange(place, (place - 1) / 2)
-      place = (place - 1) / 2
+    var position = start
+    while position > 0, entries[position].key < entries[(position - 1) / 2].key {
+      exchange(position, (position - 1) / 2)
+      position = (position - 1) / 2
     }
   }
 
   private mutating func sink(from start: Int) {
-    var place = start
+    var position = start
     while true {
-      let left = 2 * place + 1
+      let left = 2 * position + 1
       guard left < entries.count else { return }
       let right = left + 1
       let child = right < entries.count && entries[right].key < entries[left].key ? right : left
-      guard entries[child].key < entries[place].key else { return }
-      exchange(place, child)
-      place = child
+      guard entries[child].key < entries[position].key else { return }
+      exchange(position, child)
+      position = child
     }
   }
 
   private mutating func exchange(_ one: Int, _ other: Int) {
     entries.swapAt(one, other)
-    places[Int(entries[one].slot)] = Int32(one)
-    places[Int(entries[other].slot)] = Int32(other)
+    positions[Int(entries[one].slot)] = Int32(one)
+    positions[Int(entries[other].slot)] = Int32(other)
   }
 }
 
@@ -98,15 +98,15 @@ extension SlotHeap {
     var first: Int? { frontier.first.map { Int(entries[$0.slot].slot) } }
 
     mutating func popFirst() -> Int? {
-      guard let place = frontier.first?.slot else { return nil }
-      frontier.set(place, nil)
-      reach(2 * place + 1)
-      reach(2 * place + 2)
-      return Int(entries[place].slot)
+      guard let position = frontier.first?.slot else { return nil }
+      frontier.set(position, nil)
+      reach(2 * position + 1)
+      reach(2 * position + 2)
+      return Int(entries[position].slot)
     }
 
-    private mutating func reach(_ place: Int) {
-      if place < entries.count { frontier.set(place, entries[place].key) }
+    private mutating func reach(_ position: Int) {
+      if position < entries.count { frontier.set(position, entries[position].key) }
     }
   }
 }

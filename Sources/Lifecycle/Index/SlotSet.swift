@@ -3,33 +3,33 @@
 struct SlotSet: Sendable {
   private(set) var members: [Int32] = []
   /// The position in `members` of each number, or −1.
-  private var places: [Int32] = []
+  private var positions: [Int32] = []
 
   var isEmpty: Bool { members.isEmpty }
   var count: Int { members.count }
 
-  func contains(_ slot: Int) -> Bool { slot < places.count && places[slot] >= 0 }
+  func contains(_ slot: Int) -> Bool { slot < positions.count && positions[slot] >= 0 }
 
   mutating func removeAll() {
-    for slot in members { places[Int(slot)] = -1 }
+    for slot in members { positions[Int(slot)] = -1 }
     members.removeAll(keepingCapacity: true)
   }
 
   mutating func insert(_ slot: Int) {
-    while places.count <= slot { places.append(-1) }
-    guard places[slot] < 0 else { return }
-    places[slot] = Int32(members.count)
+    while positions.count <= slot { positions.append(-1) }
+    guard positions[slot] < 0 else { return }
+    positions[slot] = Int32(members.count)
     members.append(Int32(slot))
   }
 
   mutating func remove(_ slot: Int) {
-    guard slot < places.count, places[slot] >= 0 else { return }
-    let place = Int(places[slot])
+    guard slot < positions.count, positions[slot] >= 0 else { return }
+    let position = Int(positions[slot])
     let last = members.removeLast()
-    if place < members.count {
-      members[place] = last
-      places[Int(last)] = Int32(place)
+    if position < members.count {
+      members[position] = last
+      positions[Int(last)] = Int32(position)
     }
-    places[slot] = -1
+    positions[slot] = -1
   }
 }

@@ -20,15 +20,15 @@ struct TerminationIndex: Sendable {
   private var background = SlotHeap<OrderKey>()
   private var foreground = SlotHeap<OrderKey>()
 
-  mutating func note(_ slot: Int) { outdated.insert(slot) }
+  mutating func markOutdated(_ slot: Int) { outdated.insert(slot) }
 
   /// Marks every slot: the order of names has changed, and ties depend on it.
-  mutating func noteAll() { isAllOutdated = true }
+  mutating func markAllOutdated() { isAllOutdated = true }
 
   /// Returns the slots to rank again. They count as ranked from then on.
   ///
   /// - Parameter count: the number of all slots.
-  fileprivate mutating func takeOutdated(
+  fileprivate mutating func drainOutdated(
     of count: Int, by criteria: [TerminationRules.Criterion], at now: Instant
   ) -> [Int32] {
     if isAllOutdated || criteria != self.criteria {
@@ -92,7 +92,7 @@ extension WorkerTable {
   /// Brings the order up to date. Called after `refresh`, before the order of termination is used.
   mutating func rankForTermination(by rules: TerminationRules, at now: Instant) {
     let criteria = rules.criteria
-    for slot in termination.takeOutdated(of: slotCount, by: criteria, at: now) {
+    for slot in termination.drainOutdated(of: slotCount, by: criteria, at: now) {
       let slot = Int(slot)
       guard let index = index(ofUsedSlot: slot), self[index].state.isAlive else {
         termination.set(slot, nil, of: nil)

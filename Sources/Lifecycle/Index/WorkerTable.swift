@@ -14,7 +14,7 @@ struct WorkerTable: Sendable, RandomAccessCollection {
   /// The slot of each index.
   private var slots: [Int32] = []
   /// The index of each slot.
-  private var places: [Int32] = []
+  private var indexOfSlot: [Int32] = []
   private var slotByName: [WorkerID: Int] = [:]
 
   private var pending = IndexBits()
@@ -26,7 +26,7 @@ struct WorkerTable: Sendable, RandomAccessCollection {
   private var groups: [WorkerGroups] = []
   private var members: [SlotSet] = .init(repeating: SlotSet(), count: WorkerGroups.count)
   private var deadlines = SlotHeap<Instant>()
-  private var hasGone = false
+  private var hasForgettable = false
   /// The workers that could be hibernated under pressure, and what prevents it.
   var sleepers = SleeperVerdicts()
   /// The workers of the group `held`.
@@ -51,8 +51,8 @@ struct WorkerTable: Sendable, RandomAccessCollection {
     }
   }
 
-  func index(of worker: WorkerID) -> Int? { slotByName[worker].map { Int(places[$0]) } }
-  func index(ofSlot slot: Int) -> Int { Int(places[slot]) }
+  func index(of worker: WorkerID) -> Int? { slotByName[worker].map { Int(indexOfSlot[$0]) } }
+  func index(ofSlot slot: Int) -> Int { Int(indexOfSlot[slot]) }
   func slot(at index: Int) -> Int { Int(slots[index]) }
 
   /// The number of slots, including those without a worker.
@@ -89,7 +89,7 @@ extension WorkerTable {
       isStale.append(false)
       isChanged.append(false)
       groups.append([])
-      places.append(0)
+      indexOfSlot.append(0)
     } else {
       records[slot] = CopyOnWriteBox(wrappedValue: record)
     }
@@ -103,9 +103,9 @@ extension WorkerTable {
 
   /// Removes workers that have ended and were to be forgotten then. It considers what was true at
   /// the last `refresh`.
-  mutating func removeGone() {
-    guard hasGone else { return }
-    hasGone = false
+  mutating func removeForgotten() {
+    guard hasForgettable else { return }
+    hasForgettable = false
     for index in indices.reversed() where self[index].isForgettable { remove(at: index) }
   }
 
@@ -129,10 +129,10 @@ extension WorkerTable {
       pending.remove(index)
     }
     change(&slots)
-    for index in slots.indices { places[Int(slots[index])] = Int32(index) }
-    termination.noteAll()
-    sleepers.order.noteAll()
-    for slot in waiting { pending.insert(Int(places[slot])) }
+    for index in slots.indices { indexOfSlot[Int(slots[index])] = Int32(index) }
+    termination.markAllOutdated()
+    sleepers.order.markAllOutdated()
+    for slot in waiting { pending.insert(Int(indexOfSlot[slot])) }
   }
 
   /// The first index whose name isn't smaller, by binary search.
@@ -151,7 +151,7 @@ extension WorkerTable {
 
 extension WorkerTable {
   /// Returns the first pending worker from `start` on. It isn't pending any more then.
-  mutating func takePending(from start: Int) -> Int? {
+  mutating func popPending(from start: Int) -> Int? {
     guard let index = pending.first(from: start) else { return nil }
     pending.remove(index)
     return index
@@ -163,7 +163,7 @@ extension WorkerTable {
   mutating func markDue(at now: Instant) {
     while let (at, slot) = deadlines.first, at <= now {
       deadlines.set(slot, nil)
-      pending.insert(Int(places[slot]))
+      pending.insert(Int(indexOfSlot[slot]))
       markStale(slot)
     }
   }
@@ -179,7 +179,7 @@ extension WorkerTable {
   /// Marks the members of a group: a fact has changed that only decides which groups a worker
   /// belongs to.
   mutating func markStale(_ group: WorkerGroups) {
-    for slot in members[group.place].members { markForRegrouping(Int(slot)) }
+    for slot in members[group.number].members { markForRegrouping(Int(slot)) }
   }
 }
 
@@ -202,9 +202,9 @@ extension WorkerTable {
       if affected.contains(.held) { due.forget(slot, isDue: new.contains(.held)) }
       guard isChanged[slot] else { continue }
       isChanged[slot] = false
-      termination.note(slot)
+      termination.markOutdated(slot)
       deadlines.set(slot, currentDeadline(ofSlot: slot, after: view.now))
-      if records[slot].wrappedValue.isForgettable { hasGone = true }
+      if records[slot].wrappedValue.isForgettable { hasForgettable = true }
     }
     stale.removeAll(keepingCapacity: true)
   }
@@ -225,9 +225,9 @@ extension WorkerTable {
     groups[slot] = new
     while let group = changed.popFirst() {
       if new.contains(group) {
-        members[group.place].insert(slot)
+        members[group.number].insert(slot)
       } else {
-        members[group.place].remove(slot)
+        members[group.number].remove(slot)
       }
     }
   }
@@ -235,15 +235,15 @@ extension WorkerTable {
   /// The earliest deadline of all workers.
   var nextDeadline: Instant? { deadlines.first?.key }
 
-  func isEmpty(_ group: WorkerGroups) -> Bool { members[group.place].isEmpty }
+  func isEmpty(_ group: WorkerGroups) -> Bool { members[group.number].isEmpty }
 
   /// The members of a group, in no particular order. A caller that needs an order has to rank them.
   func indices(_ group: WorkerGroups) -> [Int] {
-    members[group.place].members.map { Int(places[Int($0)]) }
+    members[group.number].members.map { Int(indexOfSlot[Int($0)]) }
   }
 
   func contains(_ group: WorkerGroups, where matches: (WorkerRecord) -> Bool) -> Bool {
-    members[group.place].members.contains { matches(records[Int($0)].wrappedValue) }
+    members[group.number].members.contains { matches(records[Int($0)].wrappedValue) }
   }
 }
 
@@ -271,7 +271,7 @@ extension WorkerTable: Codable {
       sleepers.forget(slot, isSleeper: groups[slot].contains(.hibernatable))
       due.forget(slot, isDue: groups[slot].contains(.held))
       deadlines.set(slot, stored.deadline)
-      hasGone = hasGone || stored.record.isForgettable
+      hasForgettable = hasForgettable || stored.record.isForgettable
       (isStale[slot], isChanged[slot]) = (false, false)
       if !stored.isPending { pending.remove(index) }
     }

@@ -47,8 +47,8 @@ extension Engine {
     }
     // The ladder waits for one shed request, which must still be finished.
     let shedding =
-      worker.profile.canShed ? worker.policy.background.shedDeadline + ShedInFlight.patience : .zero
-    ladderState.step = .hibernating(worker.id, until: now + shedding + LadderState.patience)
+      worker.profile.canShed ? worker.policy.background.shedDeadline + ShedInFlight.timeout : .zero
+    ladderState.step = .hibernating(worker.id, until: now + shedding + LadderState.timeout)
     ladderState.before = beforeTermination(of: index, at: level)
     ladderState.before?.hibernated = worker.id
   }
@@ -101,7 +101,7 @@ struct AwaitedReadiness: Codable, Sendable, Equatable {
   /// The episode of pressure. All workers that launch in one episode share one wait.
   var episode: Int
 
-  static let patience = Duration.seconds(10)
+  static let timeout = Duration.seconds(10)
 }
 
 extension Engine {
@@ -115,7 +115,7 @@ extension Engine {
       let wait =
         shared
         ?? AwaitedReadiness(
-          until: now + AwaitedReadiness.patience, available: available, episode: gauge.episode)
+          until: now + AwaitedReadiness.timeout, available: available, episode: gauge.episode)
       workers[index].run.awaitedReadiness = wait
       return mayLast(wait)
     }
@@ -144,7 +144,7 @@ extension Engine {
     }
     return now < wait.until
       ? "; its readiness was not waited for: memory fell further"
-      : "; it was not ready to be hibernated in \(AwaitedReadiness.patience.spoken)"
+      : "; it was not ready to be hibernated in \(AwaitedReadiness.timeout.spoken)"
   }
 }
 

@@ -8,7 +8,7 @@ import Policy
 extension Engine {
   /// If tasks stall, or the operator has set the level, the shortage has no size. Then at most this
   /// fraction of the machine's memory is freed between two readings: 1/50 (2 %).
-  private static let partsBetweenReadings = Int64(50)
+  private static let divisorBetweenReadings = Int64(50)
 
   /// Counts what a finished step has freed.
   mutating func countFreed(by step: LadderState.Step) {
@@ -20,12 +20,12 @@ extension Engine {
   }
 
   /// Hibernates the next worker before the freed memory shows in a reading.
-  mutating func hibernateOn(_ level: PressureLevel) -> LadderState.Outcome {
+  mutating func hibernateFurther(_ level: PressureLevel) -> LadderState.Outcome {
     guard policy.ladder.steps(at: level).contains(.hibernate), hasFreedTooLittle(level) else {
       return .waiting
     }
     refresh()
-    return hibernateBiggest(level, makingRoom: false) == .acted ? .acted : .waiting
+    return hibernateNext(level, makingRoom: false) == .acted ? .acted : .waiting
   }
 
   private func hasFreedTooLittle(_ level: PressureLevel) -> Bool {
@@ -33,6 +33,6 @@ extension Engine {
     if let limit = policy.pressure[level]?.availableBelow, isShort(of: limit, at: level) {
       return isShort(of: limit, at: level, credit: freed)
     }
-    return freed.bytes < budget.bytes / Self.partsBetweenReadings
+    return freed.bytes < budget.bytes / Self.divisorBetweenReadings
   }
 }

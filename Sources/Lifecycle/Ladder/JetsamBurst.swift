@@ -12,17 +12,17 @@ struct JetsamBurst: Codable, Sendable, Equatable {
     var isGone = false
   }
 
-  mutating func markGone(_ worker: WorkerID) { victims[worker]?.isGone = true }
+  mutating func markEnded(_ worker: WorkerID) { victims[worker]?.isGone = true }
 
   mutating func finish(availableAfter: ByteCount) {
     report.availableAfter = availableAfter
     // A burst has few victims among all workers, and they are among the first entries.
     var left = victims.count
-    for place in report.entries.indices where left > 0 {
-      guard let victim = victims[report.entries[place].worker] else { continue }
+    for index in report.entries.indices where left > 0 {
+      guard let victim = victims[report.entries[index].worker] else { continue }
       left -= 1
-      report.entries[place].victimBecause = victim.why
-      report.entries[place].gaveBack = victim.isGone ? report.entries[place].footprint : nil
+      report.entries[index].victimBecause = victim.why
+      report.entries[index].gaveBack = victim.isGone ? report.entries[index].footprint : nil
     }
   }
 }
@@ -38,7 +38,7 @@ extension Engine {
     let (entries, largest) = workers.termination.entries(at: now)
     ladderState.burst = JetsamBurst(
       report: JetsamReport(
-        at: now, level: level, why: whyHolding(), budget: budget, availableBefore: available,
+        at: now, level: level, why: levelReason(), budget: budget, availableBefore: available,
         availableAfter: available, largest: largest, entries: entries))
   }
 

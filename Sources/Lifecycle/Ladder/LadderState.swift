@@ -42,9 +42,9 @@ struct LadderState: Codable, Sendable, Equatable {
   enum Outcome: Sendable { case acted, waiting, nothingLeft }
 
   /// The longest time that a hibernation, or any short transition, delays the ladder.
-  static let patience = Duration.seconds(10)
+  static let timeout = Duration.seconds(10)
   /// The longest wait for a new reading after the settling time.
-  static let patienceForReading = Duration.seconds(1)
+  static let readingTimeout = Duration.seconds(1)
 }
 
 extension Engine {
@@ -60,7 +60,7 @@ extension Engine {
     closeBurst(nothingLeft: false)
     var nothingLeft = false
     if actingLevel >= .warning {
-      switch hasSettled ? takeStep(actingLevel) : hibernateOn(actingLevel) {
+      switch hasSettled ? performStep(actingLevel) : hibernateFurther(actingLevel) {
       case .acted:
         decisions += 1
         return
@@ -91,7 +91,7 @@ extension Engine {
     countFreed(by: step)
     guard isOver else { return ladderState.before = nil }
     ladderState.settleUntil = now + policy.terminate.settle
-    if case .terminating(let worker, _) = step { ladderState.burst?.markGone(worker) }
+    if case .terminating(let worker, _) = step { ladderState.burst?.markEnded(worker) }
   }
 
   /// Whether the settling time after the last step has passed, and on a host there was a reading
@@ -100,7 +100,7 @@ extension Engine {
     guard let settleUntil = ladderState.settleUntil else { return true }
     guard now >= settleUntil else { return false }
     return policy.memory != .host || memory.heardAt >= settleUntil
-      || now >= settleUntil + LadderState.patienceForReading
+      || now >= settleUntil + LadderState.readingTimeout
   }
 
   func considerClimb(_ next: inout EarliestDeadline) {
@@ -108,7 +108,7 @@ extension Engine {
     next.consider(ladderState.settleUntil)
     considerNotices(&next)
     considerTerminationPause(&next)
-    next.consider(ladderState.settleUntil.map { $0 + LadderState.patienceForReading })
+    next.consider(ladderState.settleUntil.map { $0 + LadderState.readingTimeout })
   }
 }
 

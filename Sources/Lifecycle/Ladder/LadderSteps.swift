@@ -3,7 +3,7 @@ import Policy
 // The ladder's next step: the first rung of the level that applies to a worker.
 
 extension Engine {
-  mutating func takeStep(_ level: PressureLevel) -> LadderState.Outcome {
+  mutating func performStep(_ level: PressureLevel) -> LadderState.Outcome {
     guard !shadowIsSatisfied(level) else { return .nothingLeft }
     var mustWait = false
     for rung in policy.ladder.steps(at: level) {
@@ -15,9 +15,9 @@ extension Engine {
       }
       let outcome: LadderState.Outcome
       switch rung {
-      case .hibernate: outcome = hibernateBiggest(level, makingRoom: mayEndWorkers(at: level))
-      case .warn: outcome = warnEverybody(level)
-      case .purge: outcome = purgeBiggest(level)
+      case .hibernate: outcome = hibernateNext(level, makingRoom: mayEndWorkers(at: level))
+      case .warn: outcome = warnAll(level)
+      case .purge: outcome = purgeLargest(level)
       case .terminate(let victims) where mayTerminate(victims, at: level):
         outcome = terminateFirst(of: victims, level)
       // Meanwhile the rungs that cost no worker its state are used, also those listed after it.
@@ -34,7 +34,7 @@ extension Engine {
   ///
   /// - Parameter makingRoom: whether images of other workers may be removed from the disk, with
   ///   their workers, if there is no room.
-  mutating func hibernateBiggest(
+  mutating func hibernateNext(
     _ level: PressureLevel, makingRoom: Bool
   ) -> LadderState.Outcome {
     workers.sleepers.reconsider(room: diskRoom, resumeRate)
@@ -49,7 +49,7 @@ extension Engine {
         workers.sleepers.order.remove(slot)
       } else {
         hibernate(index, .pressure(level))
-        ladderState.step = .hibernating(workers[index].id, until: now + LadderState.patience)
+        ladderState.step = .hibernating(workers[index].id, until: now + LadderState.timeout)
         return .acted
       }
     }
@@ -77,7 +77,7 @@ extension Engine {
       return countShadowHibernation(first, level) ? .acted : .nothingLeft
     }
     hibernate(first, .pressure(level))
-    ladderState.step = .hibernating(workers[first].id, until: now + LadderState.patience)
+    ladderState.step = .hibernating(workers[first].id, until: now + LadderState.timeout)
     return .acted
   }
 
@@ -116,7 +116,7 @@ extension Engine {
     return (all, all.filter { workers[$0].run.fruitless == nil })
   }
 
-  private mutating func warnEverybody(_ level: PressureLevel) -> LadderState.Outcome {
+  private mutating func warnAll(_ level: PressureLevel) -> LadderState.Outcome {
     guard !workers.isEmpty(.warnable) else { return .nothingLeft }
     let (unwarned, promising) = unwarned(at: level)
     var longest: Duration?
@@ -130,9 +130,9 @@ extension Engine {
         longest = max(longest ?? .zero, workers[index].policy.background.shedDeadline)
       }
     }
-    guard let longest else { return promising.isEmpty ? .nothingLeft : warnEverybody(level) }
+    guard let longest else { return promising.isEmpty ? .nothingLeft : warnAll(level) }
     // One request may be in flight already, and each must still be finished.
-    ladderState.step = .warning(until: now + longest + longest + LadderState.patience)
+    ladderState.step = .warning(until: now + longest + longest + LadderState.timeout)
     return .acted
   }
 }
@@ -170,7 +170,7 @@ extension Engine {
   }
 
   mutating func countShadowTermination(
-    _ index: Int, _ why: String, at level: PressureLevel
+    _ index: Int, _ reason: String, at level: PressureLevel
   ) -> Bool {
     guard workers[index].sparedIn != gauge.episode else { return false }
     workers[index].sparedIn = gauge.episode
@@ -178,7 +178,7 @@ extension Engine {
       return countShadowHibernation(index, level)
     }
     let name = workers[index].id
-    emit(.wouldHave(name, "\(name) would have been terminated: \(why)"))
+    emit(.wouldHave(name, "\(name) would have been terminated: \(reason)"))
     countImagined(index, .terminated)
     return countShadowStep(index)
   }

@@ -33,6 +33,6 @@ extension Engine {
     let lastingAt = since + policy.pressure.terminateAfter
     guard now >= lastingAt else { return false }
     return policy.memory != .host || memory.heardAt >= lastingAt
-      || now >= lastingAt + LadderState.patienceForReading
+      || now >= lastingAt + LadderState.readingTimeout
   }
 }

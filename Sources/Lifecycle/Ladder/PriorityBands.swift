@@ -42,24 +42,24 @@ extension WorkerState {
 
 extension WorkerRecord {
   /// The worker's band. Between two states the higher band counts.
-  func band(at now: Instant) -> Int { bandParts(at: now).total }
+  func band(at now: Instant) -> Int { bandTerms(at: now).total }
 
-  func bandParts(at now: Instant) -> BandTerms {
+  func bandTerms(at now: Instant) -> BandTerms {
     let bonus = bonus(at: now)
-    func parts(_ state: WorkerState) -> BandTerms { self.parts(in: state, bonus) }
+    func terms(_ state: WorkerState) -> BandTerms { self.terms(in: state, bonus) }
     func higher(_ left: BandTerms, _ right: BandTerms) -> BandTerms {
       left.total < right.total ? right : left
     }
     switch state {
-    case .suspending: return higher(parts(.background), parts(.suspended))
-    case .hibernating: return higher(parts(.suspended), parts(.hibernated))
-    case .resuming: return higher(parts(origin), parts(resumesTo))
-    case .terminating: return parts(origin)
+    case .suspending: return higher(terms(.background), terms(.suspended))
+    case .hibernating: return higher(terms(.suspended), terms(.hibernated))
+    case .resuming: return higher(terms(origin), terms(resumesTo))
+    case .terminating: return terms(origin)
     case .hibernated where isDemoted(at: now):
-      var demoted = parts(.suspended)
+      var demoted = terms(.suspended)
       demoted.isDemoted = true
       return demoted
-    default: return parts(state)
+    default: return terms(state)
     }
   }
 
@@ -74,7 +74,7 @@ extension WorkerRecord {
     goal?.destination == .foreground ? .foreground : .background
   }
 
-  private func parts(in state: WorkerState, _ bonus: Int) -> BandTerms {
+  private func terms(in state: WorkerState, _ bonus: Int) -> BandTerms {
     let importance = min(max(profile.importance, 0), 100) * state.bandRoom / 100
     return BandTerms(
       base: state.baseBand, importance: importance,

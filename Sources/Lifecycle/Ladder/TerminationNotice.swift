@@ -33,14 +33,14 @@ public struct TerminationNotice: Codable, Hashable, Sendable {
 extension Engine {
   /// Whether the ladder has to wait for an answer about the worker that it has chosen. The first
   /// call gives the notice.
-  mutating func mustWaitForVeto(_ index: Int, _ why: String, at level: PressureLevel) -> Bool {
+  mutating func mustWaitForVeto(_ index: Int, _ reason: String, at level: PressureLevel) -> Bool {
     guard let time = workers[index].policy.terminate.ask else { return false }
     let worker = workers[index]
     if let notice = worker.run.notice, notice.episode == gauge.episode {
       return now < notice.until && !isWorse(than: notice, at: level)
     }
     let notice = TerminationNotice(
-      asked: now, until: now + time, level: level, why: why, available: available,
+      asked: now, until: now + time, level: level, why: reason, available: available,
       state: worker.state, episode: gauge.episode)
     workers[index].run.notice = notice
     ladderState.noticed = (ladderState.noticed ?? []) + [worker.id]
@@ -71,17 +71,17 @@ extension Engine {
       guard let index = index(of: worker), let notice = workers[index].run.notice else { continue }
       // The report of its termination says what followed.
       if workers[index].state == .terminating { continue }
-      guard let why = whyWithdrawn(notice, workers[index]) else {
+      guard let reason = reasonToWithdraw(notice, workers[index]) else {
         left.append(worker)
         continue
       }
       workers[index].run.notice = nil
-      emit(.willNotTerminate(worker, why))
+      emit(.willNotTerminate(worker, reason))
     }
     if left != noticed { ladderState.noticed = left.isEmpty ? nil : left }
   }
 
-  private func whyWithdrawn(_ notice: TerminationNotice, _ worker: WorkerRecord) -> String? {
+  private func reasonToWithdraw(_ notice: TerminationNotice, _ worker: WorkerRecord) -> String? {
     if let protection = worker.protection { return "vetoed: \(protection.sentence)" }
     if gauge.level < notice.level { return "memory pressure fell to \(gauge.level.name)" }
     // At a level that the operator has set, no pause delays a termination.

@@ -3,11 +3,11 @@ import Policy
 extension Engine {
   /// The live workers by `terminate.order`, the first to be terminated first. It is a list and not
   /// one name, because the first may not die.
-  public func terminationOrder() -> [WorkerID] { living().map { workers[$0].id } }
+  public func terminationOrder() -> [WorkerID] { liveWorkers().map { workers[$0].id } }
 
   /// The indices of the live workers by `terminate.order`. They are ranked from their records, for
   /// callers that may change nothing; the ladder uses `TerminationIndex`.
-  func living() -> [Int] {
+  func liveWorkers() -> [Int] {
     let criteria = policy.terminate.criteria
     let alive = workers.indices.filter { workers[$0].state.isAlive }
     let keys = alive.map { index in
@@ -88,12 +88,12 @@ struct OrderKey: Comparable {
     rank: (TerminationRules.Criterion) -> Int64
   ) {
     self.name = name
-    for place in criteria.indices { values[place] = rank(criteria[place]) }
+    for index in criteria.indices { values[index] = rank(criteria[index]) }
   }
 
   static func < (left: OrderKey, right: OrderKey) -> Bool {
-    for place in left.values.indices where left.values[place] != right.values[place] {
-      return left.values[place] < right.values[place]
+    for index in left.values.indices where left.values[index] != right.values[index] {
+      return left.values[index] < right.values[index]
     }
     return left.name < right.name
   }

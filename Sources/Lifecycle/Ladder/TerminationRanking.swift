@@ -7,14 +7,14 @@ public struct Ranking: Hashable, Sendable {
   /// The criteria of `terminate.order`.
   public var terminationOrder: [TerminationRules.Criterion]
   /// The live workers, the first to be terminated first.
-  public var termination: [Place]
+  public var termination: [Entry]
   /// The criteria of `hibernate.order`.
   public var hibernationOrder: [TerminationRules.Criterion]
   /// The suspended workers, the first to be hibernated first.
-  public var hibernation: [Place]
+  public var hibernation: [Entry]
 
   /// One worker's position, and the numbers behind it.
-  public struct Place: Hashable, Sendable {
+  public struct Entry: Hashable, Sendable {
     public var worker: WorkerID
     public var state: WorkerState
     /// The worker's band, with its terms.
@@ -52,19 +52,19 @@ extension Engine {
   }
 
   private func ranking() -> Ranking {
-    let alive = living()
+    let alive = liveWorkers()
     var sleepers = sleepersFirst(workers.indices.filter { workers[$0].state == .suspended })
     var asleep: [Int] = []
     while let index = sleepers.popFirst() { asleep.append(index) }
     return Ranking(
       level: gauge.level, terminationOrder: policy.terminate.order,
-      termination: alive.indices.map { place(alive, $0) },
+      termination: alive.indices.map { entry(in: alive, at: $0) },
       hibernationOrder: policy.hibernate.order,
-      hibernation: asleep.indices.map { sleeperPlace(asleep, $0) })
+      hibernation: asleep.indices.map { sleeperEntry(in: asleep, at: $0) })
   }
 
-  private func place(_ order: [Int], _ place: Int) -> Ranking.Place {
-    let worker = workers[order[place]]
+  private func entry(in order: [Int], at position: Int) -> Ranking.Entry {
+    let worker = workers[order[position]]
     var obstacles: [Obstacle] = []
     if worker.footprint < Self.minYield {
       obstacles.append(
@@ -96,27 +96,27 @@ extension Engine {
       obstacles.append(
         Obstacle("shadow_mode", "shadow mode: decisions are logged, not applied", key: "mode"))
     }
-    return Ranking.Place(
-      worker: worker.id, state: worker.state, band: worker.bandParts(at: now),
+    return Ranking.Entry(
+      worker: worker.id, state: worker.state, band: worker.bandTerms(at: now),
       footprint: worker.footprint, sinceUse: now - lastUse(of: worker),
       launchCost: worker.launchCost, regret: regretTerms(of: worker),
-      before: place + 1 < order.count
-        ? grounds(worker, before: workers[order[place + 1]], policy.terminate.order) : nil,
+      before: position + 1 < order.count
+        ? grounds(worker, before: workers[order[position + 1]], policy.terminate.order) : nil,
       level: level,
       changesIn: [worker.bandChangesAt(now), worker.regretChangesAt(now)].compactMap { $0 }.min()
         .map { $0 - now },
       obstacles: obstacles)
   }
 
-  private func sleeperPlace(_ order: [Int], _ place: Int) -> Ranking.Place {
-    let worker = workers[order[place]]
+  private func sleeperEntry(in order: [Int], at position: Int) -> Ranking.Entry {
+    let worker = workers[order[position]]
     let levels = PressureLevel.allCases.filter { policy.ladder[$0].contains(.hibernate) }
-    var result = self.place(order, place)
+    var result = entry(in: order, at: position)
     result.regret = resumeRegretTerms(of: worker)
     result.level = levels.first
     result.obstacles = obstacles(worker, to: .pressure, at: now).map(\.described)
-    if place + 1 < order.count {
-      result.before = hibernationGrounds(worker, before: workers[order[place + 1]])
+    if position + 1 < order.count {
+      result.before = hibernationGrounds(worker, before: workers[order[position + 1]])
     }
     return result
   }

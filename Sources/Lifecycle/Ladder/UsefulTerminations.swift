@@ -123,8 +123,8 @@ extension Engine {
   /// meanwhile, so an eighth of the footprint is enough.
   private func hasHelped(_ before: BeforeTermination) -> Bool {
     if before.onlyStalls { return false }
-    let least = max(Self.minYield, ByteCount(before.footprint.bytes / 8))
-    return usable(at: before.level) >= before.available + least
+    let minGain = max(Self.minYield, ByteCount(before.footprint.bytes / 8))
+    return usable(at: before.level) >= before.available + minGain
   }
 
   /// Reports the reason once for each level of an episode.

@@ -11,7 +11,7 @@ extension Engine {
   mutating func terminateFirst(
     of victims: Ladder.Rung.Victims, _ level: PressureLevel
   ) -> LadderState.Outcome {
-    if victims == .foreground, !workers.isEmpty(victims.group), othersMayStillGive(at: level) {
+    if victims == .foreground, !workers.isEmpty(victims.group), othersMayStillFree(at: level) {
       return .waiting
     }
     guard !workers.isEmpty(victims.openGroup), canHelp(at: level) else { return .nothingLeft }
@@ -21,17 +21,17 @@ extension Engine {
     while let slot = candidates?.popFirst() {
       let index = workers.index(ofSlot: slot)
       let next = candidates?.first.map { workers.index(ofSlot: $0) }
-      let why = reason(for: index, before: next, victims)
+      let choice = reason(for: index, before: next, victims)
       if !isShadow(index), awaitsReadiness(index, at: level) { return .waiting }
       if isShadow(index) {
-        if countShadowTermination(index, why, at: level) { return .acted }
+        if countShadowTermination(index, choice, at: level) { return .acted }
         continue
       }
       // The order is changed in place only if no list of candidates refers to it.
       candidates = nil
-      if mustWaitForVeto(index, why, at: level) { return .waiting }
+      if mustWaitForVeto(index, choice, at: level) { return .waiting }
       openBurst(at: level)
-      let reason = why + outcomeOfNotice(index) + obstacleToHibernation(index)
+      let reason = choice + outcomeOfNotice(index) + obstacleToHibernation(index)
       ladderState.burst?.victims[workers[index].id] = JetsamBurst.Victim(why: reason)
       ladderState.before = beforeTermination(of: index, at: level)
       terminateForMemory(index, level)
@@ -42,7 +42,7 @@ extension Engine {
 
   mutating func terminateForMemory(_ index: Int, _ level: PressureLevel) {
     beginEnding(index, .pressure(level), gracefully: workers[index].state != .hibernated)
-    let until = workers[index].run.ending?.giveUpAt ?? now + LadderState.patience
+    let until = workers[index].run.ending?.giveUpAt ?? now + LadderState.timeout
     ladderState.step = .terminating(workers[index].id, until: until)
   }
 
@@ -51,19 +51,19 @@ extension Engine {
     let worker = workers[index]
     if worker.state == .launching { return outcomeOfAwaitedReadiness(index) }
     guard worker.state.runs, worker.profile.leader != nil,
-      let why = worker.run.hibernation.lastFailure
+      let failure = worker.run.hibernation.lastFailure
     else { return "" }
-    return "; its wrapper didn't hibernate it: \(why)"
+    return "; its wrapper didn't hibernate it: \(failure)"
   }
 
   /// Whether workers between two states, or being terminated, may still free memory. A cheaper rung
   /// will apply to them soon.
-  private func othersMayStillGive(at level: PressureLevel) -> Bool {
+  private func othersMayStillFree(at level: PressureLevel) -> Bool {
     let hasCheaperRung = policy.ladder.steps(at: level).contains {
       $0 == .hibernate || $0 == .terminate(.suspended) || $0 == .terminate(.background)
     }
     let isOnTheWay = workers.contains(.inTransit) { worker in
-      worker.footprint >= Self.minYield && now < worker.since + LadderState.patience
+      worker.footprint >= Self.minYield && now < worker.since + LadderState.timeout
     }
     if hasCheaperRung && isOnTheWay { return true }
     return workers.contains(.terminating) { worker in

@@ -41,7 +41,7 @@ struct EarlyWakeRecord: Codable, Sendable, Hashable {
 extension Engine {
   /// Records that the policy has put the worker to sleep: it was suspended for idleness, or
   /// terminated for lack of memory. Sleep on request doesn't count.
-  mutating func recordPutAway(_ index: Int, _ cause: Cause) {
+  mutating func recordPutToSleep(_ index: Int, _ cause: Cause) {
     switch cause {
     case .graceOver, .pressure: workers[index].earlyWake.putAwayAt = now
     case .heartbeat, .quietAgain: break
@@ -50,7 +50,7 @@ extension Engine {
   }
 
   /// Records that a person, a program or an event needs the worker again.
-  mutating func recordWanted(_ index: Int) {
+  mutating func recordNeeded(_ index: Int) {
     guard let putAwayAt = workers[index].earlyWake.putAwayAt else { return }
     workers[index].earlyWake.putAwayAt = nil
     let rules = workers[index].policy.earlyWake
@@ -66,7 +66,7 @@ extension Engine {
 extension WorkerRecord {
   func bonus(at now: Instant) -> Int { earlyWake.bonus(at: now, policy.earlyWake) }
 
-  func earlyWakeTold(at now: Instant) -> EarlyWake? {
+  func earlyWakeSummary(at now: Instant) -> EarlyWake? {
     guard earlyWake.count > 0 else { return nil }
     return EarlyWake(
       count: earlyWake.count, last: earlyWake.last, bonus: bonus(at: now),

@@ -63,8 +63,8 @@ struct FootprintGrowth: Codable, Hashable, Sendable {
     guard openCount == stride, let closed = smallest else { return }
     (smallest, openCount) = (nil, 0)
     if whole.count == Self.limit {
-      whole = Swift.stride(from: 0, to: whole.count - 1, by: 2).map { place in
-        let (left, right) = (whole[place], whole[place + 1])
+      whole = Swift.stride(from: 0, to: whole.count - 1, by: 2).map { index in
+        let (left, right) = (whole[index], whole[index + 1])
         return right.footprint < left.footprint ? right : left
       }
       stride *= 2
@@ -89,8 +89,8 @@ struct FootprintGrowth: Codable, Hashable, Sendable {
   }
 
   mutating func move(by shift: Duration) {
-    for place in recent.indices { recent[place].at = recent[place].at + shift }
-    for place in whole.indices { whole[place].at = whole[place].at + shift }
+    for index in recent.indices { recent[index].at = recent[index].at + shift }
+    for index in whole.indices { whole[index].at = whole[index].at + shift }
     if let open = smallest { smallest?.at = open.at + shift }
   }
 }
@@ -117,9 +117,9 @@ extension Engine {
   /// is no leak.
   mutating func recordGrowth(_ index: Int, _ footprint: ByteCount) {
     var growth = workers[index].run.growth ?? FootprintGrowth()
-    let news = growth.add(max(.zero, footprint - workers[index].run.purgeable), at: now)
+    let suspicion = growth.add(max(.zero, footprint - workers[index].run.purgeable), at: now)
     workers[index].run.growth = growth
-    if let news { emit(.leakSuspected(workers[index].id, news)) }
+    if let suspicion { emit(.leakSuspected(workers[index].id, suspicion)) }
   }
 
   mutating func recordLeft(byWarning footprint: ByteCount, _ index: Int) {

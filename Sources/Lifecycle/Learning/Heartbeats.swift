@@ -26,14 +26,14 @@ extension Engine {
     workers[index].heartbeatAt.map { now >= $0 } ?? false
   }
 
-  mutating func endBeat(_ index: Int) {
+  mutating func endHeartbeat(_ index: Int) {
     guard workers[index].run.beatUntil != nil else { return }
     workers[index].run.beatUntil = nil
     workers[index].lastUsed = now
     workers[index].uses.began(at: now)
   }
 
-  mutating func beginBeat(_ index: Int) {
+  mutating func beginHeartbeat(_ index: Int) {
     guard let rules = workers[index].policy.background.heartbeat else { return }
     workers[index].run.beatUntil = now + rules.lasting
   }

@@ -16,7 +16,7 @@ struct SleepRecord: Codable, Sendable, Hashable {
   private var changedAt = Instant.zero
 
   /// The number of sleeps that are remembered.
-  static let most = 6
+  static let maxCount = 6
   /// The number of too short sleeps from which on the idle time grows. A single one is chance.
   static let minEarly = 2
   private static let maxSteps = 20
@@ -24,8 +24,8 @@ struct SleepRecord: Codable, Sendable, Hashable {
   var early: Int { bits.nonzeroBitCount }
 
   mutating func record(isEarly: Bool, at now: Instant, _ rules: EarlyWakeRules) {
-    bits = (bits << 1 | (isEarly ? 1 : 0)) & (1 << Self.most - 1)
-    count = min(count + 1, Self.most)
+    bits = (bits << 1 | (isEarly ? 1 : 0)) & (1 << Self.maxCount - 1)
+    count = min(count + 1, Self.maxCount)
     let before = steps(at: now, rules)
     steps = isEarly ? early < Self.minEarly ? before : before + 1 : max(0, before - 1)
     steps = min(steps, Self.maxSteps)
@@ -45,9 +45,9 @@ struct SleepRecord: Codable, Sendable, Hashable {
     let steps = steps(at: start, rules)
     guard steps > 0 else { return nil }
     // An idle time of zero couldn't be doubled.
-    let least = max(base, .seconds(1))
+    let initial = max(base, .seconds(1))
     let factor = Int64(1) << Int64(steps)
-    let (doubled, isTooLong) = least.wholeNanoseconds.multipliedReportingOverflow(by: factor)
+    let (doubled, isTooLong) = initial.wholeNanoseconds.multipliedReportingOverflow(by: factor)
     let time = isTooLong ? longest : min(.nanoseconds(doubled), longest)
     return time > base ? time : nil
   }
@@ -111,7 +111,7 @@ extension WorkerRecord {
   }
 
   /// What `hibernate.after` counts from, and how long it is. `nil`: never.
-  var hibernationRest: (from: Instant, after: Duration)? {
+  var idleBeforeHibernation: (from: Instant, after: Duration)? {
     guard let base = hibernateAfter else { return nil }
     guard let raised = images?.raised(base, from: imageWantedAt, policy.earlyWake) else {
       return (run.restingSince, base)

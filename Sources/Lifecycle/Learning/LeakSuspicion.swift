@@ -33,14 +33,14 @@ public struct LeakSuspicion: Codable, Hashable, Sendable {
   public var leftByWarning: ByteCount?
 
   /// The least number of suspensions for a suspicion.
-  public static let leastSuspensions = 12
+  public static let minSuspensions = 12
   /// The least growth for a suspicion.
-  public static let leastGrowth = ByteCount.megabytes(4)
+  public static let minGrowth = ByteCount.megabytes(4)
 
   /// Judges a series of footprints. `nil`: there is no reason for a suspicion.
   init?(_ series: [SuspendedFootprint], isSuspected: Bool = false) {
     let need = isSuspected ? Thresholds.kept : .new
-    guard series.count >= Self.leastSuspensions, let first = series.first, let last = series.last,
+    guard series.count >= Self.minSuspensions, let first = series.first, let last = series.last,
       // Nearly always this check is all that is needed.
       Double((last.footprint - first.footprint).bytes) >= need.growth(at: last.footprint),
       Self.newestAreOver(series)
@@ -111,17 +111,17 @@ public struct LeakSuspicion: Codable, Hashable, Sendable {
 private struct Thresholds {
   var risingShare: Double
   var share: Double
-  var least: ByteCount
+  var minGrowth: ByteCount
   var lasts: Double
 
   static let new = Thresholds(
-    risingShare: 0.9, share: 0.1, least: LeakSuspicion.leastGrowth, lasts: 0.5)
+    risingShare: 0.9, share: 0.1, minGrowth: LeakSuspicion.minGrowth, lasts: 0.5)
   static let kept = Thresholds(
-    risingShare: 0.8, share: 0.05, least: .megabytes(2), lasts: 0.25)
+    risingShare: 0.8, share: 0.05, minGrowth: .megabytes(2), lasts: 0.25)
 
   /// The least growth, in bytes.
   func growth(at footprint: ByteCount) -> Double {
-    max(Double(footprint.bytes) * share, Double(least.bytes))
+    max(Double(footprint.bytes) * share, Double(minGrowth.bytes))
   }
 }
 
@@ -133,8 +133,8 @@ private struct PairSlopes {
   init(_ series: [SuspendedFootprint]) {
     count = series.count
     sorted.reserveCapacity(count * (count - 1) / 2)
-    for (place, left) in series.enumerated() {
-      for right in series[(place + 1)...] {
+    for (index, left) in series.enumerated() {
+      for right in series[(index + 1)...] {
         let steps = max(right.number - left.number, 1)
         sorted.append(Double((right.footprint - left.footprint).bytes) / Double(steps))
       }
@@ -157,7 +157,7 @@ private struct PairSlopes {
     guard !sorted.isEmpty else { return 0 }
     let n = Double(count)
     let deviation = (n * (n - 1) * (2 * n + 5) / 18).squareRoot()
-    let place = Int((Double(sorted.count) - 2.576 * deviation) / 2)
-    return sorted[max(0, min(place, sorted.count - 1))]
+    let index = Int((Double(sorted.count) - 2.576 * deviation) / 2)
+    return sorted[max(0, min(index, sorted.count - 1))]
   }
 }

@@ -81,8 +81,8 @@ extension Engine {
     result.resumeRate = latestResumeRate
     result.workers = remembered ?? [:]
     for worker in workers {
-      let known = worker.learned
-      if !known.isEmpty { result.workers[worker.id] = known }
+      let learnedWorker = worker.learned
+      if !learnedWorker.isEmpty { result.workers[worker.id] = learnedWorker }
     }
     return result
   }
@@ -90,9 +90,9 @@ extension Engine {
   /// A new record, with what was learned about a worker of that name.
   mutating func newRecord(_ worker: WorkerID, _ profile: WorkerProfile) -> WorkerRecord {
     var record = WorkerRecord(id: worker, profile: profile, at: now)
-    guard let known = remembered?.removeValue(forKey: worker) else { return record }
+    guard let learnedWorker = remembered?.removeValue(forKey: worker) else { return record }
     if remembered?.isEmpty == true { remembered = nil }
-    record.learned = known
+    record.learned = learnedWorker
     return record
   }
 }

@@ -37,7 +37,7 @@ public struct RegretTerms: Hashable, Sendable {
   /// The cost of a return: a relaunch or a resume.
   public var cost: Duration
   /// Whether the cost was measured. Otherwise it is a guess.
-  public var isCostKnown: Bool
+  public var isCostMeasured: Bool
   /// The worker's footprint.
   public var bytes: ByteCount
 
@@ -58,7 +58,7 @@ extension Engine {
   /// The regret of a hibernation: the worker returns by a resume.
   func resumeRegretTerms(of worker: WorkerRecord) -> RegretTerms {
     worker.regretTerms(
-      at: now, cost: expectedResume(of: worker), isCostKnown: worker.resumeRate.isKnown)
+      at: now, cost: expectedResume(of: worker), isCostMeasured: worker.resumeRate.isKnown)
   }
 
   func regret(of worker: WorkerRecord) -> Double { regretTerms(of: worker).value }
@@ -68,16 +68,16 @@ extension WorkerRecord {
   /// The regret of a termination: the worker returns by a relaunch.
   func relaunchRegret(at now: Instant) -> RegretTerms {
     regretTerms(
-      at: now, cost: launchCost ?? RegretTerms.unknownLaunch, isCostKnown: launchCost != nil)
+      at: now, cost: launchCost ?? RegretTerms.unknownLaunch, isCostMeasured: launchCost != nil)
   }
 
-  func regretTerms(at now: Instant, cost: Duration, isCostKnown: Bool) -> RegretTerms {
+  func regretTerms(at now: Instant, cost: Duration, isCostMeasured: Bool) -> RegretTerms {
     let age = state == .foreground ? Duration.zero : now - lastUsed
     let interval = max(expectedInterval, Self.ageClass(age))
     let horizon = Double(RegretTerms.horizon.wholeNanoseconds)
     return RegretTerms(
       chance: horizon / (horizon + Double(interval.wholeNanoseconds)),
-      meanInterval: uses.meanInterval, sinceUse: age, cost: cost, isCostKnown: isCostKnown,
+      meanInterval: uses.meanInterval, sinceUse: age, cost: cost, isCostMeasured: isCostMeasured,
       bytes: footprint)
   }
 

@@ -6,10 +6,10 @@ struct MemoryState: Codable, Sendable, Equatable {
   /// When the latest reading or stall was reported.
   var heardAt = Instant.zero
   /// For each level, how long a PSI trigger counts, unless a reading contradicts it.
-  var stalled = PerLevel<StallWord>()
+  var stalled = PerLevel<StallReport>()
 
   /// How long the report of a PSI trigger counts.
-  struct StallWord: Codable, Sendable, Equatable {
+  struct StallReport: Codable, Sendable, Equatable {
     /// Until then a reading can't contradict the report: PSI averages cover a window, and may not
     /// show the spike yet.
     var firmUntil: Instant
@@ -48,8 +48,8 @@ extension Engine {
     if ladderState.freed != nil { ladderState.freed = .zero }
     // A reading with PSI shows whether tasks still stall.
     guard reading.someStall != nil || reading.fullStall != nil else { return }
-    for place in PerLevel<Instant>.levels.indices {
-      let level = PerLevel<Instant>.levels[place]
+    for index in PerLevel<Instant>.levels.indices {
+      let level = PerLevel<Instant>.levels[index]
       if let word = memory.stalled[level], now >= word.firmUntil { memory.stalled[level] = nil }
     }
   }
@@ -59,7 +59,7 @@ extension Engine {
     let windows = [condition.someStall, condition.fullStall].compactMap { $0?.window }
     guard let window = windows.max() else { return }
     memory.heardAt = now
-    memory.stalled[level] = MemoryState.StallWord(
+    memory.stalled[level] = MemoryState.StallReport(
       firmUntil: now + window, until: now + max(policy.pressure.clearAfter, window))
   }
 
@@ -71,7 +71,7 @@ extension Engine {
   }
 
   /// The reason for that level, as text for people.
-  func whyHolding() -> String {
+  func levelReason() -> String {
     var share = "\(available) of \(budget) available"
     let swap = countedSwap(at: .critical)
     if swap > .zero { share += ", and \(swap) of swap" }

@@ -24,8 +24,8 @@ struct PressureGauge: Codable, Sendable, Equatable {
     measured: PressureLevel, set: PressureLevel, rules: PressureRules, at now: Instant
   ) -> Change? {
     holding = max(measured, set)
-    for place in PerLevel<Instant>.levels.indices {
-      let level = PerLevel<Instant>.levels[place]
+    for index in PerLevel<Instant>.levels.indices {
+      let level = PerLevel<Instant>.levels[index]
       heldSince[level] = measured >= level ? heldSince[level] ?? now : nil
     }
     goneSince = holding < level ? goneSince ?? now : nil
@@ -66,10 +66,10 @@ struct PressureGauge: Codable, Sendable, Equatable {
       candidate = candidate.below
     }
     next.consider(goneSince.map { $0 + rules.clearAfter })
-    for place in PerLevel<Instant>.levels.indices {
-      guard let since = heldSince[PerLevel<Instant>.levels[place]] else { continue }
+    for index in PerLevel<Instant>.levels.indices {
+      guard let since = heldSince[PerLevel<Instant>.levels[index]] else { continue }
       next.consider(since + rules.terminateAfter)
-      next.consider(since + rules.terminateAfter + LadderState.patienceForReading)
+      next.consider(since + rules.terminateAfter + LadderState.readingTimeout)
     }
   }
 }
@@ -92,16 +92,16 @@ extension Engine {
     let change = gauge.update(
       measured: holdingLevel(), set: setPressure?.level ?? .normal, rules: policy.pressure, at: now)
     guard let change else { return }
-    let why = whyHolding()
+    let reason = levelReason()
     if change.to == .normal {
       ladderState.shadowFreed = .zero
       // A new episode begins: workers that were warned may be warned again.
       workers.markStale(.noted)
     }
     let clearAfter = policy.pressure.clearAfter.spoken
-    let fell = "no condition has held for \(clearAfter); \(why)"
+    let fell = "no condition has held for \(clearAfter); \(reason)"
     emit(
       .pressureChanged(
-        from: change.from, to: change.to, why: change.to > change.from ? why : fell))
+        from: change.from, to: change.to, why: change.to > change.from ? reason : fell))
   }
 }

@@ -49,15 +49,15 @@ extension Engine {
 // A liveness probe is a watchdog outside the engine. Its failure ends the worker whatever
 // `watchdog.on_timeout` says: a configuration with a probe wants that.
 extension Engine {
-  mutating func recordUnhealthy(_ index: Int, _ why: String) {
+  mutating func recordUnhealthy(_ index: Int, _ reason: String) {
     let state = workers[index].state
     guard state == .foreground || state == .background else { return }
-    workers[index].lastMiss = Miss(at: now, text: why)
+    workers[index].lastMiss = Miss(at: now, text: reason)
     if isShadow(index) {
       let name = workers[index].id
-      return emit(.wouldHave(name, "\(name) would have been terminated: \(why)"))
+      return emit(.wouldHave(name, "\(name) would have been terminated: \(reason)"))
     }
-    beginEnding(index, .watchdog(why), gracefully: true)
+    beginEnding(index, .watchdog(reason), gracefully: true)
   }
 }
 

@@ -10,14 +10,14 @@ struct BackgroundTask: Codable, Sendable, Equatable {
   var expiredAt: Instant?
 
   /// The time from that message until the task is ignored.
-  static let lastWords = Duration.seconds(1)
+  static let expirationGrace = Duration.seconds(1)
   /// The limit for one worker. Further tasks aren't counted.
   static let maxOpen = 256
 }
 
 extension Engine {
   /// The time from `expireTask` until the task no longer counts.
-  public static var lastWordsOfTask: Duration { BackgroundTask.lastWords }
+  public static var taskExpirationGrace: Duration { BackgroundTask.expirationGrace }
 
   mutating func recordTaskBegan(_ index: Int, name: String, limit: Duration?) {
     guard workers[index].state.isAlive else { return }
@@ -32,10 +32,10 @@ extension Engine {
   mutating func expireTasks(_ index: Int) {
     guard !workers[index].run.tasks.isEmpty else { return }
     let worker = workers[index]
-    for place in worker.run.tasks.indices where worker.run.tasks[place].expiredAt == nil {
-      let task = worker.run.tasks[place]
+    for position in worker.run.tasks.indices where worker.run.tasks[position].expiredAt == nil {
+      let task = worker.run.tasks[position]
       guard now >= worker.end(of: task) else { continue }
-      workers[index].run.tasks[place].expiredAt = now
+      workers[index].run.tasks[position].expiredAt = now
       if isShadow(index) {
         let text = "\(worker.id) would have been asked to end its task \(task.name): out of time"
         emit(.wouldHave(worker.id, text))
@@ -44,7 +44,7 @@ extension Engine {
       }
     }
     let isOver = { [now] (task: BackgroundTask) in
-      task.expiredAt.map { now >= $0 + BackgroundTask.lastWords } ?? false
+      task.expiredAt.map { now >= $0 + BackgroundTask.expirationGrace } ?? false
     }
     // Only if there is one to remove: a worker that is changed is examined again.
     guard worker.run.tasks.contains(where: isOver) else { return }
@@ -54,13 +54,13 @@ extension Engine {
 
 extension WorkerRecord {
   func end(of task: BackgroundTask) -> Instant {
-    let most = policy.background.taskLimit
-    return max(task.began, since) + min(task.limit ?? most, most)
+    let policyLimit = policy.background.taskLimit
+    return max(task.began, since) + min(task.limit ?? policyLimit, policyLimit)
   }
 
   func considerTasks(_ next: inout EarliestDeadline) {
     for task in run.tasks {
-      next.consider(task.expiredAt.map { $0 + BackgroundTask.lastWords } ?? end(of: task))
+      next.consider(task.expiredAt.map { $0 + BackgroundTask.expirationGrace } ?? end(of: task))
     }
   }
 }

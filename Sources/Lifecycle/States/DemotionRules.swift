@@ -29,11 +29,11 @@ extension Engine {
     }
     guard let biggest else { return .nothingLeft }
     let after = workers[biggest].policy.hibernate.demoteAfter ?? .zero
-    var why = "disk space for other images, and not woken for \(after.spoken)"
-    if mustWaitForVeto(biggest, why, at: level) { return .waiting }
-    why += outcomeOfNotice(biggest)
+    var reason = "disk space for other images, and not woken for \(after.spoken)"
+    if mustWaitForVeto(biggest, reason, at: level) { return .waiting }
+    reason += outcomeOfNotice(biggest)
     openBurst(at: level)
-    ladderState.burst?.victims[workers[biggest].id] = JetsamBurst.Victim(why: why)
+    ladderState.burst?.victims[workers[biggest].id] = JetsamBurst.Victim(why: reason)
     terminateForMemory(biggest, level)
     return .acted
   }

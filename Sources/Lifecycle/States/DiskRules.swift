@@ -12,18 +12,18 @@ extension Engine {
   /// Counts an image that was written. The engine counts images itself until the next reading, so
   /// that two hibernations don't use the same bytes.
   mutating func countImageWritten(_ size: ByteCount) {
-    guard var known = disk else { return }
-    known.images += size
-    known.writtenToday += size
-    known.free = max(.zero, known.free - size)
-    disk = known
+    guard var reading = disk else { return }
+    reading.images += size
+    reading.writtenToday += size
+    reading.free = max(.zero, reading.free - size)
+    disk = reading
   }
 
   mutating func countImageRemoved(_ size: ByteCount) {
-    guard var known = disk else { return }
-    known.images = max(.zero, known.images - size)
-    known.free += size
-    disk = known
+    guard var reading = disk else { return }
+    reading.images = max(.zero, reading.images - size)
+    reading.free += size
+    disk = reading
     workers.markPendingOfDue(room: diskRoom, resumeRate)
   }
 
@@ -40,28 +40,28 @@ extension Engine {
       return .overDailyWrites(
         written: disk.writtenToday, adding: image, limit: rules.dailyWrites)
     }
-    let least = leastFree(of: disk)
-    if disk.total > .zero, disk.free - image < least {
-      return .diskNearlyFull(free: disk.free, adding: image, least: least)
+    let minFree = minFree(of: disk)
+    if disk.total > .zero, disk.free - image < minFree {
+      return .diskNearlyFull(free: disk.free, adding: image, minFree: minFree)
     }
     return nil
   }
 
-  private func leastFree(of disk: DiskReading) -> ByteCount {
+  private func minFree(of disk: DiskReading) -> ByteCount {
     ByteCount(Int64(Double(disk.total.bytes) * policy.hibernate.disk.minFreePercent / 100))
   }
 
   /// The disk that holds the images: the last reading, with the images that were written since, and
   /// the least that must stay free. `nil`: there was no reading.
-  public var imageDisk: (reading: DiskReading, least: ByteCount)? {
-    disk.map { ($0, leastFree(of: $0)) }
+  public var imageDisk: (reading: DiskReading, minFree: ByteCount)? {
+    disk.map { ($0, minFree(of: $0)) }
   }
 
   /// The size of the largest image that no limit of the disk prevents.
   var diskRoom: ByteCount {
     guard let disk else { return ByteCount(.max) }
     let room = min(policy.hibernate.disk.budget - disk.images, writableToday)
-    return disk.total > .zero ? min(room, disk.free - leastFree(of: disk)) : room
+    return disk.total > .zero ? min(room, disk.free - minFree(of: disk)) : room
   }
 
   /// The bytes that may still be written in these 24 hours.

@@ -11,11 +11,11 @@ struct Ending: Codable, Sendable, Equatable {
   var hasGivenUp = false
 
   /// The time from SIGKILL until the termination counts as failed.
-  static let patience = Duration.seconds(5)
+  static let timeout = Duration.seconds(5)
 }
 
 extension Engine {
-  /// Whether the worker was sent SIGKILL and hasn't ended within 5 s (`Ending.patience`).
+  /// Whether the worker was sent SIGKILL and hasn't ended within 5 s (`Ending.timeout`).
   public func hasOutlivedKill(_ worker: WorkerID) -> Bool {
     index(of: worker).map { workers[$0].run.ending?.hasGivenUp == true } ?? false
   }
@@ -34,7 +34,7 @@ extension Engine {
     let killAt = gracefully ? now + workers[index].policy.terminate.grace : now
     workers[index].run.ending = Ending(
       cause: cause, killBy: gracefully ? ExtensibleDeadline(killAt) : nil,
-      giveUpAt: killAt + Ending.patience)
+      giveUpAt: killAt + Ending.timeout)
     let name = workers[index].id
     guard gracefully else { return emit(.kill(name)) }
     emit(signal == .abort ? .abort(name) : .terminate(name))
@@ -48,7 +48,7 @@ extension Engine {
     }
     if !ending.hasGivenUp, now >= ending.giveUpAt {
       workers[index].run.ending?.hasGivenUp = true
-      let text = "\(workers[index].id) did not end within \(Ending.patience.spoken) of SIGKILL"
+      let text = "\(workers[index].id) did not end within \(Ending.timeout.spoken) of SIGKILL"
       failGoal(index, text)
       answerStarts(index, code: .failed, text: text)
       failWarns(index, text)
@@ -59,7 +59,7 @@ extension Engine {
   mutating func killAgain(_ index: Int) {
     guard workers[index].run.ending?.hasGivenUp == true else { return }
     workers[index].run.ending?.hasGivenUp = false
-    workers[index].run.ending?.giveUpAt = now + Ending.patience
+    workers[index].run.ending?.giveUpAt = now + Ending.timeout
     emit(.kill(workers[index].id))
   }
 
@@ -69,14 +69,14 @@ extension Engine {
     workers[index].lastExit = status
     let name = workers[index].id
     let ending = workers[index].run.ending
-    rememberFront(index)
+    recordWasForeground(index)
     move(index, to: .terminated, ending?.cause ?? .exited(status))
     // A start was requested while the worker was ending. It is carried out now.
     let restarts = state == .terminating ? workers[index].starts : []
     if !restarts.isEmpty { workers[index].starts = [] }
-    if let ending { recordPutAway(index, ending.cause) }
-    let why = ending.map { $0.cause.sentence } ?? "\(status.sentence) while \(state.spoken)"
-    concludeRun(index, "\(name) has ended: \(why)")
+    if let ending { recordPutToSleep(index, ending.cause) }
+    let reason = ending.map { $0.cause.sentence } ?? "\(status.sentence) while \(state.spoken)"
+    concludeRun(index, "\(name) has ended: \(reason)")
     guard !restarts.isEmpty else { return }
     launch(
       index, for: nil, verb: workers[index].startsForFront ? .start : .restart,
@@ -88,7 +88,7 @@ extension Engine {
   mutating func recordReleased(_ index: Int) {
     workers[index].forgetWhenGone = true
     guard workers[index].state.isAlive else { return }
-    rememberFront(index)
+    recordWasForeground(index)
     move(index, to: .terminated, workers[index].profile.leader == nil ? .released : .led())
     concludeRun(index, "\(workers[index].id) was released")
   }

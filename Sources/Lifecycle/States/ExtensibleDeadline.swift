@@ -19,9 +19,9 @@ struct ExtensibleDeadline: Codable, Hashable, Sendable {
   }
 
   /// Moves the deadline by the time that the machine slept.
-  mutating func putOff(by time: Duration) {
-    original.putOff(by: time)
-    until.putOff(by: time)
+  mutating func postpone(by time: Duration) {
+    original.postpone(by: time)
+    until.postpone(by: time)
   }
 }
 
@@ -51,6 +51,6 @@ extension Ending {
     guard var deadline = killBy else { return }
     deadline.extend(to: wanted, atMostBy: limit)
     killBy = deadline
-    giveUpAt = deadline.until + Ending.patience
+    giveUpAt = deadline.until + Ending.timeout
   }
 }

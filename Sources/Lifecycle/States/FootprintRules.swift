@@ -12,7 +12,7 @@ extension FootprintLimits {
 extension WorkerRecord {
   /// Updates since when each limit is exceeded. Called when the footprint or the limits have
   /// changed.
-  mutating func noteFootprintLimits(at now: Instant) {
+  mutating func updateFootprintWatch(at now: Instant) {
     guard let limits = profile.footprintLimits, profile.leader == nil else {
       if run.limits != nil { run.limits = nil }
       return
@@ -98,7 +98,7 @@ extension Engine {
   private mutating func reachLimit(_ index: Int, _ excess: FootprintExcess) {
     let worker = workers[index]
     guard !isShadow(index) else {
-      let what = excess.step.inShadow
+      let what = excess.step.inShadowMode
       return emit(.wouldHave(worker.id, "\(worker.id) would have been \(what): \(excess.sentence)"))
     }
     let consequence: String
@@ -134,7 +134,7 @@ extension Engine {
 
   /// The cause of a launch that follows a restart for the footprint. `nil`: the launch has another
   /// cause.
-  mutating func takeFootprintRestart(_ index: Int, _ verb: Request.Verb) -> Cause? {
+  mutating func consumeFootprintRestart(_ index: Int, _ verb: Request.Verb) -> Cause? {
     guard let restarts = workers[index].footprintRestarts, restarts.isUnderWay else { return nil }
     workers[index].footprintRestarts?.isUnderWay = false
     return verb == .restart ? .restartedForFootprint(restarts.excess) : nil
@@ -165,7 +165,7 @@ extension Engine {
 }
 
 extension FootprintLimits.Step {
-  fileprivate var inShadow: String {
+  fileprivate var inShadowMode: String {
     switch self {
     case .warn: "asked to free memory"
     case .hibernate: "hibernated as soon as it wasn't in use"

@@ -68,10 +68,10 @@ struct FootprintWatch: Codable, Sendable, Equatable {
   }
 
   /// Moves the times by the time that the machine slept.
-  mutating func putOff(by time: Duration) {
-    warnSince?.putOff(by: time)
-    hibernateSince?.putOff(by: time)
-    restartSince?.putOff(by: time)
+  mutating func postpone(by time: Duration) {
+    warnSince?.postpone(by: time)
+    hibernateSince?.postpone(by: time)
+    restartSince?.postpone(by: time)
   }
 
   func hasReported(_ step: FootprintLimits.Step) -> Bool { reported.contains(Steps(step)) }

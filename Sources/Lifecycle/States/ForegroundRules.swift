@@ -16,22 +16,22 @@ extension Engine {
     workers[index].run.returnsToFront = nil
     imagineWake(index)
     workers[index].run.owesBackgroundShed = false
-    displaceSurplus(infrontOf: index)
+    displaceSurplus(by: index)
   }
 
   /// Moves workers to the background until the foreground is within its limit. The one whose
   /// request for the foreground is oldest leaves first.
-  private mutating func displaceSurplus(infrontOf newcomer: Int) {
-    guard let most = policy.foreground.max else { return }
+  private mutating func displaceSurplus(by newcomer: Int) {
+    guard let limit = policy.foreground.max else { return }
     refresh()
-    var others = workers.indices(.inFront).filter { $0 != newcomer }
-    others.sort { frontRank($0) < frontRank($1) }
-    for index in others.prefix(max(0, others.count - max(0, most - 1))) {
-      leaveForFar(index, .displaced(by: workers[newcomer].id))
+    var others = workers.indices(.foreground).filter { $0 != newcomer }
+    others.sort { foregroundRank($0) < foregroundRank($1) }
+    for index in others.prefix(max(0, others.count - max(0, limit - 1))) {
+      enterBackground(index, .displaced(by: workers[newcomer].id))
     }
   }
 
-  private func frontRank(_ index: Int) -> (Instant, Instant, WorkerID) {
+  private func foregroundRank(_ index: Int) -> (Instant, Instant, WorkerID) {
     let worker = workers[index]
     return (worker.frontAsked ?? .zero, worker.since, worker.id)
   }
@@ -39,36 +39,36 @@ extension Engine {
   /// Why a worker whose start was requested stays in the background: the foreground is full of
   /// workers that were requested after it. Returns the latest of them. `nil`: there is room, or one
   /// of them was requested before.
-  mutating func laterInFront(than index: Int) -> WorkerID? {
-    guard let most = policy.foreground.max else { return nil }
+  mutating func laterForegroundWorker(than index: Int) -> WorkerID? {
+    guard let limit = policy.foreground.max else { return nil }
     refresh()
     let asked = workers[index].frontAsked ?? .zero
-    let later = workers.indices(.inFront).filter {
+    let later = workers.indices(.foreground).filter {
       $0 != index && (workers[$0].frontAsked ?? .zero) > asked
     }
-    guard later.count >= most else { return nil }
-    return later.max { frontRank($0) < frontRank($1) }.map { workers[$0].id }
+    guard later.count >= limit else { return nil }
+    return later.max { foregroundRank($0) < foregroundRank($1) }.map { workers[$0].id }
   }
 
   /// Whether there is room in the foreground without displacing another worker.
-  mutating func hasRoomInFront(for index: Int) -> Bool {
-    guard let most = policy.foreground.max else { return true }
+  mutating func hasForegroundRoom(for index: Int) -> Bool {
+    guard let limit = policy.foreground.max else { return true }
     refresh()
-    return workers.indices(.inFront).filter { $0 != index }.count < most
+    return workers.indices(.foreground).filter { $0 != index }.count < limit
   }
 
   /// Whether a restarted worker enters the foreground: it was there before, and no other worker has
   /// entered since. If activity decides, each worker is in the foreground at first.
-  mutating func mayReturnToFront(_ index: Int) -> Bool {
+  mutating func mayReturnToForeground(_ index: Int) -> Bool {
     let worker = workers[index]
     guard worker.wasInFront ?? true || worker.policy.foreground.mode == .activity else {
       return false
     }
-    return hasRoomInFront(for: index)
+    return hasForegroundRoom(for: index)
   }
 
   /// Records at the end of a run whether the worker was in the foreground, or on its way there.
-  mutating func rememberFront(_ index: Int) {
+  mutating func recordWasForeground(_ index: Int) {
     let worker = workers[index]
     switch worker.state == .terminating ? worker.origin : worker.state {
     case .foreground: workers[index].wasInFront = true
@@ -79,7 +79,7 @@ extension Engine {
   }
 
   /// Moves the worker to the background. It gets a message; if it can't get one, it is measured.
-  mutating func leaveForFar(_ index: Int, _ cause: Cause) {
+  mutating func enterBackground(_ index: Int, _ cause: Cause) {
     workers[index].lastUsed = now
     move(index, to: .background, cause)
     let name = workers[index].id
@@ -96,13 +96,13 @@ extension Engine {
     if checkAnswer(index) { return }
     guard let goal = workers[index].goal else {
       if let idleAt = workers[index].idleAt, now >= idleAt {
-        leaveForFar(index, .idle(workers[index].policy.foreground.idleAfter))
+        enterBackground(index, .idle(workers[index].policy.foreground.idleAfter))
       }
       return
     }
     switch goal.destination {
-    case .foreground: arrive(index)
-    case .background, .suspended, .hibernated: leaveForFar(index, goal.cause)
+    case .foreground: fulfillGoal(index)
+    case .background, .suspended, .hibernated: enterBackground(index, goal.cause)
     case .stopped, .terminated: beginEnding(index, goal.cause, gracefully: true)
     }
   }
@@ -110,7 +110,7 @@ extension Engine {
   mutating func recordActivity(_ index: Int) {
     let state = workers[index].state
     guard state == .foreground || state == .background else { return }
-    workers[index].showSign(at: now)
+    workers[index].recordSign(at: now)
     workers[index].run.failedSuspensions = nil
     guard state == .background, workers[index].goal == nil else { return }
     if workers[index].policy.foreground.mode == .activity {
@@ -122,7 +122,7 @@ extension Engine {
 }
 
 extension WorkerRecord {
-  fileprivate mutating func showSign(at now: Instant) {
+  fileprivate mutating func recordSign(at now: Instant) {
     lastUsed = now
     run.lastActivity = now
   }

@@ -11,7 +11,7 @@ enum HibernationObstacle: Hashable, Sendable {
   case tooSmall(ByteCount, limit: ByteCount)
   case overDiskBudget(held: ByteCount, adding: ByteCount, limit: ByteCount)
   case overDailyWrites(written: ByteCount, adding: ByteCount, limit: ByteCount)
-  case diskNearlyFull(free: ByteCount, adding: ByteCount, least: ByteCount)
+  case diskNearlyFull(free: ByteCount, adding: ByteCount, minFree: ByteCount)
   case slowerThanRelaunch(resume: Duration, relaunch: Duration)
   case coolingDown(Duration, of: Duration)
   case failedLately(String, retryIn: Duration)
@@ -43,9 +43,9 @@ extension WorkerRecord {
   }
 
   /// The longest wait for a measurement. After it the last known footprint is used.
-  static let patienceForMeasurement = Duration.seconds(5)
+  static let measurementTimeout = Duration.seconds(5)
 
-  var measuredBy: Instant { run.suspendedSince + Self.patienceForMeasurement }
+  var measuredBy: Instant { run.suspendedSince + Self.measurementTimeout }
 
   /// When the cool-down ends. It is for uses, which come in groups. Nothing follows a wake by the
   /// worker's own timer: after such a wake only what `early_wake` has learned about its images
@@ -60,7 +60,7 @@ extension WorkerRecord {
     next.consider(measuredBy)
     next.consider(cooldownOver)
     next.consider(run.hibernation.retryAt)
-    next.consider(hibernationRest.map { $0.from + $0.after })
+    next.consider(idleBeforeHibernation.map { $0.from + $0.after })
   }
 }
 
@@ -71,7 +71,7 @@ extension Engine {
   ) -> HibernationObstacle? {
     let now = now ?? self.now
     for check in Check.allCases where check.occasions.contains(occasion) {
-      if let obstacle = find(check, for: worker, at: now) { return obstacle }
+      if let obstacle = evaluate(check, for: worker, at: now) { return obstacle }
     }
     return nil
   }
@@ -81,7 +81,7 @@ extension Engine {
     _ worker: WorkerRecord, to occasion: WorkerRecord.Occasion
   ) -> HibernationObstacle? {
     for check in Check.allCases where check != .disk && check.occasions.contains(occasion) {
-      if let obstacle = find(check, for: worker, at: now) { return obstacle }
+      if let obstacle = evaluate(check, for: worker, at: now) { return obstacle }
     }
     return nil
   }
@@ -91,14 +91,14 @@ extension Engine {
     _ worker: WorkerRecord, to occasion: WorkerRecord.Occasion, at now: Instant
   ) -> [HibernationObstacle] {
     Check.allCases.filter { $0.occasions.contains(occasion) }
-      .compactMap { find($0, for: worker, at: now) }
+      .compactMap { evaluate($0, for: worker, at: now) }
   }
 
   /// The checks, in the order in which they decide.
   private enum Check: CaseIterable {
     case policy, refusal, measurement, footprint, largest, disk, smallest, relaunch, cooldown,
       failure,
-      rest
+      idle
 
     var occasions: WorkerRecord.Occasion {
       switch self {
@@ -106,12 +106,12 @@ extension Engine {
         [.automatic, .pressure, .request, .insteadOfEnd]
       case .failure: [.automatic, .pressure, .insteadOfEnd]
       case .largest, .smallest, .relaunch, .cooldown: [.automatic, .pressure]
-      case .rest: .automatic
+      case .idle: .automatic
       }
     }
   }
 
-  private func find(
+  private func evaluate(
     _ check: Check, for worker: WorkerRecord, at now: Instant
   ) -> HibernationObstacle? {
     switch check {
@@ -127,8 +127,8 @@ extension Engine {
       return .tooBig(worker.movable, limit: limit)
     case .disk: return diskObstacle(for: worker.expectedImage)
     case .smallest:
-      let least = worker.policy.hibernate.minFootprint
-      return worker.movable < least ? .tooSmall(worker.movable, limit: least) : nil
+      let minFootprint = worker.policy.hibernate.minFootprint
+      return worker.movable < minFootprint ? .tooSmall(worker.movable, limit: minFootprint) : nil
     case .relaunch: return relaunchObstacle(of: worker)
     case .cooldown:
       guard let over = worker.cooldownOver, now < over else { return nil }
@@ -137,11 +137,11 @@ extension Engine {
     case .failure:
       guard let retryAt = worker.run.hibernation.retryAt, now < retryAt else { return nil }
       return .failedLately(worker.run.hibernation.lastFailure ?? "", retryIn: retryAt - now)
-    case .rest:
-      guard let rest = worker.hibernationRest else { return .onlyUnderPressure }
-      let slept = now - rest.from
-      guard slept < rest.after else { return nil }
-      return .tooEarly(slept, of: rest.after, raised: worker.hibernationBackOff)
+    case .idle:
+      guard let idle = worker.idleBeforeHibernation else { return .onlyUnderPressure }
+      let slept = now - idle.from
+      guard slept < idle.after else { return nil }
+      return .tooEarly(slept, of: idle.after, raised: worker.hibernationBackOff)
     }
   }
 

@@ -15,10 +15,10 @@ extension Engine {
     if verb == .start { workers[index].frontAsked = asked ?? now }
     workers[index].startsForFront = false
     workers[index].run.launchAskedAt = now
-    recordWanted(index)
+    recordNeeded(index)
     workers[index].goal = nil
     if let request { workers[index].starts.append(request) }
-    let cause = takeFootprintRestart(index, verb)
+    let cause = consumeFootprintRestart(index, verb)
     move(index, to: .launching, cause ?? occasion.map { .starting($0, verb) } ?? .requested(verb))
     emit(.launch(workers[index].id))
   }
@@ -44,11 +44,11 @@ extension Engine {
     becomeReady(index, .becameReady)
   }
 
-  mutating func recordLaunchFailed(_ index: Int, _ why: String) {
+  mutating func recordLaunchFailed(_ index: Int, _ reason: String) {
     guard workers[index].state == .launching else { return }
-    rememberFront(index)
-    move(index, to: .terminated, .failed(why))
-    concludeRun(index, "\(workers[index].id) could not be launched: \(why)")
+    recordWasForeground(index)
+    move(index, to: .terminated, .failed(reason))
+    concludeRun(index, "\(workers[index].id) could not be launched: \(reason)")
   }
 
   /// Ends the launch. A worker that was asked to end meanwhile doesn't enter the foreground. One
@@ -65,11 +65,13 @@ extension Engine {
     workers[index].uses.began(at: now)
     emit(.measure(workers[index].id))
     if let goal, goal.destination != .foreground {
-      leaveForFar(index, goal.cause)
-    } else if goal == nil, workers[index].run.yieldsFront, !mayReturnToFront(index) {
-      leaveForFar(index, cause)
-    } else if goal == nil, !workers[index].run.yieldsFront, let later = laterInFront(than: index) {
-      leaveForFar(index, .displaced(by: later))
+      enterBackground(index, goal.cause)
+    } else if goal == nil, workers[index].run.yieldsFront, !mayReturnToForeground(index) {
+      enterBackground(index, cause)
+    } else if goal == nil, !workers[index].run.yieldsFront,
+      let later = laterForegroundWorker(than: index)
+    {
+      enterBackground(index, .displaced(by: later))
     } else {
       enterForeground(index, goal?.cause ?? cause)
     }

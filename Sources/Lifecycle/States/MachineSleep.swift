@@ -7,10 +7,10 @@ extension Engine {
   /// Moves running deadlines by the time that the machine slept.
   mutating func recordMachineSlept(_ time: Duration) {
     guard time > .zero else { return }
-    ladderState.step?.putOff(by: time)
+    ladderState.step?.postpone(by: time)
     for index in workers.indices where workers[index].state.isAlive {
       let since = workers[index].since
-      workers[index].run.putOff(by: time, since: since)
+      workers[index].run.postpone(by: time, since: since)
     }
   }
 }
@@ -20,54 +20,54 @@ extension Run {
   ///
   /// - Parameter since: when the worker entered its state. The limits of tasks and holds count from
   ///   then at the earliest.
-  fileprivate mutating func putOff(by time: Duration, since: Instant) {
+  fileprivate mutating func postpone(by time: Duration, since: Instant) {
     // How long the launch took is learned, so its start moves, too.
     launchAskedAt = launchAskedAt + time
-    spawnedAt?.putOff(by: time)
-    readyBy?.putOff(by: time)
-    shed?.putOff(by: time)
-    unanswered?.until.putOff(by: time)
-    watchdog?.putOff(by: time)
-    notice?.asked.putOff(by: time)
-    notice?.until.putOff(by: time)
-    limits?.putOff(by: time)
-    for place in tasks.indices {
-      tasks[place].began = max(tasks[place].began, since) + time
-      tasks[place].expiredAt?.putOff(by: time)
+    spawnedAt?.postpone(by: time)
+    readyBy?.postpone(by: time)
+    shed?.postpone(by: time)
+    unanswered?.until.postpone(by: time)
+    watchdog?.postpone(by: time)
+    notice?.asked.postpone(by: time)
+    notice?.until.postpone(by: time)
+    limits?.postpone(by: time)
+    for index in tasks.indices {
+      tasks[index].began = max(tasks[index].began, since) + time
+      tasks[index].expiredAt?.postpone(by: time)
     }
     heldSince = heldSince.map { max($0, since) + time }
-    lockWatch?.putOff(by: time)
-    beatUntil?.putOff(by: time)
-    tick?.began.putOff(by: time)
-    tick?.lastWork.putOff(by: time)
-    transit?.inspectAt.putOff(by: time)
-    ending?.killBy?.putOff(by: time)
-    ending?.giveUpAt.putOff(by: time)
+    lockWatch?.postpone(by: time)
+    beatUntil?.postpone(by: time)
+    tick?.began.postpone(by: time)
+    tick?.lastWork.postpone(by: time)
+    transit?.inspectAt.postpone(by: time)
+    ending?.killBy?.postpone(by: time)
+    ending?.giveUpAt.postpone(by: time)
   }
 }
 
 extension Instant {
-  mutating func putOff(by time: Duration) { self = self + time }
+  mutating func postpone(by time: Duration) { self = self + time }
 }
 
 extension ShedInFlight {
-  fileprivate mutating func putOff(by time: Duration) {
-    askedAt.putOff(by: time)
-    deadline.putOff(by: time)
-    finishBy?.putOff(by: time)
+  fileprivate mutating func postpone(by time: Duration) {
+    askedAt.postpone(by: time)
+    deadline.postpone(by: time)
+    finishBy?.postpone(by: time)
   }
 }
 
 extension LockWatch {
-  fileprivate mutating func putOff(by time: Duration) {
-    began.putOff(by: time)
-    askedAt.putOff(by: time)
-    answeredAt?.putOff(by: time)
+  fileprivate mutating func postpone(by time: Duration) {
+    began.postpone(by: time)
+    askedAt.postpone(by: time)
+    answeredAt?.postpone(by: time)
   }
 }
 
 extension LadderState.Step {
-  fileprivate mutating func putOff(by time: Duration) {
+  fileprivate mutating func postpone(by time: Duration) {
     switch self {
     case .hibernating(let worker, let until): self = .hibernating(worker, until: until + time)
     case .terminating(let worker, let until): self = .terminating(worker, until: until + time)

@@ -10,16 +10,16 @@ extension Engine {
       return [Move(to: .launching, code: "request", sentence: "`dormouse start \(name)`")]
     case .launching: return launchMoves(worker, at: now) + pressureMoves(worker)
     case .foreground:
-      return frontMoves(worker, at: now) + watchdogMoves(worker, at: now)
+      return foregroundMoves(worker, at: now) + watchdogMoves(worker, at: now)
         + limitMoves(worker, at: now) + pressureMoves(worker)
     case .background:
       return backgroundMoves(worker, at: now) + watchdogMoves(worker, at: now)
         + limitMoves(worker, at: now) + pressureMoves(worker)
     case .suspended:
-      return wakeMoves(worker) + beatMoves(worker, at: now)
+      return wakeMoves(worker) + heartbeatMoves(worker, at: now)
         + hibernationMoves(worker, at: now) + pressureMoves(worker)
     case .hibernated:
-      return wakeMoves(worker) + beatMoves(worker, at: now) + pressureMoves(worker)
+      return wakeMoves(worker) + heartbeatMoves(worker, at: now) + pressureMoves(worker)
     case .suspending:
       return [Move(to: .suspended, code: "outcome", sentence: "suspending it succeeds")]
         + inspectionMoves(worker, at: now)
@@ -70,7 +70,7 @@ extension Engine {
     return [Move(to: .terminating, code: "watchdog", sentence: text, after: max(.zero, due - now))]
   }
 
-  private func frontMoves(_ worker: WorkerRecord, at now: Instant) -> [Move] {
+  private func foregroundMoves(_ worker: WorkerRecord, at now: Instant) -> [Move] {
     var moves = [
       Move(to: .background, code: "request", sentence: "`dormouse background \(worker.id)`")
     ]
@@ -81,8 +81,8 @@ extension Engine {
           to: .background, code: "time", sentence: "unless it is used", after: after,
           key: "foreground.idle_after"))
     }
-    if let most = policy.foreground.max {
-      let room = most == 1 ? "another worker comes" : "more than \(most) workers come"
+    if let limit = policy.foreground.max {
+      let room = limit == 1 ? "another worker comes" : "more than \(limit) workers come"
       moves.append(
         Move(
           to: .background, code: "displacement", sentence: "\(room) to the foreground",
@@ -127,7 +127,7 @@ extension Engine {
       }
   }
 
-  private func beatMoves(_ worker: WorkerRecord, at now: Instant) -> [Move] {
+  private func heartbeatMoves(_ worker: WorkerRecord, at now: Instant) -> [Move] {
     guard let due = worker.heartbeatAt else { return [] }
     let after = max(.zero, due - now)
     return [
@@ -170,7 +170,7 @@ extension Engine {
     if mayHibernateWhenReady(worker, at: level) {
       let text =
         "memory pressure \(level.name), when it is next in order and ready within "
-        + "\(AwaitedReadiness.patience.spoken), instead of its end"
+        + "\(AwaitedReadiness.timeout.spoken), instead of its end"
       return [
         Move(to: .hibernated, code: "pressure", sentence: text, key: "ladder.\(level.name)")
       ]

@@ -19,14 +19,14 @@ extension Engine {
   }
 
   /// Drops the offer: the worker isn't purged again before it makes a new one.
-  mutating func recordPurgeFailed(_ index: Int, _ why: String) {
+  mutating func recordPurgeFailed(_ index: Int, _ reason: String) {
     guard workers[index].run.isPurging else { return }
     workers[index].run.isPurging = false
     workers[index].run.purgeable = .zero
   }
 
   /// Purges the largest offer. Among equal ones, that of the worker with the lower band.
-  mutating func purgeBiggest(_ level: PressureLevel) -> LadderState.Outcome {
+  mutating func purgeLargest(_ level: PressureLevel) -> LadderState.Outcome {
     guard !workers.isEmpty(.offering) else { return .nothingLeft }
     for index in offers() {
       let name = workers[index].id
@@ -36,7 +36,7 @@ extension Engine {
       }
       workers[index].run.isPurging = true
       emit(.purge(name))
-      ladderState.step = .purging(name, until: now + LadderState.patience)
+      ladderState.step = .purging(name, until: now + LadderState.timeout)
       return .acted
     }
     return .nothingLeft

@@ -12,7 +12,7 @@ struct LockWatch: Codable, Sendable, Equatable {
   /// The time between two checks. A result without locks is valid for the same time.
   static let interval = Duration.seconds(1)
   /// The longest wait for a result: a check that fails mustn't keep a worker awake.
-  static let patience = Duration.seconds(5)
+  static let timeout = Duration.seconds(5)
 }
 
 extension Engine {
@@ -42,7 +42,7 @@ extension Engine {
       return true
     }
     guard let answeredAt = watch.answeredAt else {
-      return now >= watch.askedAt + LockWatch.patience
+      return now >= watch.askedAt + LockWatch.timeout
     }
     if now >= answeredAt + LockWatch.interval {
       workers[index].run.lockWatch?.askedAt = now
@@ -71,7 +71,7 @@ extension WorkerRecord {
     next.consider(uptimeOver)
     guard let watch = run.lockWatch else { return }
     next.consider(watch.began + policy.background.safePoint.fileLocks)
-    next.consider(watch.askedAt + LockWatch.patience)
+    next.consider(watch.askedAt + LockWatch.timeout)
     next.consider(watch.answeredAt.map { $0 + LockWatch.interval })
   }
 }

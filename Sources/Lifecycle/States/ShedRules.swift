@@ -13,7 +13,7 @@ struct ShedInFlight: Codable, Sendable, Equatable {
 
   /// The longest wait for the outcome of `finishShed`: a measurement that fails mustn't keep a
   /// worker awake forever.
-  static let patience = Duration.seconds(10)
+  static let timeout = Duration.seconds(10)
 }
 
 extension Engine {
@@ -45,7 +45,7 @@ extension Engine {
 
   private mutating func finishShed(_ index: Int) {
     workers[index].run.shed?.isFinishing = true
-    workers[index].run.shed?.finishBy = now + ShedInFlight.patience
+    workers[index].run.shed?.finishBy = now + ShedInFlight.timeout
     emit(.finishShed(workers[index].id))
   }
 

@@ -31,11 +31,11 @@ extension WorkerRecord {
   /// All obstacles, including those that are checked only when nothing else prevents the
   /// suspension.
   func suspensionObstacles(at now: Instant) -> [SuspensionObstacle] {
-    var found = [shedObstacle, taskObstacle(at: now), holdObstacle(at: now)]
+    var obstacles = [shedObstacle, taskObstacle(at: now), holdObstacle(at: now)]
     if goal == nil {
-      found += [retryObstacle(at: now), graceObstacle(at: now), uptimeObstacle(at: now)]
+      obstacles += [retryObstacle(at: now), graceObstacle(at: now), uptimeObstacle(at: now)]
     }
-    return (found + [lockObstacle(at: now)]).compactMap { $0 }
+    return (obstacles + [lockObstacle(at: now)]).compactMap { $0 }
   }
 
   // MARK: unfinished work
@@ -58,10 +58,11 @@ extension WorkerRecord {
   // MARK: obstacles for the policy alone
 
   private func retryObstacle(at now: Instant) -> SuspensionObstacle? {
-    guard let retryAt = run.retrySuspensionAt, now < retryAt, case .failed(let why) = cause else {
+    guard let retryAt = run.retrySuspensionAt, now < retryAt, case .failed(let reason) = cause
+    else {
       return nil
     }
-    return .failedLately(why, retryIn: retryAt - now)
+    return .failedLately(reason, retryIn: retryAt - now)
   }
 
   private func graceObstacle(at now: Instant) -> SuspensionObstacle? {
@@ -99,8 +100,8 @@ extension SuspensionObstacle {
     case .task(let name, let left): "its background task \(name) may run for another \(left.spoken)"
     case .held(let left):
       "it asks not to be suspended (X_DORMOUSE_HOLD=1), for \(left.spoken) at most"
-    case .failedLately(let why, let wait):
-      "the last attempt failed: \(why); next attempt in \(wait.spoken)"
+    case .failedLately(let reason, let wait):
+      "the last attempt failed: \(reason); next attempt in \(wait.spoken)"
     case .never: "background.suspend_after is never"
     case .notQuiet(let left):
       "its footprint is over limits.footprint.hibernate, and it was used a moment ago; "
@@ -112,10 +113,10 @@ extension SuspensionObstacle {
     case .timer(let left):
       "woken by its own timer: suspended again after \(TimerTick.quiet.spoken) without work, in "
         + "\(left.spoken) at the earliest"
-    case .launchedLately(let time, let least):
-      "launched \(time.spoken) ago, within background.safe_point.after_launch, \(least.spoken)"
-    case .wokenLately(let time, let least):
-      "woken \(time.spoken) ago, within background.safe_point.after_wake, \(least.spoken)"
+    case .launchedLately(let time, let minUptime):
+      "launched \(time.spoken) ago, within background.safe_point.after_launch, \(minUptime.spoken)"
+    case .wokenLately(let time, let minUptime):
+      "woken \(time.spoken) ago, within background.safe_point.after_wake, \(minUptime.spoken)"
     case .fileLocks(let count, let left):
       "it holds \(count == 1 ? "a file lock" : "\(count) file locks"), "
         + "and has \(left.spoken) left to release \(count == 1 ? "it" : "them")"

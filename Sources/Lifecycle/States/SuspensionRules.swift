@@ -8,7 +8,7 @@ extension Engine {
     expireTasks(index)
     switch workers[index].goal?.destination {
     case .foreground?: enterForeground(index, workers[index].goal?.cause ?? .active)
-    case .background?: arrive(index)
+    case .background?: fulfillGoal(index)
     case .stopped?, .terminated?:
       beginEnding(index, workers[index].goal?.cause ?? .active, gracefully: true)
     case .suspended?, .hibernated?, nil: considerSuspension(index)
@@ -57,7 +57,7 @@ extension Engine {
       workers[index].run.lastBeat = nil
     }
     workers[index].run.tick = nil
-    recordPutAway(index, workers[index].cause)
+    recordPutToSleep(index, workers[index].cause)
     workers[index].run.isMeasuredAsleep = false
     workers[index].run.retrySuspensionAt = nil
     workers[index].run.failedSuspensions = nil
@@ -65,18 +65,18 @@ extension Engine {
     emit(.measure(workers[index].id))
   }
 
-  mutating func recordSuspendFailed(_ index: Int, _ why: String) {
+  mutating func recordSuspendFailed(_ index: Int, _ reason: String) {
     guard workers[index].state == .suspending else { return }
     let failures = (workers[index].run.failedSuspensions ?? 0) + 1
     workers[index].run.failedSuspensions = failures
     workers[index].run.retrySuspensionAt = now + workers[index].suspensionPause(after: failures)
     // The worker never slept, so there is nothing to wake it from.
     workers[index].run.wakeNeeded = nil
-    move(index, to: .background, .failed(why))
+    move(index, to: .background, .failed(reason))
     if let goal = workers[index].goal,
       goal.destination == .suspended || goal.destination == .hibernated
     {
-      failGoal(index, "\(workers[index].id) could not be suspended: \(why)")
+      failGoal(index, "\(workers[index].id) could not be suspended: \(reason)")
     }
   }
 }

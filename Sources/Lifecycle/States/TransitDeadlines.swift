@@ -19,7 +19,7 @@ struct Transit: Codable, Sendable, Equatable {
 public enum TransitLimits {
   /// The limit without any memory to move. A freeze takes 5 s at most; the thread may be busy with
   /// other workers.
-  public static let least = Duration.seconds(30)
+  public static let base = Duration.seconds(30)
   /// The speed of a slow disk in bytes a second. The limit grows by a second for each of these 10
   /// MB.
   public static let bytesPerSecond = ByteCount.megabytes(10)
@@ -32,7 +32,7 @@ public enum TransitLimits {
 
   /// The time from the directive to the first inspection.
   public static func limit(moving memory: ByteCount) -> Duration {
-    least + .seconds(Int(memory.bytes / bytesPerSecond.bytes))
+    base + .seconds(Int(memory.bytes / bytesPerSecond.bytes))
   }
 }
 
@@ -84,20 +84,20 @@ extension Engine {
 
   /// Uses the inspection's result as the outcome. If the engine has continued meanwhile, the result
   /// changes nothing.
-  mutating func recordFound(_ index: Int, _ condition: WorkerCondition) {
+  mutating func recordInspection(_ index: Int, _ condition: WorkerCondition) {
     let lost = "its outcome was lost"
     switch (workers[index].state, condition) {
     case (let state, .underWay) where state.isTransit:
       workers[index].run.transit?.unanswered = 0
       workers[index].run.transit?.inspectAt = now + TransitLimits.interval
-    case (let state, .unverifiable(let why)) where state.isTransit: endUnverified(index, why)
+    case (let state, .unverifiable(let reason)) where state.isTransit: endUnverified(index, reason)
     case (.suspending, .running): recordSuspendFailed(index, lost)
     case (.suspending, .suspended): recordSuspended(index)
     case (.suspending, .hibernated):
       endUnverified(index, "found hibernated while being suspended")
-    case (.hibernating, .running): recordFoundRunning(index)
+    case (.hibernating, .running): recordRunningInstead(index)
     case (.hibernating, .suspended): recordHibernateFailed(index, lost, permanent: false)
-    case (.hibernating, .hibernated): recordFoundHibernated(index)
+    case (.hibernating, .hibernated): recordUnreportedHibernation(index)
     case (.resuming, .running): recordResumed(index, nil)
     case (.resuming, .suspended): recordResumeFailed(index, lost, intact: true, to: .suspended)
     case (.resuming, .hibernated): recordResumeFailed(index, lost, intact: true, to: .hibernated)
@@ -106,14 +106,14 @@ extension Engine {
   }
 
   /// Kills the worker, because its memory can't be verified.
-  mutating func endUnverified(_ index: Int, _ why: String) {
-    let sentence = "its memory can't be verified: \(why)"
+  mutating func endUnverified(_ index: Int, _ reason: String) {
+    let sentence = "its memory can't be verified: \(reason)"
     failGoal(index, "\(workers[index].id) is terminated: \(sentence)")
     beginEnding(index, .failed(sentence), gracefully: false)
   }
 
   /// Records a hibernation whose outcome was lost. The size of its image isn't known.
-  private mutating func recordFoundHibernated(_ index: Int) {
+  private mutating func recordUnreportedHibernation(_ index: Int) {
     workers[index].run.hibernation.footprintBefore = workers[index].run.footprint
     workers[index].run.hibernation.imageSize = nil
     workers[index].run.hibernation.lastFailure = nil
@@ -125,16 +125,16 @@ extension Engine {
   }
 
   /// Records that something has made the worker run, with all of its memory.
-  private mutating func recordFoundRunning(_ index: Int) {
-    let why = "found running while being hibernated"
-    recordHibernationFailure(index, why)
+  private mutating func recordRunningInstead(_ index: Int) {
+    let reason = "found running while being hibernated"
+    recordHibernationFailure(index, reason)
     workers[index].run.runningSince = now
     workers[index].run.wakeNeeded = nil
-    move(index, to: .background, .failed(why))
+    move(index, to: .background, .failed(reason))
     emit(.measure(workers[index].id))
     switch workers[index].goal?.destination {
     case .hibernated?, .suspended?:
-      failGoal(index, "\(workers[index].id) could not be hibernated: \(why)")
+      failGoal(index, "\(workers[index].id) could not be hibernated: \(reason)")
     default: break
     }
   }

@@ -5,10 +5,10 @@ import Policy
 extension Engine {
   /// Records what waits for a worker that sleeps or is being suspended. A running worker sees its
   /// input itself.
-  mutating func recordWakeNeeded(_ index: Int, _ why: String) {
+  mutating func recordWakeNeeded(_ index: Int, _ reason: String) {
     switch workers[index].state {
     case .suspending, .suspended, .hibernating, .hibernated:
-      workers[index].run.wakeNeeded = why
+      workers[index].run.wakeNeeded = reason
       workers[index].run.wakeIsTimer = false
       workers[index].run.wakeWith = nil
     default: break
@@ -16,7 +16,7 @@ extension Engine {
   }
 
   /// Makes a waiting connection or data the worker's goal, if no request is under way.
-  mutating func adoptWake(_ index: Int) {
+  mutating func setGoalFromWake(_ index: Int) {
     guard workers[index].goal == nil, let cause = workers[index].causeToWake else { return }
     workers[index].run.wakeNeeded = nil
     // A worker that no client has called displaces no other worker.
@@ -30,15 +30,15 @@ extension Engine {
   /// Whether only a lack of memory has moved the worker out of the foreground, and no other worker
   /// has entered since.
   private mutating func mayReturn(_ index: Int) -> Bool {
-    workers[index].run.returnsToFront == true && hasRoomInFront(for: index)
+    workers[index].run.returnsToFront == true && hasForegroundRoom(for: index)
   }
 
   mutating func advanceHibernated(_ index: Int) {
-    adoptWake(index)
+    setGoalFromWake(index)
     if workers[index].goal == nil { considerHeartbeat(index) }
     switch workers[index].goal?.destination {
     case .foreground?, .background?, .stopped?: resume(index)
-    case .suspended?, .hibernated?: arrive(index)
+    case .suspended?, .hibernated?: fulfillGoal(index)
     case .terminated?:
       // The worker can't run without its memory, so a request to end can't reach it.
       beginEnding(index, workers[index].goal?.cause ?? .active, gracefully: false)
@@ -50,7 +50,7 @@ extension Engine {
     if let retryAt = workers[index].run.retryResumeAt, now < retryAt { return }
     workers[index].run.wakeNeeded = nil
     let cause = workers[index].goal?.cause ?? .active
-    if !cause.isOwnClock { recordWanted(index) }
+    if !cause.isTimerOrHeartbeat { recordNeeded(index) }
     if workers[index].state == .hibernated, cause != .heartbeat { recordImageRead(index) }
     move(index, to: .resuming, cause)
     emit(.resume(workers[index].id))
@@ -64,12 +64,12 @@ extension Engine {
     guard workers[index].state == .resuming else { return }
     if workers[index].origin == .hibernated { learnResume(index, cost) }
     if workers[index].cause == .heartbeat, workers[index].goal?.destination == .background {
-      beginBeat(index)
+      beginHeartbeat(index)
     } else {
       workers[index].lastUsed = now
       workers[index].uses.began(at: now)
     }
-    if workers[index].isWokenByTimer { beginTick(index) }
+    if workers[index].isWokenByTimer { beginTimerRun(index) }
     workers[index].run.runningSince = now
     workers[index].run.hasWoken = true
     workers[index].run.lastWake = LastWake(at: now, cause: workers[index].cause)
@@ -104,23 +104,23 @@ extension Engine {
   ///
   /// - Parameter to: the state now; `nil`: the state that the resume came from.
   mutating func recordResumeFailed(
-    _ index: Int, _ why: String, intact: Bool, to found: WorkerState? = nil
+    _ index: Int, _ reason: String, intact: Bool, to newState: WorkerState? = nil
   ) {
     guard workers[index].state == .resuming else { return }
     let name = workers[index].id
-    guard intact else { return endUnverified(index, "the resume failed: \(why)") }
+    guard intact else { return endUnverified(index, "the resume failed: \(reason)") }
     let goal = workers[index].goal
     let origin = workers[index].origin
-    if let found, found != origin {
+    if let newState, newState != origin {
       workers[index].run.isMeasuredAsleep = false
       emit(.measure(name))
     }
-    move(index, to: found ?? origin, .failed(why))
+    move(index, to: newState ?? origin, .failed(reason))
     workers[index].run.failedResumes += 1
-    failGoal(index, "\(name) could not be resumed: \(why)")
+    failGoal(index, "\(name) could not be resumed: \(reason)")
     // Only the engine retries for what waits at the worker's sockets: after 1 s, doubled with each
     // failure, at most 64 s.
-    guard let goal, goal.cause.isCall else { return }
+    guard let goal, goal.cause.isWaitingInput else { return }
     let shift = min(workers[index].run.failedResumes - 1, 6)
     workers[index].run.retryResumeAt = now + .seconds(1 << shift)
     workers[index].goal = Goal(destination: goal.destination, cause: goal.cause, requests: [])
@@ -131,7 +131,7 @@ extension WorkerRecord {
   /// Whether the worker is being resumed for its own timer, or with a worker that is, and nothing
   /// else needs it meanwhile.
   fileprivate var isWokenByTimer: Bool {
-    guard cause.isOwnClock, cause != .heartbeat, policy.foreground.mode == .activity else {
+    guard cause.isTimerOrHeartbeat, cause != .heartbeat, policy.foreground.mode == .activity else {
       return false
     }
     guard let goal, goal.destination == .background else { return false }
@@ -141,7 +141,7 @@ extension WorkerRecord {
 
 extension Cause {
   /// Whether nothing outside the worker needed it.
-  var isOwnClock: Bool {
+  var isTimerOrHeartbeat: Bool {
     switch self {
     case .heartbeat, .timer: true
     case .wokenWith(_, let forTimer): forTimer
@@ -150,7 +150,7 @@ extension Cause {
   }
 
   /// Whether a connection, data, a signal or a timer waits that won't be reported again.
-  fileprivate var isCall: Bool {
+  fileprivate var isWaitingInput: Bool {
     switch self {
     case .wakeNeeded, .timer: true
     default: false

@@ -14,16 +14,16 @@ extension Engine {
   public func wakesWith(_ worker: WorkerID) -> [WorkerID] {
     guard let first = index(of: worker), !workers[first].profile.wakeWith.isEmpty else { return [] }
     var seen: Set<WorkerID> = [worker]
-    var found = [worker]
-    var next = 0
-    while next < found.count {
-      if let index = index(of: found[next]) {
+    var names = [worker]
+    var position = 0
+    while position < names.count {
+      if let index = index(of: names[position]) {
         for name in workers[index].profile.wakeWith
-        where self.index(of: name) != nil && seen.insert(name).inserted { found.append(name) }
+        where self.index(of: name) != nil && seen.insert(name).inserted { names.append(name) }
       }
-      next += 1
+      position += 1
     }
-    return Array(found.dropFirst())
+    return Array(names.dropFirst())
   }
 
   /// Wakes the other workers when this one begins to wake for `cause`.
@@ -33,7 +33,7 @@ extension Engine {
     let name = workers[index].id
     for other in wakesWith(name) {
       guard let other = self.index(of: other) else { continue }
-      recordWakeWith(other, name, forTimer: cause.isOwnClock)
+      recordWakeWith(other, name, forTimer: cause.isTimerOrHeartbeat)
     }
   }
 
@@ -75,9 +75,9 @@ extension Engine {
 extension WorkerRecord {
   /// What waits for the worker, as the cause of its wake. `nil`: nothing.
   var causeToWake: Cause? {
-    guard let why = run.wakeNeeded else { return nil }
+    guard let reason = run.wakeNeeded else { return nil }
     if let other = run.wakeWith { return .wokenWith(other, forTimer: run.wakeIsTimer) }
-    return run.wakeIsTimer ? .timer(why) : .wakeNeeded(why)
+    return run.wakeIsTimer ? .timer(reason) : .wakeNeeded(reason)
   }
 }
 

@@ -15,7 +15,7 @@ struct WatchdogClock: Codable, Sendable, Equatable {
 
   /// The time without an answer after which the engine asks again. A worker is never ended without
   /// an answer.
-  static let patience = Duration.seconds(10)
+  static let timeout = Duration.seconds(10)
 
   init(_ interval: Duration, in state: WorkerState, at now: Instant) {
     self.interval = interval
@@ -32,7 +32,7 @@ struct WatchdogClock: Codable, Sendable, Equatable {
   }
 
   /// When time alone changes something.
-  var deadline: Instant? { askedAt.map { $0 + Self.patience } ?? dueAt }
+  var deadline: Instant? { askedAt.map { $0 + Self.timeout } ?? dueAt }
 
   /// Whether the daemon has to be asked for the last sign. Records that it is asked.
   mutating func isDue(at now: Instant) -> Bool {
@@ -50,9 +50,9 @@ struct WatchdogClock: Codable, Sendable, Equatable {
   }
 
   /// Moves the times by the time that the machine slept.
-  mutating func putOff(by time: Duration) {
-    dueAt?.putOff(by: time)
-    askedAt?.putOff(by: time)
+  mutating func postpone(by time: Duration) {
+    dueAt?.postpone(by: time)
+    askedAt?.postpone(by: time)
   }
 
   /// Continues after a missing sign, with a full interval.
@@ -92,13 +92,13 @@ extension Engine {
 
   /// Ends a worker that isn't alive by its own report or silence. A configuration with a watchdog
   /// wants that, whatever `watchdog.on_timeout` says, as with a liveness probe.
-  private mutating func endBroken(_ index: Int, _ why: String) {
-    workers[index].lastMiss = Miss(at: now, text: why)
+  private mutating func endBroken(_ index: Int, _ reason: String) {
+    workers[index].lastMiss = Miss(at: now, text: reason)
     if isShadow(index) {
       workers[index].run.watchdog?.restart(at: now)
       let name = workers[index].id
-      return emit(.wouldHave(name, "\(name) would have been terminated: \(why)"))
+      return emit(.wouldHave(name, "\(name) would have been terminated: \(reason)"))
     }
-    beginEnding(index, .watchdog(why), gracefully: true, by: .abort)
+    beginEnding(index, .watchdog(reason), gracefully: true, by: .abort)
   }
 }

@@ -22,11 +22,11 @@ struct HibernationHistory: Codable, Sendable, Equatable {
 
 extension Engine {
   mutating func advanceSuspended(_ index: Int) {
-    adoptWake(index)
+    setGoalFromWake(index)
     if workers[index].goal == nil { considerHeartbeat(index) }
     switch workers[index].goal?.destination {
     case .foreground?, .background?: resume(index)
-    case .suspended?: arrive(index)
+    case .suspended?: fulfillGoal(index)
     case .stopped?, .terminated?:
       beginEnding(index, workers[index].goal?.cause ?? .active, gracefully: true)
     case .hibernated?: hibernateOnRequest(index)
@@ -49,8 +49,8 @@ extension Engine {
     let excess: FootprintExcess?
     switch hibernationOccasion(index) {
     case .none(let verdict): return workers.setVerdictOfDue(index, verdict)
-    case .rest: excess = nil
-    case .excess(let found): excess = found
+    case .idle: excess = nil
+    case .excess(let footprintExcess): excess = footprintExcess
     }
     let slept = now - workers[index].run.restingSince
     if isShadow(index) {
@@ -64,7 +64,7 @@ extension Engine {
 
   /// Why a suspended worker is to be hibernated now.
   private enum HibernationOccasion {
-    case rest
+    case idle
     case excess(FootprintExcess)
     case none(SleeperVerdict)
   }
@@ -77,7 +77,7 @@ extension Engine {
     if let obstacle = obstacle(workers[index], to: excess == nil ? .automatic : .pressure) {
       return .none(verdict(obstacle, on: workers[index]))
     }
-    return excess.map { .excess($0) } ?? .rest
+    return excess.map { .excess($0) } ?? .idle
   }
 
   private mutating func hibernateOnRequest(_ index: Int) {
@@ -118,21 +118,21 @@ extension Engine {
     }
   }
 
-  mutating func recordHibernateFailed(_ index: Int, _ why: String, permanent: Bool) {
+  mutating func recordHibernateFailed(_ index: Int, _ reason: String, permanent: Bool) {
     guard workers[index].state == .hibernating else { return }
-    recordHibernationFailure(index, why)
-    if permanent { workers[index].run.hibernation.permanentRefusal = why }
+    recordHibernationFailure(index, reason)
+    if permanent { workers[index].run.hibernation.permanentRefusal = reason }
     // A led worker was running: its leader refused to hibernate it.
     let origin = workers[index].origin
-    move(index, to: origin.runs ? origin : .suspended, .failed(why))
+    move(index, to: origin.runs ? origin : .suspended, .failed(reason))
     if workers[index].goal?.destination == .hibernated {
-      failGoal(index, "\(workers[index].id) could not be hibernated: \(why)")
+      failGoal(index, "\(workers[index].id) could not be hibernated: \(reason)")
     }
   }
 
-  mutating func recordHibernationFailure(_ index: Int, _ why: String) {
+  mutating func recordHibernationFailure(_ index: Int, _ reason: String) {
     workers[index].run.hibernation.failures += 1
-    workers[index].run.hibernation.lastFailure = why
+    workers[index].run.hibernation.lastFailure = reason
     let failures = workers[index].run.hibernation.failures
     workers[index].run.hibernation.retryAt = now + HibernationHistory.backOff(after: failures)
   }

@@ -5,7 +5,7 @@ import Policy
 struct WorkerGroups: OptionSet, Hashable, Sendable {
   let rawValue: UInt32
 
-  static let inFront = WorkerGroups(rawValue: 1 << 0)
+  static let foreground = WorkerGroups(rawValue: 1 << 0)
   static let inTransit = WorkerGroups(rawValue: 1 << 1)
   static let terminating = WorkerGroups(rawValue: 1 << 2)
   /// The worker runs, and a shed request to it is in flight or will be sent.
@@ -43,7 +43,7 @@ struct WorkerGroups: OptionSet, Hashable, Sendable {
   static let count = 19
 
   /// The number of a single group.
-  var place: Int { rawValue.trailingZeroBitCount }
+  var number: Int { rawValue.trailingZeroBitCount }
 
   /// Removes and returns the lowest single group. `nil`: the set is empty.
   mutating func popFirst() -> WorkerGroups? {
@@ -73,7 +73,7 @@ extension WorkerGroups {
     var groups: WorkerGroups = []
     switch worker.state {
     // The leader of a led worker decides about its foreground.
-    case .foreground: if worker.profile.leader == nil { groups.insert(.inFront) }
+    case .foreground: if worker.profile.leader == nil { groups.insert(.foreground) }
     case .suspending, .hibernating, .resuming: groups.insert(.inTransit)
     case .terminating: groups.insert(.terminating)
     default: break
@@ -127,8 +127,8 @@ extension WorkerRecord {
   private func isHibernatableSleeper(_ view: WorkerView) -> Bool {
     guard policy.hibernate.enabled, run.hibernation.permanentRefusal == nil else { return false }
     guard run.isMeasuredAsleep || view.now >= measuredBy else { return true }
-    let least = min(policy.hibernate.minFootprint, Engine.minYield)
-    guard run.footprint != nil, movable >= least else { return false }
+    let minFootprint = min(policy.hibernate.minFootprint, Engine.minYield)
+    guard run.footprint != nil, movable >= minFootprint else { return false }
     return view.now >= run.hibernation.retryAt ?? .zero
   }
 
@@ -145,8 +145,9 @@ extension WorkerRecord {
 
   fileprivate func isHeld(_ view: WorkerView) -> Bool {
     if state == .suspended, let due = limitDueAt(.hibernate), view.now >= due { return true }
-    let rest = shadow.depth == nil ? hibernationRest : (imagined ?? self).hibernationRest
-    return rest.map { view.now >= $0.from + $0.after } ?? false
+    let idle =
+      shadow.depth == nil ? idleBeforeHibernation : (imagined ?? self).idleBeforeHibernation
+    return idle.map { view.now >= $0.from + $0.after } ?? false
   }
 
   /// The rung that terminates the worker. `nil`: it may not be terminated in its state.

@@ -29,7 +29,7 @@ public struct CgroupRoot: Hashable, Sendable {
       return try make(in: given, name: name)
     }
     var failure = CgroupError.noTree
-    for parent in try ownGroups().map(DelegatedGroup.rootForChildren) {
+    for parent in try groupsOfThisProcess().map(DelegatedGroup.rootForChildren) {
       do throws(CgroupError) { return try make(in: parent, name: name) } catch { failure = error }
     }
     throw failure
@@ -40,7 +40,7 @@ public struct CgroupRoot: Hashable, Sendable {
     let name = sanitised(name)
     let given = getenv("DORMOUSE_CGROUP").map { String(cString: $0) } ?? ""
     // If /proc/self/cgroup can't be read, there is no parent for a group.
-    for parent in given.isEmpty ? (try? ownGroups()) ?? [] : [given] {
+    for parent in given.isEmpty ? (try? groupsOfThisProcess()) ?? [] : [given] {
       let path = parent.hasSuffix("/") ? parent + name : "\(parent)/\(name)"
       if access("\(path)/cgroup.freeze", F_OK) == 0 { return CgroupRoot(path: path) }
     }
@@ -78,11 +78,11 @@ public struct CgroupRoot: Hashable, Sendable {
   }
 
   /// Returns the directories of this process's own group, one in each mounted cgroup2 tree.
-  static func ownGroups() throws(CgroupError) -> [String] {
+  static func groupsOfThisProcess() throws(CgroupError) -> [String] {
     do throws(SystemCallError) {
-      guard let own = ownPath(parsing: try readText("/proc/self/cgroup")) else { return [] }
+      guard let group = groupPath(parsing: try readText("/proc/self/cgroup")) else { return [] }
       return try Mount.all().filter { $0.type == "cgroup2" }.compactMap {
-        directory(of: own, in: $0)
+        directory(of: group, in: $0)
       }
     } catch {
       throw .failed(error)
@@ -90,7 +90,7 @@ public struct CgroupRoot: Hashable, Sendable {
   }
 
   /// Returns the path in the line `0::/…` (cgroups(7)).
-  static func ownPath(parsing text: String) -> String? {
+  static func groupPath(parsing text: String) -> String? {
     text.split(separator: "\n").first { $0.hasPrefix("0::/") }.map { String($0.dropFirst(3)) }
   }
 

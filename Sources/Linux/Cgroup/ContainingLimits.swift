@@ -161,7 +161,7 @@ extension LimitFiles {
       return try up(from: start, isFirstVersion: true)
     }
     if let workers { return try up(from: workers, isFirstVersion: false) }
-    guard let group = CgroupRoot.ownPath(parsing: text),
+    guard let group = CgroupRoot.groupPath(parsing: text),
       let mount = mounts.last(where: { $0.type == "cgroup2" }),
       let start = directory(of: group, in: mount)
     else { return [] }

@@ -37,25 +37,27 @@ public enum DelegatedGroup {
   /// - Returns: the reason why the process stays in its group; nil if limits are possible.
   public static func leave() -> Obstacle? {
     do {
-      guard let own = try CgroupRoot.ownGroups().first else { return nil }
-      try leave(own, isServed: isStartedBySystemd)
+      guard let group = try CgroupRoot.groupsOfThisProcess().first else { return nil }
+      try leave(group, isServed: isStartedBySystemd)
       return nil
     } catch { return error as? Obstacle ?? Obstacle(description: "\(error)") }
   }
 
-  /// - Parameter isServed: true if the group's manager starts the process again in `own` when it
+  /// - Parameter isServed: true if the group's manager starts the process again in `group` when it
   ///   dies.
-  static func leave(_ own: String, isServed: Bool) throws(Obstacle) {
+  static func leave(_ group: String, isServed: Bool) throws(Obstacle) {
     // The root of the tree has no type file, and this rule doesn't apply to it.
-    guard rootForChildren(of: own) == own, access("\(own)/cgroup.type", F_OK) == 0 else { return }
+    guard rootForChildren(of: group) == group, access("\(group)/cgroup.type", F_OK) == 0 else {
+      return
+    }
     do {
-      let members = try readNamedFile("\(own)/cgroup.procs").lines().compactMap {
+      let members = try readNamedFile("\(group)/cgroup.procs").lines().compactMap {
         line -> Int32? in line.number()
       }
       guard members == [getpid()] else {
-        throw Obstacle(description: "other processes are in its cgroup \(own)")
+        throw Obstacle(description: "other processes are in its cgroup \(group)")
       }
-      let inner = "\(own)/\(byItself)"
+      let inner = "\(group)/\(byItself)"
       if isServed, access(inner, F_OK) != 0 {
         throw Obstacle(
           description: "its unit lacks `DelegateSubgroup=daemon` (systemd 254 or later) or "
@@ -88,14 +90,14 @@ public enum DelegatedGroup {
   /// `ExecStartPre=` in the daemon's future group, and `ExecStopPost=` in the group `.control` of a
   /// delegated unit.
   public static func prepareForStart() throws(CgroupError) {
-    guard let own = try CgroupRoot.ownGroups().first else { throw .noTree }
-    try prepareForStart(own)
+    guard let group = try CgroupRoot.groupsOfThisProcess().first else { throw .noTree }
+    try prepareForStart(group)
   }
 
-  static func prepareForStart(_ own: String) throws(CgroupError) {
+  static func prepareForStart(_ group: String) throws(CgroupError) {
     let control = "/.control"
     let unit =
-      own.hasSuffix(control) ? String(own.dropLast(control.count)) : rootForChildren(of: own)
+      group.hasSuffix(control) ? String(group.dropLast(control.count)) : rootForChildren(of: group)
     let inner = "\(unit)/\(byItself)"
     do throws(SystemCallError) { try makeDirectory(inner) } catch { throw .failed(error) }
     // In such a unit the daemon is started again in `daemon`, and limits can stay.

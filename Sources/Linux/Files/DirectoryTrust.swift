@@ -24,9 +24,9 @@ public struct DirectoryTrust: Sendable {
   private let outsider: uid_t?
 
   /// The rule for the last directory of a path.
-  public enum Last: Sendable {
+  public enum Sharing: Sendable {
     /// No other user may create files in the directory.
-    case own
+    case exclusive
     /// Other users may create files in the directory, if they can't replace the files of this user.
     case shared
   }
@@ -43,7 +43,7 @@ public struct DirectoryTrust: Sendable {
 
   /// Opens the directory at an absolute path. It may wait for a file system.
   public func open(
-    _ path: String, making mode: mode_t? = nil, as last: Last = .own
+    _ path: String, making mode: mode_t? = nil, as last: Sharing = .exclusive
   ) throws(DirectoryTrustError) -> DirectoryHandle {
     guard path.hasPrefix("/") else {
       throw .failed(SystemCallError("open", on: path, code: EINVAL))
@@ -55,16 +55,16 @@ public struct DirectoryTrust: Sendable {
     if isStrict { try check(root, at: "/", .shared) }
     while let name = walk.remaining.popLast() {
       try step(&walk, name, making: mode)
-      if isStrict { try check(walk.current, at: walk.place, .shared) }
+      if isStrict { try check(walk.current, at: walk.path, .shared) }
     }
-    try check(walk.current, at: walk.place, last)
+    try check(walk.current, at: walk.path, last)
     return DirectoryHandle(
       path: path, descriptor: try calling { () throws(SystemCallError) in try walk.usable() })
   }
 
   /// Whether a file at that path is safe from other users, and its directory belongs to root or
   /// this user. All directories of the path are checked.
-  public func holds(directoryOf path: String, as last: Last = .own) -> Bool {
+  public func isSafe(directoryOf path: String, as last: Sharing = .exclusive) -> Bool {
     guard path.hasPrefix("/"), let slash = path.lastIndex(of: "/") else { return false }
     do throws(DirectoryTrustError) {
       _ = try DirectoryTrust(user: user, isStrict: true, outsider: outsider).open(
@@ -77,7 +77,7 @@ public struct DirectoryTrust: Sendable {
     let root: Descriptor
     var current: Descriptor
     /// The path of `current`, without links.
-    var place = "/"
+    var path = "/"
     /// The remaining components of the path, the next one last.
     var remaining: [String]
     var links = 0
@@ -87,7 +87,7 @@ public struct DirectoryTrust: Sendable {
     func usable() throws(SystemCallError) -> Descriptor {
       let result = clinux_open_at(current.raw, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0)
       if result == -EACCES { return current }
-      return Descriptor(owning: try shim("open", on: place) { result })
+      return Descriptor(owning: try shim("open", on: path) { result })
     }
   }
 
@@ -101,82 +101,82 @@ public struct DirectoryTrust: Sendable {
   private func step(
     _ walk: inout Walk, _ name: String, making mode: mode_t?
   ) throws(DirectoryTrustError) {
-    let place = Self.place(of: name, in: walk.place)
+    let path = Self.path(of: name, in: walk.path)
     let parent = walk.current.raw
     let entry = try calling { () throws(SystemCallError) in
       let flags = Int32(CLINUX_O_PATH) | O_NOFOLLOW | O_CLOEXEC
       var result = clinux_open_at(parent, name, flags, 0)
       if result == -ENOENT, let mode {
         let made = kernelResult(name) { mkdirat(parent, $0, mode) }
-        if made != -EEXIST { try shim("mkdir", on: place) { made } }
+        if made != -EEXIST { try shim("mkdir", on: path) { made } }
         result = clinux_open_at(parent, name, flags, 0)
       }
-      return Descriptor(owning: try shim("open", on: place) { result })
+      return Descriptor(owning: try shim("open", on: path) { result })
     }
-    let status = try status(of: entry, at: place)
+    let status = try status(of: entry, at: path)
     switch status.st_mode & S_IFMT {
     case S_IFDIR:
       walk.current = entry
-      walk.place = place
+      walk.path = path
     case S_IFLNK:
       walk.links += 1
       if walk.links > Self.maxLinks {
-        throw .failed(SystemCallError("open", on: place, code: ELOOP))
+        throw .failed(SystemCallError("open", on: path, code: ELOOP))
       }
       // The owner of a link in a directory such as /tmp can replace it.
       if isStrict || walk.remaining.isEmpty, !trusts(status.st_uid) {
-        throw .untrusted(path: place, .owner(status.st_uid, mode: status.st_mode))
+        throw .untrusted(path: path, .owner(status.st_uid, mode: status.st_mode))
       }
       let target = try calling { () throws(SystemCallError) in
-        try readLink(entry, at: place)
+        try readLink(entry, at: path)
       }
       if target.hasPrefix("/") {
         walk.current = walk.root
-        walk.place = "/"
+        walk.path = "/"
       }
       walk.remaining += Self.components(target)
     default:
-      throw .failed(SystemCallError("open", on: place, code: ENOTDIR))
+      throw .failed(SystemCallError("open", on: path, code: ENOTDIR))
     }
   }
 
-  private static func place(of name: String, in place: String) -> String {
+  private static func path(of name: String, in path: String) -> String {
     if name == ".." {
-      guard let slash = place.lastIndex(of: "/"), slash != place.startIndex else { return "/" }
-      return String(place[..<slash])
+      guard let slash = path.lastIndex(of: "/"), slash != path.startIndex else { return "/" }
+      return String(path[..<slash])
     }
-    return place == "/" ? "/\(name)" : "\(place)/\(name)"
+    return path == "/" ? "/\(name)" : "\(path)/\(name)"
   }
 
-  private func readLink(_ link: Descriptor, at place: String) throws(SystemCallError) -> String {
+  private func readLink(_ link: Descriptor, at path: String) throws(SystemCallError) -> String {
     var buffer = [UInt8](repeating: 0, count: Int(PATH_MAX))
-    let count = try shim("readlink", on: place) {
+    let count = try shim("readlink", on: path) {
       kernelResult("") { readlinkat(link.raw, $0, &buffer, buffer.count) }
     }
     return String(decoding: buffer.prefix(count), as: UTF8.self)
   }
 
   private func check(
-    _ directory: Descriptor, at place: String, _ last: Last
+    _ directory: Descriptor, at path: String, _ last: Sharing
   ) throws(DirectoryTrustError) {
-    let status = try status(of: directory, at: place)
+    let status = try status(of: directory, at: path)
     guard trusts(status.st_uid) else {
-      throw .untrusted(path: place, .owner(status.st_uid, mode: status.st_mode))
+      throw .untrusted(path: path, .owner(status.st_uid, mode: status.st_mode))
     }
     // In the shared directories of an ordinary user, the group is trusted.
-    let others = isStrict || last == .own ? S_IWOTH | S_IWGRP : S_IWOTH
+    let others = isStrict || last == .exclusive ? S_IWOTH | S_IWGRP : S_IWOTH
     let isSafe = last == .shared && status.st_mode & S_ISVTX != 0
     if status.st_mode & others != 0, !isSafe {
-      throw .untrusted(path: place, .writable(owner: status.st_uid, mode: status.st_mode))
+      throw .untrusted(path: path, .writable(owner: status.st_uid, mode: status.st_mode))
     }
   }
 
   private func status(
-    of descriptor: Descriptor, at place: String
+    of descriptor: Descriptor, at path: String
   ) throws(DirectoryTrustError) -> stat {
     try calling { () throws(SystemCallError) in
       var status = stat()
-      _ = try systemCall("fstat", on: place) { fstat(descriptor.raw, &status) }
+      _ = try systemCall("fstat", on: path) { fstat(descriptor.raw, &status) }
       return status
     }
   }

@@ -3,7 +3,7 @@ import Glibc
 /// Reports the next write to each of many files (inotify(7)). The kernel limits the number of these
 /// objects, and of watched files, for each ordinary user.
 public final class WriteWatch: Sendable {
-  /// The inotify descriptor. It is readable when `take` has something to return.
+  /// The inotify descriptor. It is readable when `readReports` has something to return.
   public let descriptor: Descriptor
 
   public init() throws(SystemCallError) {
@@ -16,9 +16,9 @@ public final class WriteWatch: Sendable {
   /// Watches for the file's next write, which is reported once. Call it on a thread that may wait
   /// for the file's directory.
   ///
-  /// - Returns: a number for `take` and `drop`. It is the same number if the file is watched
-  ///   already.
-  public func awaitWrite(
+  /// - Returns: a number for `readReports` and `removeWatch`. It is the same number if the file is
+  ///   watched already.
+  public func addWatch(
     to path: String, followsLinks: Bool
   ) throws(SystemCallError) -> Int32 {
     let links = followsLinks ? 0 : UInt32(IN_DONT_FOLLOW)
@@ -29,10 +29,10 @@ public final class WriteWatch: Sendable {
 
   /// Stops watching a file. The write may have been reported already, and the file may have been
   /// removed.
-  public func drop(_ number: Int32) { _ = inotify_rm_watch(descriptor.raw, number) }
+  public func removeWatch(_ number: Int32) { _ = inotify_rm_watch(descriptor.raw, number) }
 
   /// Returns what has happened since the last call, without waiting.
-  public func take() -> Reports {
+  public func readReports() -> Reports {
     var reports = Reports()
     // If there is nothing to read (EAGAIN), there are no reports.
     let bytes = (try? descriptor.read(upTo: 1 << 16)) ?? []
@@ -40,11 +40,11 @@ public final class WriteWatch: Sendable {
       var position = 0
       while position + Self.headSize <= buffer.count {
         let number = buffer.loadUnaligned(fromByteOffset: position, as: Int32.self)
-        let what = buffer.loadUnaligned(fromByteOffset: position + 4, as: UInt32.self)
+        let mask = buffer.loadUnaligned(fromByteOffset: position + 4, as: UInt32.self)
         let length = buffer.loadUnaligned(fromByteOffset: position + 12, as: UInt32.self)
-        if what & UInt32(IN_MODIFY) != 0 {
+        if mask & UInt32(IN_MODIFY) != 0 {
           reports.written.append(number)
-        } else if what & UInt32(IN_IGNORED) != 0 {
+        } else if mask & UInt32(IN_IGNORED) != 0 {
           reports.ended.append(number)
         }
         position += Self.headSize + Int(length)

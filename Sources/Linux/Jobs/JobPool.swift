@@ -18,18 +18,20 @@ public final class JobPool: Sendable {
 
   /// The pool for work that may wait without limit because a file system, a device or a name
   /// service doesn't answer. The daemon submits it by `LoopJobs`, with a deadline.
-  public static let files = JobPool(name: "dormouse-files", most: 256, endsAfter: .seconds(5))
+  public static let files = JobPool(
+    name: "dormouse-files", maxOrdinary: 256, endsAfter: .seconds(5))
 
   private let shared: Shared
 
   /// - Parameters:
   ///   - name: shows in `ps -L` (at most 15 bytes).
-  ///   - most: the maximum number of threads that perform jobs that aren't urgent.
-  ///   - reserve: the number of additional threads, which perform urgent jobs only.
+  ///   - maxOrdinary: the maximum number of threads that perform jobs that aren't urgent.
+  ///   - urgentReserve: the number of additional threads, which perform urgent jobs only.
   ///   - endsAfter: a thread without a job for this time ends. `nil`: it stays, because ptrace
   ///     sessions depend on the thread that began them.
-  public init(name: String, most: Int, reserve: Int = 0, endsAfter: Duration? = nil) {
-    shared = Shared(name: name, most: most, reserve: reserve, endsAfter: endsAfter)
+  public init(name: String, maxOrdinary: Int, urgentReserve: Int = 0, endsAfter: Duration? = nil) {
+    shared = Shared(
+      name: name, maxOrdinary: maxOrdinary, urgentReserve: urgentReserve, endsAfter: endsAfter)
   }
 
   deinit { shared.end() }
@@ -84,14 +86,16 @@ public final class JobPool: Sendable {
     }
 
     let name: String
-    let most: Int
-    let reserve: Int
+    let maxOrdinary: Int
+    let urgentReserve: Int
     let endsAfter: Duration?
     let state = Mutex(State())
     let work = Semaphore()
 
-    init(name: String, most: Int, reserve: Int, endsAfter: Duration?) {
-      (self.name, self.most, self.reserve, self.endsAfter) = (name, most, reserve, endsAfter)
+    init(name: String, maxOrdinary: Int, urgentReserve: Int, endsAfter: Duration?) {
+      (self.name, self.maxOrdinary, self.urgentReserve, self.endsAfter) = (
+        name, maxOrdinary, urgentReserve, endsAfter
+      )
     }
 
     /// Returns true if the job is accepted.
@@ -111,7 +115,8 @@ public final class JobPool: Sendable {
         }
         // An idle thread may not have claimed yet the job for which it was woken.
         let needsThread =
-          Self.startable(state, most) > state.idle && state.threads < most + reserve
+          Self.startable(state, maxOrdinary) > state.idle
+          && state.threads < maxOrdinary + urgentReserve
         if needsThread { state.threads += 1 }
         return (isAccepted, needsThread)
       }
@@ -135,17 +140,17 @@ public final class JobPool: Sendable {
     }
 
     /// Returns the index in `ready` of the next job for a free thread; urgent ones come first.
-    private static func next(_ state: State, _ most: Int) -> Int? {
+    private static func next(_ state: State, _ maxOrdinary: Int) -> Int? {
       if let urgent = state.ready.firstIndex(where: { state.queues[$0]?.isUrgent == true }) {
         return urgent
       }
-      return state.ordinaryRunning < most && !state.ready.isEmpty ? 0 : nil
+      return state.ordinaryRunning < maxOrdinary && !state.ready.isEmpty ? 0 : nil
     }
 
     /// The number of subjects whose next job a free thread could start.
-    private static func startable(_ state: State, _ most: Int) -> Int {
+    private static func startable(_ state: State, _ maxOrdinary: Int) -> Int {
       let urgent = state.ready.count { state.queues[$0]?.isUrgent == true }
-      return urgent + max(0, min(state.ready.count - urgent, most - state.ordinaryRunning))
+      return urgent + max(0, min(state.ready.count - urgent, maxOrdinary - state.ordinaryRunning))
     }
 
     private func run() {
@@ -175,7 +180,7 @@ public final class JobPool: Sendable {
         state.idle -= 1
         // If a job arrived just as the wait ended, this thread performs it. The semaphore's count
         // is then one too high.
-        guard Self.next(state, most) == nil, state.hasEnded || !isWoken && endsAfter != nil
+        guard Self.next(state, maxOrdinary) == nil, state.hasEnded || !isWoken && endsAfter != nil
         else { return true }
         state.threads -= 1
         return false
@@ -183,7 +188,7 @@ public final class JobPool: Sendable {
     }
 
     private func claim(_ state: inout State) -> (String, ReportingJob)? {
-      guard let index = Self.next(state, most) else { return nil }
+      guard let index = Self.next(state, maxOrdinary) else { return nil }
       let subject = state.ready.remove(at: index)
       guard var queue = state.queues[subject], !queue.jobs.isEmpty else { return nil }
       let job = queue.jobs.removeFirst()

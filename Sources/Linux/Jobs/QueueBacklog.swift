@@ -20,24 +20,24 @@ final class QueueBacklog: Sendable {
   static let spare = WorkQueue(name: "dormouse-spare")
 
   private let name: String
-  private let mayLeave: (@Sendable () -> Bool)?
-  private let chore: (@Sendable () -> Duration?)?
-  private let mates: QueueThreads?
+  private let mayEndThread: (@Sendable () -> Bool)?
+  private let idleTask: (@Sendable () -> Duration?)?
+  private let threadBudget: ThreadBudget?
   private let start: Start
   private let state = Mutex(State())
   private let work = Semaphore()
 
   /// - Parameter start: starts a thread of this name; it returns false if it can't.
   init(
-    name: String, mayLeave: (@Sendable () -> Bool)? = nil,
-    chore: (@Sendable () -> Duration?)? = nil, mates: QueueThreads? = nil,
+    name: String, mayEndThread: (@Sendable () -> Bool)? = nil,
+    idleTask: (@Sendable () -> Duration?)? = nil, threadBudget: ThreadBudget? = nil,
     start: @escaping Start = { Thread.start(name: $0, $1) }
   ) {
     self.start = start
     self.name = name
-    self.mayLeave = mayLeave
-    self.chore = chore
-    self.mates = mates
+    self.mayEndThread = mayEndThread
+    self.idleTask = idleTask
+    self.threadBudget = threadBudget
   }
 
   var hasThread: Bool { state.withLock { $0.hasThread } }
@@ -83,7 +83,7 @@ final class QueueBacklog: Sendable {
       return !state.hasThread
     }
     guard isMine else { return true }
-    mates?.enter()
+    threadBudget?.enter()
     return start(name) { self.serve(within: Thread.idleTime) }
   }
 
@@ -113,10 +113,10 @@ final class QueueBacklog: Sendable {
         continue
       case .nothing: break
       case .ended:
-        _ = mates?.leave(always: true)
+        _ = threadBudget?.leave(always: true)
         return
       }
-      pause = chore?()
+      pause = idleTask?()
     }
   }
 
@@ -134,13 +134,15 @@ final class QueueBacklog: Sendable {
   /// Releases the thread if the queue may do that. It returns true if the thread is to end; the
   /// next job then starts another one.
   private func releaseThread(isSpare: Bool) -> Bool {
-    guard let mayLeave, mayLeave(), mates?.leave(always: isSpare) != false else { return false }
+    guard let mayEndThread, mayEndThread(), threadBudget?.leave(always: isSpare) != false else {
+      return false
+    }
     let hasLeft = state.withLock { state in
       guard state.waiting.isEmpty, !state.hasEnded else { return false }
       state.hasThread = false
       return true
     }
-    if !hasLeft { mates?.enter() }
+    if !hasLeft { threadBudget?.enter() }
     return hasLeft
   }
 }

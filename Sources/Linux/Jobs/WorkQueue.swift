@@ -15,24 +15,25 @@ public final class WorkQueue: Sendable {
 
   private let backlog: QueueBacklog
 
-  /// Makes a queue. It starts the thread unless the queue may release it.
+  /// Makes a queue. It starts the thread unless the queue may end it.
   ///
   /// - Parameters:
   ///   - name: shows in `ps -L` (at most 15 bytes).
-  ///   - chore: performed on the thread after each job, and again after the time that it returns,
-  ///     until it returns `nil`.
-  ///   - mayLeave: asked on the thread when no job has come for 2 s. If it returns true the thread
-  ///     ends, with its stack and the memory that the allocator keeps for it, and the next job
-  ///     starts another one. `nil`: the thread stays.
-  ///   - mates: counts the threads of several queues. While there are few of them, the thread
-  ///     stays, too.
+  ///   - idleTask: performed on the thread after each job, and again after the time that it
+  ///     returns, until it returns `nil`.
+  ///   - mayEndThread: asked on the thread when no job has come for 2 s. If it returns true the
+  ///     thread ends, with its stack and the memory that the allocator keeps for it, and the next
+  ///     job starts another one. `nil`: the thread stays.
+  ///   - threadBudget: counts the threads of several queues. While there are few of them, the
+  ///     thread stays, too.
   public init(
-    name: String, chore: (@Sendable () -> Duration?)? = nil,
-    mayLeave: (@Sendable () -> Bool)? = nil, mates: QueueThreads? = nil
+    name: String, idleTask: (@Sendable () -> Duration?)? = nil,
+    mayEndThread: (@Sendable () -> Bool)? = nil, threadBudget: ThreadBudget? = nil
   ) {
-    backlog = QueueBacklog(name: name, mayLeave: mayLeave, chore: chore, mates: mates)
+    backlog = QueueBacklog(
+      name: name, mayEndThread: mayEndThread, idleTask: idleTask, threadBudget: threadBudget)
     // The daemon can't work without its threads.
-    if mayLeave == nil { precondition(backlog.startThread(), "no thread can be started") }
+    if mayEndThread == nil { precondition(backlog.startThread(), "no thread can be started") }
   }
 
   deinit { backlog.end() }
@@ -124,15 +125,17 @@ public enum Thread {
 /// local variable of it. On return no thread references the values that `lane` has captured:
 /// captured descriptors are closed when the caller releases them.
 ///
-/// - Parameter least: there is one lane for this many indices, because starting a thread costs as
-///   much as compressing 64 KB.
+/// - Parameter indicesPerLane: there is one lane for this many indices, because starting a thread
+///   costs as much as compressing 64 KB.
 public func inParallel(
-  count: Int, lanes: Int, least: Int = 3, _ lane: @escaping @Sendable (_ next: () -> Int?) -> Void
+  count: Int, lanes: Int, indicesPerLane: Int = 3,
+  _ lane: @escaping @Sendable (_ next: () -> Int?) -> Void
 ) {
   let cursor = Cursor()
   let done = Semaphore()
   // If threads can't be started, fewer lanes do the work.
-  let helpers = (1..<max(1, min(lanes, (count + least - 1) / least))).filter { _ in
+  let helpers = (1..<max(1, min(lanes, (count + indicesPerLane - 1) / indicesPerLane))).filter {
+    _ in
     let work = Handover(lane)
     return ShortThreads.start(name: "dormouse-lane", apart: true) {
       work.perform { cursor.nextIndex(below: count) }

@@ -39,13 +39,15 @@ public struct Userfault: Sendable {
       owning: try shim("pidfd_getfd", on: "descriptor \(number) of pid \(process.pid)") {
         clinux_pidfd_getfd(pidfd.raw, number)
       })
-    return isOne(descriptor.raw) ? descriptor : nil
+    return isUserfault(descriptor.raw) ? descriptor : nil
   }
 
   private static let link = "anon_inode:[userfaultfd]"
 
   /// Whether a descriptor of this process is a userfaultfd.
-  public static func isOne(_ number: Int32) -> Bool { readLink("/proc/self/fd/\(number)") == link }
+  public static func isUserfault(_ number: Int32) -> Bool {
+    readLink("/proc/self/fd/\(number)") == link
+  }
 
   /// Negotiates the features with the kernel, which is possible once for each userfaultfd.
   public mutating func negotiate(tracksWrites: Bool) throws(SystemCallError) {

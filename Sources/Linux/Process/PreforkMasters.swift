@@ -14,9 +14,9 @@ import Synchronization
 public final class PreforkMasters: Sendable {
   private struct State {
     /// The masters that were found when the worker fell asleep, now or earlier.
-    var known: Set<ProcessIdentity> = []
+    var masters: Set<ProcessIdentity> = []
     /// The masters that are stopped while their children run.
-    var held: Set<ProcessIdentity> = []
+    var stopped: Set<ProcessIdentity> = []
   }
 
   private let state = Mutex(State())
@@ -29,40 +29,40 @@ public final class PreforkMasters: Sendable {
   deinit { release() }
 
   /// True if masters are stopped. Then `release` has to follow.
-  public var areHeld: Bool { state.withLock { !$0.held.isEmpty } }
+  public var areStopped: Bool { state.withLock { !$0.stopped.isEmpty } }
 
   /// True if the worker was found to be a prefork server.
-  public var areKnown: Bool { state.withLock { !$0.known.isEmpty } }
+  public var isPreforkServer: Bool { state.withLock { !$0.masters.isEmpty } }
 
   /// Finds the masters of a worker that has just come to rest, with its memory in place.
   ///
   /// - Throws: an error if a resource is short. Then the worker should not sleep now.
-  public func look(at tree: ProcessTree) throws(SystemCallError) {
-    guard tree.processes.count > 1 else { return note([], in: tree) }
-    note(try PreforkFacts.read(tree), in: tree)
+  public func find(in tree: ProcessTree) throws(SystemCallError) {
+    guard tree.processes.count > 1 else { return record([], in: tree) }
+    record(try PreforkFacts.read(tree), in: tree)
   }
 
-  /// Adds masters to the known ones. A master stays one: after a sleep the kernel doesn't show what
-  /// some calls wait for.
-  func note(_ facts: [PreforkFacts], in tree: ProcessTree) {
-    let found = PreforkFacts.masters(among: facts)
+  /// Adds masters to those found earlier. A master stays one: after a sleep the kernel doesn't show
+  /// what some calls wait for.
+  func record(_ facts: [PreforkFacts], in tree: ProcessTree) {
+    let masters = PreforkFacts.masters(among: facts)
     // The shell that waits for a program in its own session (`wrap`) would notice that its job has
     // stopped.
     let eligible = Set(tree.processes.filter { $0.session != getsid(0) }.map(\.identity))
-    state.withLock { $0.known = $0.known.union(found).intersection(eligible) }
+    state.withLock { $0.masters = $0.masters.union(masters).intersection(eligible) }
   }
 
   /// Determines the masters that must stay stopped. Call it when the worker is about to be woken.
   ///
   /// - Returns: the masters in `tree` that have children there, which continue now.
-  public func hold(in tree: ProcessTree) -> Set<ProcessIdentity> {
+  public func keepStopped(in tree: ProcessTree) -> Set<ProcessIdentity> {
     let parents = Set(tree.processes.map(\.parent))
     return state.withLock { state in
-      state.held = Set(
+      state.stopped = Set(
         tree.processes.map(\.identity).filter {
-          state.known.contains($0) && parents.contains($0.pid)
+          state.masters.contains($0) && parents.contains($0.pid)
         })
-      return state.held
+      return state.stopped
     }
   }
 
@@ -71,8 +71,8 @@ public final class PreforkMasters: Sendable {
   public func release() {
     state.withLock { state in
       // A process that has ended needs no signal.
-      for master in state.held { _ = try? master.signal(SIGCONT) }
-      state.held = []
+      for master in state.stopped { _ = try? master.signal(SIGCONT) }
+      state.stopped = []
     }
   }
 }

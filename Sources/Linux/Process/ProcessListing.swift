@@ -60,7 +60,7 @@ public enum ProcessDetails {
   /// The path of its group in the cgroup2 tree, as proc_pid_cgroup(5) shows it.
   public static func cgroup(of pid: Int32) -> String? {
     // An error means that the process has ended.
-    (try? readText("/proc/\(pid)/cgroup")).flatMap(CgroupRoot.ownPath(parsing:))
+    (try? readText("/proc/\(pid)/cgroup")).flatMap(CgroupRoot.groupPath(parsing:))
   }
 
   /// Whether its standard input is a terminal.
@@ -72,7 +72,7 @@ public enum ProcessDetails {
 }
 
 /// The numbers of this process.
-public enum OwnIdentity {
+public enum CurrentProcess {
   public static var pid: Int32 { getpid() }
   /// The effective user ID, whose rights this process has.
   public static var user: UInt32 { geteuid() }

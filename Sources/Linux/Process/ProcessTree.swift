@@ -72,7 +72,7 @@ public struct ProcessTree: Hashable, Sendable {
       for stat in candidates where !members.contains(stat.pid) {
         guard
           stat.identity == root || members.contains(stat.parent) || sessions.contains(stat.session)
-            || wrapper?.takes(stat) == true
+            || wrapper?.claims(stat) == true
         else { continue }
         members.insert(stat.pid)
         if stat.session == stat.pid { sessions.insert(stat.pid) }

@@ -37,15 +37,15 @@ extension ProcessTree {
   /// when it continues.
   ///
   /// - Parameters:
-  ///   - known: the tree as it was read just now. It replaces the first reading only: a reading
-  ///     proves that no process is missing if all known processes were at rest before it.
-  ///   - wasFrozen: true if the known processes have been frozen until now. Then their calls are
-  ///     recorded already, and their threads run for a moment on their way to the stop.
+  ///   - initial: the tree as it was read just now. It replaces the first reading only: a reading
+  ///     proves that no process is missing if all processes found before were at rest.
+  ///   - wasFrozen: true if the processes in `initial` have been frozen until now. Then their calls
+  ///     are recorded already, and their threads run for a moment on their way to the stop.
   public static func stopAll(
     root: ProcessIdentity, session: Int32? = nil, cgroup: WorkerCgroup? = nil,
-    known: ProcessTree? = nil, wasFrozen: Bool = false, until deadline: Deadline
+    initial: ProcessTree? = nil, wasFrozen: Bool = false, until deadline: Deadline
   ) throws(ProcessTreeError) -> ProcessTree {
-    var known = known
+    var initial = initial
     var areCallsRecorded = wasFrozen
     var stopped: [ProcessStat] = []
     var timeout = Duration.milliseconds(50)
@@ -53,10 +53,10 @@ extension ProcessTree {
     do throws(ProcessTreeError) {
       while true {
         let tree = try rethrowing { () throws(SystemCallError) in
-          if let known { return known }
+          if let initial { return initial }
           return try discover(root: root, session: session, cgroup: cgroup)
         }
-        known = nil
+        initial = nil
         let earlier = Set(stopped.map(\.identity))
         let new = tree.processes.filter { !earlier.contains($0.identity) }
         // All processes in this reading were at rest before it, so none can have forked since.

@@ -34,16 +34,16 @@ public struct WrapperTree: Hashable, Sendable {
   /// show that.
   ///
   /// - Parameter others: children that don't belong to the worker.
-  public static func takeOrphans(except others: Set<Int32>) {
+  public static func claimOrphans(except others: Set<Int32>) {
     shared.withLock { $0?.others = others }
   }
 
   /// Excludes a child from the worker until `forget`: a command that runs beside the worker.
-  public static func leaveOut(_ child: Int32) {
+  public static func exclude(_ child: Int32) {
     shared.withLock { _ = $0?.others?.insert(child) }
   }
 
-  /// Ends `leaveOut` for a child that has been reaped or is being killed. An orphan may get its pid
+  /// Ends `exclude` for a child that has been reaped or is being killed. An orphan may get its pid
   /// soon.
   public static func forget(_ child: Int32) {
     shared.withLock { _ = $0?.others?.remove(child) }
@@ -52,7 +52,7 @@ public struct WrapperTree: Hashable, Sendable {
   /// Whether a process is an orphan of the worker that this process got as a subreaper. This
   /// process's own forks, which only try what the kernel can do, may have its name, so they are
   /// excluded by it.
-  func takes(_ stat: ProcessStat) -> Bool {
+  func claims(_ stat: ProcessStat) -> Bool {
     guard let others, stat.parent == wrapper else { return false }
     return !others.contains(stat.pid) && !stat.name.hasPrefix("dormouse")
   }
@@ -108,7 +108,7 @@ public enum OuterWrapper {
   }
 
   private static func group(of pid: Int32) throws(SystemCallError) -> String? {
-    CgroupRoot.ownPath(parsing: try readText("/proc/\(pid)/cgroup"))
+    CgroupRoot.groupPath(parsing: try readText("/proc/\(pid)/cgroup"))
   }
 
   /// The nearest wrapper among the ancestors; nil if there is none, if a daemon is nearer, or if a

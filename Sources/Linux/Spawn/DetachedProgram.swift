@@ -38,9 +38,9 @@ public struct DetachedProgram: Sendable {
     let setSession: Int32 = 0x80
     posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK | setSession))
     var pid: Int32 = 0
-    var words = command.map { strdup($0) } + [nil]
-    defer { for word in words { free(word) } }
-    let code = posix_spawn(&pid, path, &actions, &attributes, &words, environ)
+    var arguments = command.map { strdup($0) } + [nil]
+    defer { for argument in arguments { free(argument) } }
+    let code = posix_spawn(&pid, path, &actions, &attributes, &arguments, environ)
     if code != 0 { throw SystemCallError("posix_spawn", on: path, code: code) }
     self.pid = pid
   }

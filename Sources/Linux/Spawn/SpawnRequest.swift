@@ -60,11 +60,11 @@ public enum OOMScore: Hashable, Sendable {
     }
   }
 
-  /// The value that workers usually get from a daemon that was started with the value `own`. A
+  /// The value that workers usually get from a daemon that was started with the value `daemon`. A
   /// negative value protects a daemon, and must not protect its workers: the kernel would end all
   /// other processes before a worker that leaks memory. A positive value is that of the whole
   /// session, and is kept for the workers too.
-  public static func ofWorkers(own: Int32) -> Int32 { max(own, 0) }
+  public static func ofWorkers(daemon: Int32) -> Int32 { max(daemon, 0) }
 }
 
 /// A child process that was started, and the descriptor through which its end is seen.
@@ -98,15 +98,15 @@ func withPrepared<Result>(
   }
   let arguments = request.arguments.map { strdup($0) } + [nil]
   // The child writes its own pid over the zeros.
-  let ownNumbers = (request.terms?.pidVariables ?? []).compactMap { strdup("\($0)=0000000000") }
-  let digits = ownNumbers.map { Optional($0 + strlen($0) - 10) }
-  let variables = environment.map { strdup($0) } + ownNumbers + [nil]
+  let pidVariables = (request.terms?.pidVariables ?? []).compactMap { strdup("\($0)=0000000000") }
+  let pidDigits = pidVariables.map { Optional($0 + strlen($0) - 10) }
+  let variables = environment.map { strdup($0) } + pidVariables + [nil]
   defer { for pointer in arguments + variables { free(pointer) } }
   return request.path.withCString { path in
     request.directory.withCString { directory in
       arguments.withUnsafeBufferPointer { arguments in
         variables.withUnsafeBufferPointer { variables in
-          withTerms(request.terms, ownNumbers: digits) { terms in
+          withTerms(request.terms, pidDigits: pidDigits) { terms in
             var prepared = clinux_spawn(
               path: path, arguments: arguments.baseAddress, environment: variables.baseAddress,
               directory: directory, input: request.input, output: request.output,

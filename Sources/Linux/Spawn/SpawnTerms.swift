@@ -57,7 +57,7 @@ public struct SpawnTerms: Hashable, Sendable {
   public var pidVariables: [String] = []
   /// True if the process gets a session keyring of its own (keyctl(2)), and none of the keys in
   /// this process's keyring.
-  public var ownKeyring = false
+  public var newKeyring = false
 
   public static let maxPlaced = Int(CLINUX_MAX_PLACED)
   public static let maxPidVariables = Int(CLINUX_MAX_PID_VARIABLES)
@@ -67,7 +67,7 @@ public struct SpawnTerms: Hashable, Sendable {
 
 /// Passes the terms as C structures to `body`.
 func withTerms<Result>(
-  _ terms: SpawnTerms?, ownNumbers: [UnsafeMutablePointer<CChar>?],
+  _ terms: SpawnTerms?, pidDigits: [UnsafeMutablePointer<CChar>?],
   _ body: (UnsafePointer<clinux_terms>?) -> Result
 ) -> Result {
   guard let terms else { return body(nil) }
@@ -78,7 +78,7 @@ func withTerms<Result>(
     clinux_placed(descriptor: $0.descriptor, number: $0.number)
   }
   let groups = terms.identity?.groups ?? []
-  let numbers = Array(ownNumbers.prefix(SpawnTerms.maxPidVariables))
+  let numbers = Array(pidDigits.prefix(SpawnTerms.maxPidVariables))
   return limits.withUnsafeBufferPointer { limits in
     placed.withUnsafeBufferPointer { placed in
       groups.withUnsafeBufferPointer { groups in
@@ -89,7 +89,7 @@ func withTerms<Result>(
             group_count: Int32(groups.count), limits: limits.baseAddress,
             limit_count: Int32(limits.count), placed: placed.baseAddress,
             placed_count: Int32(placed.count), umask: terms.umask.map { Int32($0) } ?? -1,
-            new_keyring: terms.ownKeyring ? 1 : 0, pid_digits: numbers.baseAddress,
+            new_keyring: terms.newKeyring ? 1 : 0, pid_digits: numbers.baseAddress,
             pid_digits_count: Int32(numbers.count))
           return body(&prepared)
         }

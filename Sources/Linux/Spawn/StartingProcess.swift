@@ -3,14 +3,14 @@ import Glibc
 
 /// A process between fork and execve. It is a child of this process, but not yet the program. It
 /// may hang in any step, because its user can stop it, or because a file system doesn't answer. No
-/// function here waits. The owner watches `report` together with a timer, and calls `look` or
+/// function here waits. The owner watches `report` together with a timer, and calls `poll` or
 /// `expire`.
 public final class StartingProcess {
   private let child: ForkedChild
   private var progress = StartReport()
 
   public var process: SpawnedProcess { child.process }
-  /// A pipe that polls readable when `look` may return a result.
+  /// A pipe that polls readable when `poll` may return a result.
   public var report: Descriptor { child.report }
   private var request: SpawnRequest { child.request }
 
@@ -29,7 +29,7 @@ public final class StartingProcess {
   ///
   /// - Throws: the error if the start failed. Such a process has ended or is ending, and is
   ///   abandoned.
-  public func look() throws(SpawnError) -> SpawnedProcess? {
+  public func poll() throws(SpawnError) -> SpawnedProcess? {
     if progress.outcome == nil {
       do throws(SystemCallError) {
         progress.received(try report.read(upTo: StartReport.size))
@@ -44,14 +44,14 @@ public final class StartingProcess {
   /// Handles the end of the deadline `time`. A process that hasn't executed the program by now is
   /// killed and abandoned, and the error is thrown.
   public func expire(after time: Duration) throws(SpawnError) -> SpawnedProcess? {
-    if let process = try look() { return process }
+    if let process = try poll() { return process }
     progress.expired(in: step, state)
     return try conclude(after: time)
   }
 
   /// An error that names the step in which the process is, for a message about a process that isn't
   /// needed any more. It is nil if the outcome is known.
-  public func whereItHangs(after time: Duration) -> SpawnError? {
+  public func hangError(after time: Duration) -> SpawnError? {
     guard progress.outcome == nil else { return nil }
     return SpawnError(hungIn: step, state, after: time, request: request)
   }
@@ -107,7 +107,7 @@ public func spawn(
   let deadline = Deadline(in: limit)
   do throws(SpawnError) {
     while true {
-      if let process = try starting.look() { return process }
+      if let process = try starting.poll() { return process }
       let isDue: Bool
       do throws(SystemCallError) {
         isDue = try pollDescriptor(starting.report.raw, for: POLLIN, until: deadline)

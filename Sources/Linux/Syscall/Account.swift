@@ -34,7 +34,7 @@ public struct Account: Hashable, Sendable {
   }
 
   /// True if the account is that of this process.
-  public var isOurOwn: Bool { identity.user == geteuid() && identity.group == getegid() }
+  public var isOfThisProcess: Bool { identity.user == geteuid() && identity.group == getegid() }
 
   /// Performs file operations with the rights of this account, without root's additional rights. It
   /// is meant for paths through directories in which the account could have put links. Only root

@@ -159,9 +159,9 @@ extension CallsBeforeStop {
   static func calls(in text: String) -> Calls {
     var calls: Calls = [:]
     for line in text.split(separator: "\n") {
-      let words = line.split(separator: " ", maxSplits: 1)
-      if words.count == 2, let thread = Int32(words[0]) {
-        calls[thread] = WaitingCall(String(words[1]))
+      let parts = line.split(separator: " ", maxSplits: 1)
+      if parts.count == 2, let thread = Int32(parts[0]) {
+        calls[thread] = WaitingCall(String(parts[1]))
       }
     }
     return calls
@@ -170,8 +170,8 @@ extension CallsBeforeStop {
 
 extension ProcessIdentity {
   fileprivate init?(callsFile name: String) {
-    let words = name.split(separator: "-")
-    guard words.count == 2, let pid = Int32(words[0]), let startTime = UInt64(words[1]) else {
+    let parts = name.split(separator: "-")
+    guard parts.count == 2, let pid = Int32(parts[0]), let startTime = UInt64(parts[1]) else {
       return nil
     }
     self.init(pid: pid, startTime: startTime)

@@ -16,7 +16,7 @@ public enum DivisibleCall {
         try WaitingCall.current(thread: thread, of: pid)
       }
       guard let call = call ?? nil else { continue }
-      if isOne(call, link: { readLink("/proc/\(pid)/fd/\($0)") }) { return thread }
+      if isDivisible(call, link: { readLink("/proc/\(pid)/fd/\($0)") }) { return thread }
     }
     return nil
   }
@@ -43,7 +43,7 @@ public enum DivisibleCall {
   /// Whether a call is divisible.
   ///
   /// - Parameter link: returns the target of a descriptor's link in /proc/PID/fd.
-  static func isOne(_ call: WaitingCall, link: (UInt64) -> String?) -> Bool {
+  static func isDivisible(_ call: WaitingCall, link: (UInt64) -> String?) -> Bool {
     switch clinux_division_of(call.number, call.arguments) {
     case CLINUX_DIVISION_NONE: return false
     case CLINUX_DIVISION_OF_WRITE:

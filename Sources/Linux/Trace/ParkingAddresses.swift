@@ -15,9 +15,9 @@ extension Injector {
   /// Returns the addresses at which a thread can be that was parked or borrowed in this scratch
   /// area.
   public static func parkingAddresses(scratch: UInt64) -> Set<UInt64> {
-    let most = Int32(CLINUX_TRAMPOLINE_OFFSETS)
-    var offsets = [UInt64](repeating: 0, count: Int(most))
-    let count = clinux_trampoline_offsets(&offsets, most)
+    let capacity = Int32(CLINUX_TRAMPOLINE_OFFSETS)
+    var offsets = [UInt64](repeating: 0, count: Int(capacity))
+    let count = clinux_trampoline_offsets(&offsets, capacity)
     return Set(offsets.prefix(Int(max(0, count))).map { scratch + $0 })
   }
 }

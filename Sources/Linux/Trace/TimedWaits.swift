@@ -9,8 +9,8 @@ import Synchronization
 /// end. So this object records when such a call began, and `TraceSession.correctTimeouts` reduces
 /// its time when the worker is woken.
 ///
-/// Each worker has one instance for all its sleeps: `willRest`, `rests`, `wakes`, `hasWoken`. Its
-/// data survives the daemon as `kept` in the worker's record. Without that, or if a call isn't
+/// Each worker has one instance for all its sleeps: `willRest`, `didRest`, `willWake`, `didWake`.
+/// Its data survives the daemon as `kept` in the worker's record. Without that, or if a call isn't
 /// recorded, the time since a thread last ran counts, which is at least a part of the time asleep.
 public final class TimedWaits: Sendable {
   private struct Wait {
@@ -84,7 +84,7 @@ public final class TimedWaits: Sendable {
   }
 
   /// Records that the worker has come to rest, and the recorded waits that it still has.
-  public func rests(_ tree: ProcessTree) {
+  public func didRest(_ tree: ProcessTree) {
     let now = Clocks.monotonic
     var clocks = ProcessorClocks()
     let (seen, earlier) = state.withLock { ($0.seen, $0.waits) }
@@ -188,7 +188,7 @@ public final class TimedWaits: Sendable {
 
   /// Records when threads without a recorded wait last ran. Call it before threads are seized to be
   /// woken, because seizing makes them run.
-  public func wakes(_ tree: ProcessTree) {
+  public func willWake(_ tree: ProcessTree) {
     let (restsSince, waits) = state.withLock { ($0.restsSince, $0.waits) }
     let recorded = restsSince == nil ? [] : Set(waits.keys)
     var clocks = ProcessorClocks()
@@ -235,7 +235,7 @@ public final class TimedWaits: Sendable {
   }
 
   /// Records that the worker runs.
-  public func hasWoken() {
+  public func didWake() {
     state.withLock {
       $0.restsSince = nil
       $0.lastRan = [:]
@@ -244,7 +244,7 @@ public final class TimedWaits: Sendable {
   }
 
   /// Records that the worker is at rest again after a moment in which it may have done anything.
-  public func restsAnew() {
+  public func didRestAgain() {
     let now = Clocks.monotonic
     state.withLock {
       $0.restsSince = now

@@ -141,7 +141,7 @@ extension TraceSession {
   /// Writes to the addresses on the threads' stacks that a correction needs, so that these pages
   /// exist and are in the image. Call it before the hibernation of a worker whose pages may be
   /// missing when it is woken.
-  public func prepareTimePlaces(memory: ProcessMemory) throws(TraceError) {
+  public func prepareTimeCopies(memory: ProcessMemory) throws(TraceError) {
     for thread in threads {
       guard let call = thread.registers.interruptedCall, thread.registers.mayNeedCorrection,
         let address = thread.registers.timeCopyAddress

@@ -168,7 +168,7 @@ extension clinux_registers {
   }
 
   /// Whether both are the same state of a program.
-  public func areLike(_ other: clinux_registers) -> Bool {
+  public func isLike(_ other: clinux_registers) -> Bool {
     withUnsafePointer(to: self) { one in
       withUnsafePointer(to: other) { clinux_registers_are_like(one, $0) == 1 }
     }

@@ -36,18 +36,18 @@ public struct Glob: Hashable, Sendable, CustomStringConvertible {
   /// the last `*` is ever tried again.
   public func matches(_ text: String) -> Bool {
     let scalars = Array(text.unicodeScalars)
-    var (place, token) = (0, 0)
-    var retry: (token: Int, place: Int)?
-    while place < scalars.count {
+    var (position, token) = (0, 0)
+    var retry: (token: Int, position: Int)?
+    while position < scalars.count {
       if token < tokens.count, tokens[token] == .anything {
-        retry = (token + 1, place)
+        retry = (token + 1, position)
         token += 1
-      } else if token < tokens.count, tokens[token].takes(scalars[place]) {
+      } else if token < tokens.count, tokens[token].accepts(scalars[position]) {
         token += 1
-        place += 1
+        position += 1
       } else if let last = retry {
-        retry = (last.token, last.place + 1)
-        (token, place) = (last.token, last.place + 1)
+        retry = (last.token, last.position + 1)
+        (token, position) = (last.token, last.position + 1)
       } else {
         return false
       }
@@ -57,11 +57,11 @@ public struct Glob: Hashable, Sendable, CustomStringConvertible {
 }
 
 extension Glob.Token {
-  fileprivate func takes(_ scalar: Unicode.Scalar) -> Bool {
+  fileprivate func accepts(_ scalar: Unicode.Scalar) -> Bool {
     switch self {
     case .anything: false
     case .one: true
-    case .scalar(let own): own == scalar
+    case .scalar(let expected): expected == scalar
     }
   }
 }

@@ -37,8 +37,8 @@ public struct CalendarSchedule: Hashable, Sendable {
     let firstDay = Int(floorDivided(Int64(minute), by: 1_440))
     for day in firstDay...(firstDay + Self.horizon) where holds(onDay: day) {
       let earliest = day == firstDay ? minute - firstDay * 1_440 : 0
-      if let found = firstMinute(from: earliest) {
-        return (Int64(day) * 1_440 + Int64(found)) * 60 - Int64(utcOffset)
+      if let minuteOfDay = firstMinute(from: earliest) {
+        return (Int64(day) * 1_440 + Int64(minuteOfDay)) * 60 - Int64(utcOffset)
       }
     }
     return nil

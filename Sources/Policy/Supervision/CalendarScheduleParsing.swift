@@ -16,30 +16,31 @@ extension CalendarSchedule {
   /// (`*/10`), or several of these with commas between them. Sunday is 0 or 7.
   public init(parsing text: String) throws(ScheduleError) {
     let trimmed = text.split(separator: " ").joined(separator: " ")
-    var words = Self.words(of: text)
+    var fields = Self.fields(of: text)
     if trimmed.hasPrefix("@") {
       guard let line = Self.named[trimmed.lowercased()] else { throw Self.unknownName(trimmed) }
-      words = Self.words(of: line)
+      fields = Self.fields(of: line)
     }
-    guard words.count == Field.all.count else {
+    guard fields.count == Field.all.count else {
       throw ScheduleError(
         offset: 0,
-        message: "has \(words.count) field\(words.count == 1 ? "" : "s"), not 5: minute, hour, day"
+        message:
+          "has \(fields.count) field\(fields.count == 1 ? "" : "s"), not 5: minute, hour, day"
           + " of the month, month, day of the week",
-        suggestion: words.count == 6
+        suggestion: fields.count == 6
           ? "leave the field of seconds out" : "write `0 3 * * *` for every day at 3:00")
     }
     var sets: [UInt64] = []
-    for (field, word) in zip(Field.all, words) { sets.append(try field.set(of: word)) }
+    for (field, word) in zip(Field.all, fields) { sets.append(try field.set(of: word)) }
     // Sunday has a second number, 7.
     let weekdays = (sets[4] | (sets[4] >> 7)) & 0x7F
     self.init(
       text: text, minutes: sets[0], hours: sets[1], days: sets[2], months: sets[3],
       weekdays: weekdays,
-      eitherDay: !words[2].text.hasPrefix("*") && !words[4].text.hasPrefix("*"))
+      eitherDay: !fields[2].text.hasPrefix("*") && !fields[4].text.hasPrefix("*"))
     guard next(after: 0) != nil else {
       throw ScheduleError(
-        offset: words[2].offset, message: "never comes: no such month has that day",
+        offset: fields[2].offset, message: "never comes: no such month has that day",
         suggestion: "the last days of months are 28 to 31")
     }
   }
@@ -61,24 +62,26 @@ extension CalendarSchedule {
   }
 
   /// A field of the text, and its offset in Unicode scalars.
-  struct Word {
+  struct FieldText {
     var text: String
     var offset: Int
   }
 
-  private static func words(of text: String) -> [Word] {
-    var result: [Word] = []
+  private static func fields(of text: String) -> [FieldText] {
+    var result: [FieldText] = []
     var current = ""
     for (offset, scalar) in text.unicodeScalars.enumerated() {
       if scalar == " " || scalar == "\t" {
-        if !current.isEmpty { result.append(Word(text: current, offset: offset - current.count)) }
+        if !current.isEmpty {
+          result.append(FieldText(text: current, offset: offset - current.count))
+        }
         current = ""
       } else {
         current.unicodeScalars.append(scalar)
       }
     }
     let length = text.unicodeScalars.count
-    if !current.isEmpty { result.append(Word(text: current, offset: length - current.count)) }
+    if !current.isEmpty { result.append(FieldText(text: current, offset: length - current.count)) }
     return result
   }
 }
@@ -104,24 +107,24 @@ extension CalendarSchedule {
         names: ["sun", "mon", "tue", "wed", "thu", "fri", "sat"]),
     ]
 
-    func set(of word: Word) throws(ScheduleError) -> UInt64 {
+    func set(of word: FieldText) throws(ScheduleError) -> UInt64 {
       var set: UInt64 = 0
       var offset = word.offset
-      for part in word.text.split(separator: ",", omittingEmptySubsequences: false) {
-        set |= try values(Word(text: String(part), offset: offset))
-        offset += part.unicodeScalars.count + 1
+      for item in word.text.split(separator: ",", omittingEmptySubsequences: false) {
+        set |= try values(FieldText(text: String(item), offset: offset))
+        offset += item.unicodeScalars.count + 1
       }
       return set
     }
 
     /// The values of an item between commas: `*`, `5`, `mon-fri`, `*/10`, `0-30/5`.
-    private func values(_ word: Word) throws(ScheduleError) -> UInt64 {
+    private func values(_ word: FieldText) throws(ScheduleError) -> UInt64 {
       let halves = word.text.split(separator: "/", omittingEmptySubsequences: false)
       guard halves.count <= 2 else { throw wrong(word) }
       var step = 1
       if halves.count == 2 {
         guard let number = number(halves[1]), (1...range.upperBound).contains(number) else {
-          throw wrong(word, why: "has a step that isn't from 1 to \(range.upperBound)")
+          throw wrong(word, reason: "has a step that isn't from 1 to \(range.upperBound)")
         }
         step = number
       }
@@ -131,7 +134,7 @@ extension CalendarSchedule {
     }
 
     private func span(
-      _ text: Substring, in word: Word, stepped: Bool
+      _ text: Substring, in word: FieldText, stepped: Bool
     ) throws(ScheduleError) -> ClosedRange<Int> {
       // With 0 to 7, Sunday would come twice.
       let whole = range.lowerBound...(range.upperBound == 7 ? 6 : range.upperBound)
@@ -144,7 +147,7 @@ extension CalendarSchedule {
       guard let high = value(ends[1]) else { throw wrong(word) }
       guard low <= high else {
         throw wrong(
-          word, why: "ends before it begins",
+          word, reason: "ends before it begins",
           suggestion: "write `\(low)-\(whole.upperBound),\(whole.lowerBound)-\(high)`")
       }
       return low...high
@@ -162,14 +165,14 @@ extension CalendarSchedule {
     }
 
     private func wrong(
-      _ word: Word, why: String? = nil, suggestion: String? = nil
+      _ word: FieldText, reason: String? = nil, suggestion: String? = nil
     ) -> ScheduleError {
-      let why = why ?? "must be from \(range.lowerBound) to \(range.upperBound)"
+      let reason = reason ?? "must be from \(range.lowerBound) to \(range.upperBound)"
       let named =
         names.isEmpty ? nil : "or a name such as `\(names[1])`; `*` stands for all of them"
       return ScheduleError(
         offset: word.offset,
-        message: "has a wrong \(name): `\(word.text.prefix(20))` \(why)",
+        message: "has a wrong \(name): `\(word.text.prefix(20))` \(reason)",
         suggestion: suggestion ?? named)
     }
   }

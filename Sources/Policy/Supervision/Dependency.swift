@@ -104,16 +104,16 @@ public enum DependencyOrder {
     let stuck = zip(needs, steps).filter { $1 == nil }.map(\.0)
     let next = Dictionary(stuck.map { ($0.name, $0.needs) }) { first, _ in first }
     guard let first = stuck.first?.name else { return nil }
-    var way: [String] = []
-    var places: [String: Int] = [:]
+    var path: [String] = []
+    var positions: [String: Int] = [:]
     var name = first
-    while places[name] == nil {
-      places[name] = way.count
-      way.append(name)
+    while positions[name] == nil {
+      positions[name] = path.count
+      path.append(name)
       guard let other = next[name]?.first(where: { next[$0] != nil }) else { return nil }
       name = other
     }
-    let circle = Array(way[(places[name] ?? 0)...])
+    let circle = Array(path[(positions[name] ?? 0)...])
     let members = Set(circle)
     let start = stuck.first { members.contains($0.name) }.flatMap { circle.firstIndex(of: $0.name) }
     return Array(circle[(start ?? 0)...] + circle[..<(start ?? 0)])
@@ -122,13 +122,13 @@ public enum DependencyOrder {
   /// The step in which each worker starts, from 0. `nil`: it waits for a cycle. The algorithm
   /// (Kahn) takes linear time, because hostile configurations have thousands of workers.
   private static func steps(_ needs: Needs) -> [Int?] {
-    let places = Dictionary(needs.enumerated().map { ($1.name, $0) }) { first, _ in first }
+    let positions = Dictionary(needs.enumerated().map { ($1.name, $0) }) { first, _ in first }
     var dependents: [[Int]] = Array(repeating: [], count: needs.count)
     var missing = Array(repeating: 0, count: needs.count)
     for (index, worker) in needs.enumerated() {
       for need in Set(worker.needs) {
-        guard let place = places[need] else { continue }
-        dependents[place].append(index)
+        guard let needed = positions[need] else { continue }
+        dependents[needed].append(index)
         missing[index] += 1
       }
     }

@@ -17,10 +17,10 @@ public struct RestartRules: Hashable, Sendable {
     case unlessStopped = "unless-stopped"
 
     /// Whether the worker may be started again after it ended by itself.
-    public var followsOwnEnd: Bool { self != .never && self != .afterShortage }
+    public var restartsAfterExit: Bool { self != .never && self != .afterShortage }
     /// Whether the worker is started again after a termination for lack of memory. With
     /// `on-failure` it isn't: such a termination is no failure.
-    public var followsShortage: Bool { self != .never && self != .onFailure }
+    public var restartsAfterShortage: Bool { self != .never && self != .onFailure }
   }
   public var condition: Condition
   public var backoff: Backoff
@@ -68,13 +68,13 @@ public struct Backoff: Hashable, Sendable {
   /// The delay before the restart that follows `failures` earlier ones in a row.
   public func delay(afterRestarts failures: Int) -> Duration {
     var nanoseconds = Double(initial.wholeNanoseconds)
-    let most = Double(max.wholeNanoseconds)
+    let maxNanoseconds = Double(max.wholeNanoseconds)
     // Multiplying step by step ends early, and never overflows.
     for _ in 0..<Swift.max(0, failures) {
-      guard nanoseconds < most, factor > 1 else { break }
+      guard nanoseconds < maxNanoseconds, factor > 1 else { break }
       nanoseconds *= factor
     }
-    return nanoseconds >= most ? max : .nanoseconds(Int64(nanoseconds))
+    return nanoseconds >= maxNanoseconds ? max : .nanoseconds(Int64(nanoseconds))
   }
 }
 

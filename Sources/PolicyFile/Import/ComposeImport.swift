@@ -15,7 +15,7 @@ public enum ComposeImport {
   public static func convert(
     text: String, file: String, environmentFile: String? = nil,
     isProgram: ((String) -> Bool)? = nil
-  ) -> ParseResult<Imported> {
+  ) -> ParseResult<ImportedConfiguration> {
     let sink = DiagnosticSink(source: SourceText(text: text, file: file))
     guard let document = Document.compose(sink),
       let mapping = sink.topMapping(document.root?.withMergedKeys(sink), of: "a compose file")

@@ -5,7 +5,7 @@ import YAML
 /// `ecosystem.config.js`.
 public enum PM2Import {
   /// Converts a file.
-  public static func convert(text: String, file: String) -> ParseResult<Imported> {
+  public static func convert(text: String, file: String) -> ParseResult<ImportedConfiguration> {
     let sink = DiagnosticSink(source: SourceText(text: text, file: file))
     guard let root = root(text, file: file, sink: sink) else { return sink.result(nil) }
     var result = ImportedFile(source: FilePaths.name(of: file))

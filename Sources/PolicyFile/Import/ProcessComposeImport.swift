@@ -9,7 +9,7 @@ public enum ProcessComposeImport {
   ///   too. `nil`: there is none.
   public static func convert(
     text: String, file: String, environmentFile: String? = nil
-  ) -> ParseResult<Imported> {
+  ) -> ParseResult<ImportedConfiguration> {
     let sink = DiagnosticSink(source: SourceText(text: text, file: file))
     guard let document = Document.compose(sink),
       let mapping = sink.topMapping(
@@ -19,7 +19,7 @@ public enum ProcessComposeImport {
     var result = ImportedFile(source: FilePaths.name(of: file))
     top.skip("version", "is_strict", "log_level", "log_length", "processes")
     let variables = Dictionary(top.variables("vars")) { _, last in last }
-    let shared = ProcessImport.Shared(
+    let shared = ProcessComposeEntry.Shared(
       shell: shell(&top), environment: top.variables("environment"),
       variables: ForeignVariables(environmentFile: environmentFile))
     guard let processes = mapping["processes"], case .mapping(let entries) = processes else {
@@ -42,7 +42,8 @@ public enum ProcessComposeImport {
         guard case (.mapping(let rendered), let unknown) = template.render(.mapping(process)) else {
           continue
         }
-        var one = ProcessImport(name: replica, mapping: rendered, shared: shared, names: copies)
+        var one = ProcessComposeEntry(
+          name: replica, mapping: rendered, shared: shared, names: copies)
         if replica != name { one.add(replica: index) }
         guard var worker = one.worker() else {
           sink.error(

@@ -10,7 +10,7 @@ public enum ProcfileImport {
   ///     is none.
   public static func convert(
     text: String, file: String, environmentFile: String?
-  ) -> ParseResult<Imported> {
+  ) -> ParseResult<ImportedConfiguration> {
     let sink = DiagnosticSink(source: SourceText(text: text, file: file))
     var result = ImportedFile(source: FilePaths.name(of: file))
     var first: [String: Int] = [:]

@@ -6,10 +6,10 @@ import YAML
 public enum QuadletImport {
   /// Converts a file.
   ///
-  /// - Parameter isThere: returns true if a path exists.
+  /// - Parameter pathExists: returns true if a path exists.
   public static func convert(
-    text: String, file: String, isThere: @escaping (String) -> Bool
-  ) -> ParseResult<Imported> {
+    text: String, file: String, pathExists: @escaping (String) -> Bool
+  ) -> ParseResult<ImportedConfiguration> {
     let sink = DiagnosticSink(source: SourceText(text: text, file: file))
     var entries: [String: [SectionedFile.Entry]] = [:]
     for section in SectionedFile(text, syntax: .unit, sink: sink).sections {
@@ -28,7 +28,7 @@ public enum QuadletImport {
     var converter = UnitService(
       unit: UnitName("\(bare).service", isOfUser: !isOfSystem),
       service: ForeignSection((entries["Service"] ?? []) + quadlet.service()),
-      head: ForeignSection(entries["Unit"] ?? []), isThere: isThere)
+      head: ForeignSection(entries["Unit"] ?? []), pathExists: pathExists)
     guard var worker = converter.worker() else {
       let exec = container.last { $0.key == "Exec" || $0.key == "Entrypoint" }
       sink.error(

@@ -5,8 +5,9 @@ public enum SupervisorImport {
   /// Converts a file.
   ///
   /// - Parameter directory: the directory of the file, for `%(here)s`.
-  public static func convert(text: String, file: String, directory: String) -> ParseResult<Imported>
-  {
+  public static func convert(text: String, file: String, directory: String) -> ParseResult<
+    ImportedConfiguration
+  > {
     let sink = DiagnosticSink(source: SourceText(text: text, file: file))
     let parsed = SectionedFile(text, syntax: .supervisor, sink: sink)
     var result = ImportedFile(source: FilePaths.name(of: file))

@@ -111,11 +111,11 @@ struct SupervisorProgram: WorkerImport {
   private mutating func importEnvironment(_ keys: inout ForeignSection) {
     var pairs = source.environment
     if let text = keys.text("environment") {
-      guard let own = SupervisorImport.variables(text, expansion) else {
+      guard let variables = SupervisorImport.variables(text, expansion) else {
         addNote("Not taken over: `environment`, which can't be read.")
         return
       }
-      for pair in own {
+      for pair in variables {
         pairs.removeAll { $0.0 == pair.0 }
         pairs.append(pair)
       }
@@ -138,7 +138,7 @@ struct SupervisorProgram: WorkerImport {
       addNote("`exitcodes`: here only 0 is an orderly end.")
     }
     let maxRestarts = number("startretries", &keys)
-    if rules.condition.followsOwnEnd, let maxRestarts, (1...1000).contains(maxRestarts) {
+    if rules.condition.restartsAfterExit, let maxRestarts, (1...1000).contains(maxRestarts) {
       rules.giveUp = .init(restarts: maxRestarts, window: .seconds(60))
     }
     add("restart", RestartKeys.text(rules))

@@ -14,10 +14,10 @@ public enum UnitImport {
   /// - Parameters:
   ///   - unit: its whole name, such as `bot@alice.service`.
   ///   - files: the unit's file, and its drop-ins in their order.
-  ///   - isThere: returns true if a path exists, for `EnvironmentFile=-/etc/default/…`.
+  ///   - pathExists: returns true if a path exists, for `EnvironmentFile=-/etc/default/…`.
   public static func convert(
-    unit: String, files: [File], isThere: @escaping (String) -> Bool
-  ) -> ParseResult<Imported> {
+    unit: String, files: [File], pathExists: @escaping (String) -> Bool
+  ) -> ParseResult<ImportedConfiguration> {
     guard let main = files.first else { return ParseResult(value: nil, diagnostics: []) }
     let sinks = files.map {
       DiagnosticSink(source: SourceText(text: $0.text, file: $0.path))
@@ -32,7 +32,7 @@ public enum UnitImport {
       }
     }
     let sink = sinks[0]
-    func result(_ value: Imported?) -> ParseResult<Imported> {
+    func result(_ value: ImportedConfiguration?) -> ParseResult<ImportedConfiguration> {
       ParseResult(
         value: sinks.contains { $0.hasErrors } ? nil : value,
         diagnostics: sinks.flatMap { sink -> [Diagnostic] in
@@ -47,7 +47,7 @@ public enum UnitImport {
     var converter = UnitService(
       unit: UnitName(unit, isOfUser: main.path.contains("/systemd/user/")),
       service: ForeignSection(service),
-      head: ForeignSection(entries["Unit"] ?? []), isThere: isThere)
+      head: ForeignSection(entries["Unit"] ?? []), pathExists: pathExists)
     guard let worker = converter.worker() else {
       let (problem, suggestion) = problem(withStart: service)
       (start?.sink ?? sink).error(at: start?.position, problem, suggestion: suggestion)

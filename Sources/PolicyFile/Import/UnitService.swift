@@ -6,15 +6,15 @@ struct UnitService: WorkerImport {
   private let unit: UnitName
   private var service: ForeignSection
   private var head: ForeignSection
-  private let isThere: (String) -> Bool
+  private let pathExists: (String) -> Bool
   var imported: ImportedWorker
   private var unknown: [String] = []
 
   init(
     unit: UnitName, service: ForeignSection, head: ForeignSection,
-    isThere: @escaping (String) -> Bool
+    pathExists: @escaping (String) -> Bool
   ) {
-    (self.unit, self.service, self.head, self.isThere) = (unit, service, head, isThere)
+    (self.unit, self.service, self.head, self.pathExists) = (unit, service, head, pathExists)
     imported = ImportedWorker(name: unit.worker)
   }
 
@@ -59,7 +59,7 @@ struct UnitService: WorkerImport {
     var files: [YAMLText] = []
     for text in service.all("EnvironmentFile") {
       let path = expanded(text.after("-") ?? text)
-      if text.hasPrefix("-"), !isThere(path) {
+      if text.hasPrefix("-"), !pathExists(path) {
         addNote("`EnvironmentFile`: \(shortened(path)) isn't there, and may be missing.")
       } else {
         files.append(WorkerRenderer.escaped(path))
@@ -127,7 +127,7 @@ struct UnitService: WorkerImport {
     }
     let window = UnitTime.seconds(
       head.text("StartLimitIntervalSec") ?? service.text("StartLimitInterval"))
-    guard rules.condition.followsOwnEnd else { return }
+    guard rules.condition.restartsAfterExit else { return }
     if let wait {
       let time = Duration.seconds(max(wait, 1))
       rules.backoff = Backoff(initial: time, max: time, factor: 1)
@@ -154,8 +154,8 @@ struct UnitService: WorkerImport {
     var signal = service.text("KillSignal").map { $0.after("SIG") ?? $0 }
     var commands: [String] = []
     for line in service.all("ExecStop") {
-      if let own = UnitCommand.signal(ofKill: line) {
-        signal = own
+      if let killSignal = UnitCommand.signal(ofKill: line) {
+        signal = killSignal
       } else {
         commands.append(line)
       }
@@ -231,7 +231,7 @@ struct UnitService: WorkerImport {
           // The root of a user's unit stays a specifier, because it differs from user to user.
           let path =
             "\(unit.value(of: root) ?? root)/\(expanded(String(name.prefix { $0 != ":" })))"
-          if key == "RuntimeDirectory" || !isThere(path) { missing.append(path) }
+          if key == "RuntimeDirectory" || !pathExists(path) { missing.append(path) }
         }
       }
       service.skip("\(key)Mode")

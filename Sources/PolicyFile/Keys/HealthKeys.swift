@@ -117,7 +117,7 @@ enum HealthKeys {
       case .tcp(let port): tcp = port
       case .logLine(let text): line = text
       case .logPattern(let text): pattern = text
-      case .probe(let found): probe = found
+      case .probe(let value): probe = value
       case nil: break
       }
     }
@@ -149,7 +149,7 @@ enum HealthKeys {
       switch shed {
       case .signal(let number): signal = number
       case .command(let words): command = words
-      case .http(let found): request = found
+      case .http(let value): request = value
       case .notify: notify = true
       case nil: break
       }

@@ -34,7 +34,8 @@ struct Key<Root> {
   ///   - less: a sentence on what a smaller value means for workers. `more` is one on a larger
   ///     value.
   ///   - meanings: sentences on what a new value means, by value.
-  ///   - neverIsSmallest: true if `never` is the smallest value, as of a maximum size. Otherwise it is
+  ///   - neverIsSmallest: true if `never` is the smallest value, as of a maximum size. Otherwise it
+  ///     is
   ///     the largest, as of a maximum time.
   init<Value>(
     _ name: String, _ path: WritableKeyPath<Root, Value>, as converter: Converter<Value>,

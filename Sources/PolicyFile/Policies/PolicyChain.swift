@@ -67,7 +67,7 @@ struct PolicyChain {
         ?? .success(parse(text: text, file: file, name: name))
     }
     if !paths.isEmpty { return .failure(Self.itself) }
-    let missing = PolicyLibrary.Missing(name: name, library: library)
+    let missing = PolicyLibrary.MissingPolicy(name: name, library: library)
     let beside = FilePaths.resolve("\(name).yaml", from: FilePaths.directory(of: last))
     return .failure(
       Problem(

@@ -76,7 +76,7 @@ struct ConfigurationReader {
       // The library finds it in a file or in the executable.
       result = library.loadWithOrigins(name)
     } else {
-      let missing = PolicyLibrary.Missing(name: name, library: library)
+      let missing = PolicyLibrary.MissingPolicy(name: name, library: library)
       sink?.error(at: position, missing.message, suggestion: missing.suggestion)
       return LifecyclePolicy()
     }

@@ -148,16 +148,17 @@ final class MappingReader {
     }
     guard let node = node(key) else { return nil }
     if !words.isEmpty, let text = node.scalar?.string, !node.isEmpty {
-      guard let found = words.first(where: { $0.word == text }) else {
-        let known = words.map(\.word)
+      guard let shorthand = words.first(where: { $0.word == text }) else {
+        let validWords = words.map(\.word)
         sink.error(
           at: node.position,
-          "`\(key)` must be a mapping of keys to values, \(listed(known)), not \(node.kind)",
-          suggestion: didYouMean(text, among: known))
+          "`\(key)` must be a mapping of keys to values, \(listed(validWords)), not \(node.kind)",
+          suggestion: didYouMean(text, among: validWords))
         return nil
       }
       positions.recordSection(path(of: key))
-      positions.record("\(path(of: key)).\(found.key)", node.position, key: position(ofKey: key))
+      positions.record(
+        "\(path(of: key)).\(shorthand.key)", node.position, key: position(ofKey: key))
       return text
     }
     guard let reader = reader(of: node, called: key) else { return nil }
@@ -202,7 +203,7 @@ final class MappingReader {
   ) -> MappingReader? {
     let mapping: YAMLNode.Mapping
     switch node {
-    case .mapping(let found): mapping = found
+    case .mapping(let value): mapping = value
     case _ where node.isEmpty: mapping = YAMLNode.Mapping()
     default:
       sink.error(
@@ -222,11 +223,11 @@ final class MappingReader {
   /// Returns the keys that no reader has asked for and whose mapping has this key. `finish` doesn't
   /// report them then.
   func claimUnknownKeys(holding key: String) -> [String] {
-    let found = order.filter {
+    let keys = order.filter {
       !asked.contains($0) && entries[$0]?.value.mapping?[key] != nil
     }
-    taken.formUnion(found)
-    return found
+    taken.formUnion(keys)
+    return keys
   }
 
   /// Reports every key that was never asked for.
@@ -234,9 +235,9 @@ final class MappingReader {
     // A key that is always refused isn't suggested.
     let valid = asked.filter { !refusedKeys.contains($0) }
     for key in order where !asked.contains(key) && !taken.contains(key) {
-      let place = title.isEmpty ? "" : " in `\(shortened(title))`"
+      let location = title.isEmpty ? "" : " in `\(shortened(title))`"
       sink.error(
-        at: entries[key]?.key, "unknown key `\(shortened(key))`\(place)",
+        at: entries[key]?.key, "unknown key `\(shortened(key))`\(location)",
         suggestion: didYouMean(key, among: valid) ?? "known here: \(valid.joined(separator: ", "))")
     }
   }

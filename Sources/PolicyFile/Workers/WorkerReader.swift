@@ -64,9 +64,9 @@ struct WorkerReader {
         atLaunch = files.map(\.value)
         result = variables
       case .success(let text):
-        let found = EnvironmentFile.parse(text, file: path)
-        result.merge(found.value ?? [:]) { $1 }
-        reader.sink.add(found.diagnostics)
+        let parsed = EnvironmentFile.parse(text, file: path)
+        result.merge(parsed.value ?? [:]) { $1 }
+        reader.sink.add(parsed.diagnostics)
       case .failure(let problem):
         reader.sink.error(
           at: node.position, "`env_file`: \(shortened(path)): \(problem.diagnostic.message)")
@@ -82,12 +82,12 @@ struct WorkerReader {
 
   /// Reads a file. nil: its file system doesn't answer.
   private func contents(of path: String) -> Swift.Result<String, Unreadable>? {
-    let found = FileText()
+    let file = FileText()
     let isRead = wait(FilePaths.directory(of: path)) {
       let text = FileContents.read(path)
-      found.text.withLock { $0 = text }
+      file.text.withLock { $0 = text }
     }
-    return isRead ? found.text.withLock { $0 } : nil
+    return isRead ? file.text.withLock { $0 } : nil
   }
 
   private final class FileText: Sendable {

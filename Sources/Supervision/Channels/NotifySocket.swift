@@ -16,7 +16,7 @@ public final class NotifySocket {
 
   /// Requests to store or remove descriptors, oldest first.
   private var storeRequests: [StoreRequest] = []
-  private let takesDescriptors: Bool
+  private let acceptsDescriptors: Bool
   private let read: Read
 
   typealias Read =
@@ -37,37 +37,38 @@ public final class NotifySocket {
 
   /// Creates a socket at `<directory>/<name>.notify`, or one with a random abstract name.
   public static func create(
-    in directory: String, name: String, takesDescriptors: Bool = false
+    in directory: String, name: String, acceptsDescriptors: Bool = false
   ) throws(SystemCallError) -> NotifySocket {
     let path = "\(directory)/\(CgroupRoot.sanitised(name)).notify"
     if path.utf8.count <= UnixSocket.maxPath {
-      return try NotifySocket(path: path, takesDescriptors: takesDescriptors)
+      return try NotifySocket(path: path, acceptsDescriptors: acceptsDescriptors)
     }
     let random = String(UInt64.random(in: .min ... .max), radix: 16)
     return try NotifySocket(
-      path: "@dormouse-\(random).notify", takesDescriptors: takesDescriptors)
+      path: "@dormouse-\(random).notify", acceptsDescriptors: acceptsDescriptors)
   }
 
   /// Creates a socket at a path that a worker may know already, from an earlier daemon.
   ///
-  /// - Parameter takesDescriptors: whether the worker may store descriptors (`FDSTORE=1`).
+  /// - Parameter acceptsDescriptors: whether the worker may store descriptors (`FDSTORE=1`).
   public convenience init(
-    path: String, takesDescriptors: Bool = false
+    path: String, acceptsDescriptors: Bool = false
   ) throws(SystemCallError) {
-    try self.init(path: path, takesDescriptors: takesDescriptors) {
+    try self.init(path: path, acceptsDescriptors: acceptsDescriptors) {
       (socket, buffer) throws(SystemCallError) in
       try Reception.receive(from: socket, into: buffer)
     }
   }
 
-  init(path: String, takesDescriptors: Bool = false, read: @escaping Read) throws(SystemCallError) {
+  init(path: String, acceptsDescriptors: Bool = false, read: @escaping Read) throws(SystemCallError)
+  {
     self.path = path
-    self.takesDescriptors = takesDescriptors
+    self.acceptsDescriptors = acceptsDescriptors
     self.read = read
     descriptor = try UnixSocket.bound(to: path, .datagram)
     try shim("setsockopt", on: path) { clinux_pass_credentials(descriptor.raw) }
     // The kernel answers EPERM to senders of FDSTORE=1.
-    if !takesDescriptors { UnixSocket.refuseDescriptors(descriptor) }
+    if !acceptsDescriptors { UnixSocket.refuseDescriptors(descriptor) }
   }
 
   /// Reads the datagrams that have arrived, at most `limit`; the descriptor stays readable if there
@@ -103,7 +104,7 @@ public final class NotifySocket {
       messages += NotifyMessage.parse(buffer[..<datagram.count])
       // Descriptors that aren't stored are closed on another thread; so are those of a rejected
       // datagram.
-      if takesDescriptors,
+      if acceptsDescriptors,
         let request = StoreRequest(buffer[..<datagram.count], passed: datagram.passed)
       {
         storeRequests.append(request)
@@ -113,7 +114,7 @@ public final class NotifySocket {
   }
 
   /// Returns and removes the requests that `receive` has read.
-  public func takeStoreRequests() -> [StoreRequest] {
+  public func drainStoreRequests() -> [StoreRequest] {
     defer { storeRequests = [] }
     return storeRequests
   }

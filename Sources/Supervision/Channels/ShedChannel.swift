@@ -14,7 +14,7 @@ public enum ShedChannel: Hashable, Sendable {
 /// The reason why a worker can't be asked to free memory.
 public enum ShedRefusal: Error, Hashable, Sendable, CustomStringConvertible {
   case notCaught(signal: Int32)
-  case nobodyListens
+  case noListener
   case failed(SystemCallError)
 
   public var description: String {
@@ -22,7 +22,7 @@ public enum ShedRefusal: Error, Hashable, Sendable, CustomStringConvertible {
     case .notCaught(let signal):
       "not asked to free memory: none of its processes handles \(SignalName.text(signal)), "
         + "which would end them"
-    case .nobodyListens:
+    case .noListener:
       "not asked to free memory: none of its processes watches MEMORY_PRESSURE_WATCH"
     case .failed(let error): "not asked to free memory: \(error)"
     }
@@ -62,7 +62,7 @@ public final class ShedRequestRun {
       return ShedRequestRun(channel: channel, askedCount: asked)
     case .notify:
       let asked = try asking { () throws(SystemCallError) in try watch?.notifyAll() ?? 0 }
-      if asked == 0 { throw .nobodyListens }
+      if asked == 0 { throw .noListener }
       return ShedRequestRun(channel: channel, askedCount: asked)
     case .command(let arguments):
       // The caller learns later whether the program could be started.

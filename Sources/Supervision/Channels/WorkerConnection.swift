@@ -12,7 +12,7 @@ final class WorkerConnection {
   /// The connected process, as the kernel reports it.
   let pid: Int32
   private var framer = LineFramer(maximumLength: WorkerProtocol.maxLine)
-  private var waiting: [UInt8] = []
+  private var unsent: [UInt8] = []
   private var invalidLines = 0
   private var allowance = LineAllowance()
   private let bytes: ByteAllowance
@@ -23,9 +23,9 @@ final class WorkerConnection {
   private var hasEnded = false
 
   /// The number of bytes that may wait for a worker that doesn't read. More close the connection.
-  static let maxWaiting = 65_536
+  static let maxUnsent = 65_536
   /// The number of invalid lines after which the connection is closed.
-  static let maxSenseless = 16
+  static let maxInvalidLines = 16
   /// What a received descriptor costs in the byte allowance. It lets about a thousand be closed per
   /// second.
   private static let costOfDescriptor = 1024
@@ -39,7 +39,7 @@ final class WorkerConnection {
     self.bytes = bytes
   }
 
-  var wantsToWrite: Bool { !waiting.isEmpty }
+  var wantsToWrite: Bool { !unsent.isEmpty }
 
   // MARK: in
 
@@ -50,7 +50,7 @@ final class WorkerConnection {
     case slowed
     case ended
     /// The daemon closes the connection. The reason is a clause.
-    case shutOut(String)
+    case mustClose(String)
   }
 
   /// Reads at most `chunkSize` bytes, and passes whole lines to `handle` as far as the allowance
@@ -101,9 +101,9 @@ final class WorkerConnection {
         guard allowance.isLeft else { return .slowed }
         guard let line = try framer.next() else { return .read }
         allowance.use()
-        if let reason = parse(line, handle) { return .shutOut(reason) }
+        if let reason = parse(line, handle) { return .mustClose(reason) }
       }
-    } catch { return .shutOut("\(error)") }
+    } catch { return .mustClose("\(error)") }
   }
 
   /// Handles one line. Returns the reason for closing the connection, or nil to keep it.
@@ -130,8 +130,8 @@ final class WorkerConnection {
   func refuse(_ text: String) -> String? {
     invalidLines += 1
     let isRead = send(.error(message: text))
-    if invalidLines >= Self.maxSenseless {
-      return "\(Self.maxSenseless) of its lines could not be read"
+    if invalidLines >= Self.maxInvalidLines {
+      return "\(Self.maxInvalidLines) of its lines could not be read"
     }
     return isRead ? nil : Self.unread
   }
@@ -142,24 +142,24 @@ final class WorkerConnection {
 
   /// Returns false if too many bytes wait already. The caller must close the connection then.
   func send(_ message: DaemonMessage) -> Bool {
-    waiting += message.line
-    waiting.append(UInt8(ascii: "\n"))
+    unsent += message.line
+    unsent.append(UInt8(ascii: "\n"))
     return flush()
   }
 
   /// Writes as much as the kernel accepts. The end of a connection is noticed when it is read.
   func flush() -> Bool {
-    while !waiting.isEmpty {
-      let count = descriptor.send(waiting, waits: false)
+    while !unsent.isEmpty {
+      let count = descriptor.send(unsent, waits: false)
       if count < 0 {
         if count == -Int(EINTR) { continue }
-        if count != -Int(EAGAIN) { waiting = [] }
+        if count != -Int(EAGAIN) { unsent = [] }
         break
       }
-      waiting.removeFirst(count)
+      unsent.removeFirst(count)
     }
-    if waiting.isEmpty { waiting = [] }
-    return waiting.count <= Self.maxWaiting
+    if unsent.isEmpty { unsent = [] }
+    return unsent.count <= Self.maxUnsent
   }
 }
 
@@ -186,8 +186,8 @@ private struct LineAllowance {
 /// length per second.
 final class ByteAllowance {
   static let perSecond: Int64 = 1 << 20
-  static let most: Int64 = 4 << 20
-  private var bytes = ByteAllowance.most
+  static let maxSaved: Int64 = 4 << 20
+  private var bytes = ByteAllowance.maxSaved
   private var refilledAt: Int64 = 0
 
   var isLeft: Bool { bytes > 0 }
@@ -202,6 +202,6 @@ final class ByteAllowance {
     let span = min(now - refilledAt, 16 * second)
     guard span >= second / 100 else { return }
     refilledAt = now
-    bytes = min(Self.most, bytes + span * Self.perSecond / second)
+    bytes = min(Self.maxSaved, bytes + span * Self.perSecond / second)
   }
 }

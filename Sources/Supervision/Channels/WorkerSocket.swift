@@ -18,7 +18,7 @@ public final class WorkerSocket {
   private var connections: [ConnectionID: WorkerConnection] = [:]
   /// Connections that are outside the epoll set until the timer fires.
   private var slowed: Set<ConnectionID> = []
-  private var shutOut: [ConnectionID] = []
+  private var disconnected: [ConnectionID] = []
   private var timer: DeadlineTimer?
   private var isAccepting = false
   private var lastID: ConnectionID = 0
@@ -27,13 +27,13 @@ public final class WorkerSocket {
   /// Identifies a connection. A socket never uses a value twice.
   public typealias ConnectionID = UInt64
 
-  public enum News {
+  public enum Update {
     case connected(ConnectionID)
     /// `passed` is the descriptor that came with a `purgeable` message.
-    case said(ConnectionID, WorkerMessage, passed: Descriptor?)
-    /// The connection has ended. `why` is a clause if the daemon has closed it, and nil if the
+    case received(ConnectionID, WorkerMessage, passed: Descriptor?)
+    /// The connection has ended. `reason` is a clause if the daemon has closed it, and nil if the
     /// worker has.
-    case left(ConnectionID, why: String?)
+    case closed(ConnectionID, reason: String?)
     /// A connection was refused. The text is a clause.
     case refused(String)
   }
@@ -69,30 +69,30 @@ public final class WorkerSocket {
   /// Accepts connections, reads what was sent, and writes what waits.
   ///
   /// - Parameter isMember: whether a pid is one of the worker's processes.
-  public func service(isMember: (Int32) -> Bool) throws(SystemCallError) -> [News] {
+  public func service(isMember: (Int32) -> Bool) throws(SystemCallError) -> [Update] {
     var events = [clinux_event](repeating: clinux_event(), count: Self.maxConnections + 2)
     let capacity = Int32(events.count)
     let count = try shim("epoll_wait", on: path) {
       clinux_epoll_wait(descriptor.raw, &events, capacity, 0)
     }
-    var news: [News] = []
+    var updates: [Update] = []
     for event in events.prefix(Int(count)) {
       switch event.data {
-      case Self.listenerMark: accept(isMember, &news)
-      case Self.timerMark: goOn(&news)
-      default: serve(event.data, &news)
+      case Self.listenerMark: accept(isMember, &updates)
+      case Self.timerMark: resumeSlowed(&updates)
+      default: serve(event.data, &updates)
       }
     }
-    return news
+    return updates
   }
 
   // MARK: to the worker
 
   /// Returns false if the connection has ended, or was just closed because the worker doesn't read;
-  /// see `takeShutOut`.
+  /// see `drainClosed`.
   public func send(_ message: DaemonMessage, to id: ConnectionID) -> Bool {
     guard let connection = connections[id] else { return false }
-    guard connection.send(message) else { return shutOut(id) }
+    guard connection.send(message) else { return disconnect(id) }
     watchIfWaiting(id, connection)
     return true
   }
@@ -101,20 +101,20 @@ public final class WorkerSocket {
   /// cases as `send`.
   public func refuse(_ text: String, to id: ConnectionID) -> Bool {
     guard let connection = connections[id] else { return false }
-    guard connection.refuse(text) == nil else { return shutOut(id) }
+    guard connection.refuse(text) == nil else { return disconnect(id) }
     watchIfWaiting(id, connection)
     return true
   }
 
   /// Returns and removes the connections that `send` and `refuse` have closed since the last call.
-  public func takeShutOut() -> [ConnectionID] {
-    defer { shutOut = [] }
-    return shutOut
+  public func drainClosed() -> [ConnectionID] {
+    defer { disconnected = [] }
+    return disconnected
   }
 
-  private func shutOut(_ id: ConnectionID) -> Bool {
+  private func disconnect(_ id: ConnectionID) -> Bool {
     drop(id)
-    shutOut.append(id)
+    disconnected.append(id)
     return false
   }
 
@@ -135,7 +135,7 @@ public final class WorkerSocket {
     isAccepting = true
   }
 
-  private func accept(_ isMember: (Int32) -> Bool, _ news: inout [News]) {
+  private func accept(_ isMember: (Int32) -> Bool, _ updates: inout [Update]) {
     for _ in 0..<16 {
       let raw = clinux_accept(listener.raw)
       if raw == -ECONNABORTED || raw == -EINTR { continue }
@@ -144,40 +144,42 @@ public final class WorkerSocket {
         // Most likely, no descriptor is free. The listener would be readable all the time.
         clinux_epoll_remove(descriptor.raw, listener.raw)
         isAccepting = false
-        news.append(.refused("a connection must wait: \(String(cString: strerror(-raw)))"))
+        updates.append(.refused("a connection must wait: \(String(cString: strerror(-raw)))"))
         return setTimer()
       }
-      admit(Descriptor(foreign: raw), isMember: isMember, news: &news)
+      admit(Descriptor(foreign: raw), isMember: isMember, updates: &updates)
     }
   }
 
   private func admit(
-    _ descriptor: Descriptor, isMember: (Int32) -> Bool, news: inout [News]
+    _ descriptor: Descriptor, isMember: (Int32) -> Bool, updates: inout [Update]
   ) {
     var pid: pid_t = 0
     var user: uid_t = 0
     var group: gid_t = 0
     // The pid is 0 if the process is in a pid namespace that the daemon can't see.
     guard clinux_peer_credentials(descriptor.raw, &pid, &user, &group) == 0, pid > 0, isMember(pid)
-    else { return news.append(.refused("pid \(pid) is not one of its processes")) }
+    else { return updates.append(.refused("pid \(pid) is not one of its processes")) }
     guard connections.count < Self.maxConnections else {
-      return news.append(.refused("it has \(Self.maxConnections) connections already"))
+      return updates.append(.refused("it has \(Self.maxConnections) connections already"))
     }
     lastID += 1
     let added = clinux_epoll_add(
       self.descriptor.raw, descriptor.raw, UInt32(CLINUX_EPOLLIN), lastID)
     guard added >= 0 else { return }
     connections[lastID] = WorkerConnection(descriptor, pid: pid, bytes: bytes)
-    news.append(.connected(lastID))
+    updates.append(.connected(lastID))
   }
 
-  private func serve(_ id: ConnectionID, _ news: inout [News]) {
+  private func serve(_ id: ConnectionID, _ updates: inout [Update]) {
     guard let connection = connections[id] else { return }
-    guard connection.flush() else { return leave(id, why: WorkerConnection.unread, news: &news) }
-    switch connection.read(at: Clocks.boottime, { news.append(.said(id, $0, passed: $1)) }) {
+    guard connection.flush() else {
+      return end(id, reason: WorkerConnection.unread, updates: &updates)
+    }
+    switch connection.read(at: Clocks.boottime, { updates.append(.received(id, $0, passed: $1)) }) {
     case .read: watch(id, connection)
-    case .ended: leave(id, why: nil, news: &news)
-    case .shutOut(let why): leave(id, why: why, news: &news)
+    case .ended: end(id, reason: nil, updates: &updates)
+    case .mustClose(let reason): end(id, reason: reason, updates: &updates)
     case .slowed:
       // The connection is removed from the set and not only ignored: epoll would report a hang-up
       // over and over.
@@ -189,12 +191,12 @@ public final class WorkerSocket {
   }
 
   /// Continues with the connections that were slowed down or couldn't be accepted.
-  private func goOn(_ news: inout [News]) {
+  private func resumeSlowed(_ updates: inout [Update]) {
     timer?.clear()
     if !isAccepting {
       do throws(SystemCallError) { try startAccepting() } catch { setTimer() }
     }
-    for id in slowed.sorted() { serve(id, &news) }
+    for id in slowed.sorted() { serve(id, &updates) }
     guard slowed.isEmpty, isAccepting, let timer else { return }
     clinux_epoll_remove(descriptor.raw, timer.descriptor.raw)
     self.timer = nil
@@ -222,9 +224,9 @@ public final class WorkerSocket {
     }
   }
 
-  private func leave(_ id: ConnectionID, why: String?, news: inout [News]) {
+  private func end(_ id: ConnectionID, reason: String?, updates: inout [Update]) {
     drop(id)
-    news.append(.left(id, why: why))
+    updates.append(.closed(id, reason: reason))
   }
 
   /// Closes a connection. It is removed from the set explicitly, for the reason given at

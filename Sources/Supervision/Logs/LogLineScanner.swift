@@ -3,7 +3,7 @@ import Linux
 
 /// Searches the output that is added to a log for a text.
 struct LogLineScanner: Sendable {
-  private let place: LogPlace
+  private let destination: LogDestination
   private var offset: Int64
   private let text: [UInt8]
   /// The last bytes that were read, in which the text may have begun.
@@ -13,15 +13,15 @@ struct LogLineScanner: Sendable {
   static let chunk: Int64 = 256 << 10
 
   /// - Parameter offset: the offset in bytes at which the search begins.
-  init(_ place: LogPlace, offset: Int64, text: String) {
-    self.place = place
+  init(_ destination: LogDestination, offset: Int64, text: String) {
+    self.destination = destination
     self.offset = offset
     self.text = Array(text.utf8)
   }
 
   /// Reads what was added, and returns true once the text has been written.
   mutating func scan() throws(SystemCallError) -> Bool {
-    guard let added = try place.added(from: &offset, atMost: Self.chunk) else {
+    guard let added = try destination.added(from: &offset, atMost: Self.chunk) else {
       return text.isEmpty
     }
     tail += added

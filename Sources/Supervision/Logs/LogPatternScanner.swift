@@ -4,7 +4,7 @@ import Linux
 /// Searches the output that is added to a log for a line that matches a POSIX extended regular
 /// expression. Only complete lines count: `up$` must not match the beginning of `upside`.
 final class LogPatternScanner {
-  private let place: LogPlace
+  private let destination: LogDestination
   private var offset: Int64
   private var expression = regex_t()
   private let isValid: Bool
@@ -17,8 +17,8 @@ final class LogPatternScanner {
   private static let maxLine = 16 << 10
 
   /// - Parameter offset: the offset in bytes at which the search begins.
-  init(_ place: LogPlace, offset: Int64, pattern: String) {
-    self.place = place
+  init(_ destination: LogDestination, offset: Int64, pattern: String) {
+    self.destination = destination
     self.offset = offset
     isValid = regcomp(&expression, pattern, REG_EXTENDED | REG_NOSUB) == 0
   }
@@ -27,7 +27,7 @@ final class LogPatternScanner {
 
   /// Reads what was added, and returns true once a line has matched.
   func scan() throws(SystemCallError) -> Bool {
-    guard isValid, let added = try place.added(from: &offset, atMost: Self.chunk) else {
+    guard isValid, let added = try destination.added(from: &offset, atMost: Self.chunk) else {
       return false
     }
     return matches(added[...])

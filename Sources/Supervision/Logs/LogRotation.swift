@@ -23,17 +23,17 @@ import Linux
 /// copied. The remainder of the copy is a hole, so that an offset in the log is the same offset in
 /// the copy.
 public struct LogRotation: Sendable {
-  public let place: LogPlace
+  public let destination: LogDestination
   let limit: Int64
 
   /// - Parameter limit: in bytes.
-  public init(_ place: LogPlace, limit: Int64 = .max) {
-    self.place = place
+  public init(_ destination: LogDestination, limit: Int64 = .max) {
+    self.destination = destination
     self.limit = limit
   }
 
   /// The path of the copy while it is being written.
-  private var partial: String { place.path + ".1.partial" }
+  private var partial: String { destination.path + ".1.partial" }
 
   /// Rotates a regular file that is larger than the limit. Any other file stays unchanged. Call it
   /// on a thread that may wait for the disk.
@@ -43,8 +43,8 @@ public struct LogRotation: Sendable {
   public func rotateIfTooLarge() throws(SystemCallError) -> Bool {
     let status: stat
     do throws(SystemCallError) {
-      status = try place.acting { () throws(SystemCallError) in
-        try readStatus(of: place.path)
+      status = try destination.acting { () throws(SystemCallError) in
+        try readStatus(of: destination.path)
       }
     } catch { return false }
     guard status.isRegularFile, Int64(status.st_size) > limit else { return false }
@@ -55,33 +55,33 @@ public struct LogRotation: Sendable {
   /// Rotates the log, which must be a regular file. Call it on a thread that may wait: it takes as
   /// long as the disk needs.
   public func rotate() throws(SystemCallError) {
-    let place = place
-    let log = try place.acting { () throws(SystemCallError) in
-      try place.openRegular(O_RDWR).file
+    let destination = destination
+    let log = try destination.acting { () throws(SystemCallError) in
+      try destination.openRegular(O_RDWR).file
     }
-    if place.keep == 0 { return try cut(log, to: 0) }
-    try place.acting { () throws(SystemCallError) in
-      if fileExists(partial) { name() }
+    if destination.keep == 0 { return try truncate(log, to: 0) }
+    try destination.acting { () throws(SystemCallError) in
+      if fileExists(partial) { nameCopy() }
       do throws(SystemCallError) {
         try moveContent(log)
       } catch {
         discardFile(partial)
         throw error
       }
-      name()
+      nameCopy()
     }
   }
 
-  private func name() {
-    place.shift()
+  private func nameCopy() {
+    destination.shift()
     // If the rename fails, the copy keeps its name until the next rotation renames it.
-    try? renameFile(partial, to: place.aside(1))
+    try? renameFile(partial, to: destination.rotatedPath(1))
   }
 
   private func moveContent(_ log: Descriptor) throws(SystemCallError) {
     let copy = try Descriptor.open(
       partial, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode: 0o600)
-    let status = try log.readStatus(place.path)
+    let status = try log.readStatus(destination.path)
     // A file system without owners or modes (vfat) refuses both. The copied bytes matter more.
     if geteuid() == 0 {
       try? copy.setOwner(user: status.st_uid, group: status.st_gid, path: partial)
@@ -94,26 +94,26 @@ public struct LogRotation: Sendable {
     let whole = (Int64(status.st_size) - 1) / block * block
     if whole > 0 {
       try append(log, wanted(of: 0..<whole), to: copy)
-      if Self.cutBeginning(of: log, whole) { return }
+      if Self.removeBeginning(of: log, whole) { return }
     }
     var copied = max(whole, 0)
     // The number of rounds is limited, because a worker may write as fast as the copy is made.
     for _ in 0..<Self.maxRounds {
-      let size = Int64(try log.readStatus(place.path).st_size)
+      let size = Int64(try log.readStatus(destination.path).st_size)
       if size <= copied { break }
       try append(log, wanted(of: copied..<size), to: copy)
       copied = size
     }
-    try cut(log, to: 0)
+    try truncate(log, to: 0)
   }
 
   /// Removes whole blocks from the beginning. Returns false if this file system can't.
-  static func cutBeginning(of log: Descriptor, _ length: Int64) -> Bool {
+  static func removeBeginning(of log: Descriptor, _ length: Int64) -> Bool {
     clinux_cut_beginning(log.raw, length) == 0
   }
 
-  private func cut(_ log: Descriptor, to size: off_t) throws(SystemCallError) {
-    try log.truncate(to: Int64(size), path: place.path)
+  private func truncate(_ log: Descriptor, to size: off_t) throws(SystemCallError) {
+    try log.truncate(to: Int64(size), path: destination.path)
   }
 
   private static let maxRounds = 64
@@ -130,7 +130,7 @@ public struct LogRotation: Sendable {
     _ log: Descriptor, _ range: Range<Int64>, to copy: Descriptor
   ) throws(SystemCallError) {
     var position = range.lowerBound
-    while let section = try Self.data(of: log, in: position..<range.upperBound, place.path) {
+    while let section = try Self.data(of: log, in: position..<range.upperBound, destination.path) {
       try copyBytes(log, section, to: copy)
       position = section.upperBound
     }
@@ -165,7 +165,7 @@ public struct LogRotation: Sendable {
     while position < range.upperBound {
       let wanted = min(buffer.count, Int(range.upperBound - position))
       let section = UnsafeMutableRawBufferPointer(rebasing: buffer[..<wanted])
-      let count = try log.read(into: section, at: position, path: place.path)
+      let count = try log.read(into: section, at: position, path: destination.path)
       if count == 0 { return }
       do throws(SystemCallError) {
         try copy.writeAll(UnsafeRawBufferPointer(rebasing: buffer[..<count]))

@@ -17,19 +17,19 @@ public final class LogScan: Sendable {
   private let state: Mutex<State>
 
   /// Searches for a text, from `offset` on (in bytes).
-  init(_ place: LogPlace, offset: Int64, text: String) {
-    state = Mutex(State(scanner: .line(LogLineScanner(place, offset: offset, text: text))))
+  init(_ destination: LogDestination, offset: Int64, text: String) {
+    state = Mutex(State(scanner: .line(LogLineScanner(destination, offset: offset, text: text))))
   }
 
   /// Searches for a line that matches an extended regular expression, from `offset` on (in bytes).
-  init(_ place: LogPlace, offset: Int64, pattern: String) {
+  init(_ destination: LogDestination, offset: Int64, pattern: String) {
     state = Mutex(
-      State(scanner: .pattern(LogPatternScanner(place, offset: offset, pattern: pattern))))
+      State(scanner: .pattern(LogPatternScanner(destination, offset: offset, pattern: pattern))))
   }
 
   /// Scans what was added since the last call. It returns true once the text was found, and in all
   /// later calls, because the result of a call may have arrived too late to be used.
-  public func look() throws(SystemCallError) -> Bool {
+  public func scan() throws(SystemCallError) -> Bool {
     let result = state.withLock { state in
       Result { () throws(SystemCallError) in
         if state.hasMatched { return true }
@@ -46,7 +46,7 @@ public final class LogScan: Sendable {
   }
 }
 
-extension LogPlace {
+extension LogDestination {
   /// The bytes that were added to the log after `offset`, at most `limit`. `offset` advances.
   /// Returns nil if there are none.
   func added(

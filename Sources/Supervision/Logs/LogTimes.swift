@@ -14,15 +14,15 @@ public struct LogTimes: Sendable {
   static let limit = 128 << 10
   /// The minimum time between two entries, in seconds. Shorter times help no client, and each entry
   /// costs a write.
-  static let least: Int64 = 2
+  static let minInterval: Int64 = 2
 
   public init(path: String) { self.path = path }
 
   /// Adds an entry if the log's length has changed. Call it on a thread that may wait for the disk.
   ///
   /// - Parameter now: seconds since 1970.
-  public func note(_ place: LogPlace, at now: Int64) throws(SystemCallError) {
-    let size = try place.reading { (_, size) throws(SystemCallError) in size }
+  public func record(_ destination: LogDestination, at now: Int64) throws(SystemCallError) {
+    let size = try destination.reading { (_, size) throws(SystemCallError) in size }
     let file = try Descriptor.open(
       path, O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, mode: 0o600)
     let entries = try Self.end(of: file, path)
@@ -31,7 +31,7 @@ public struct LogTimes: Sendable {
       let tail = Self.line(last.time, 0) + Self.line(max(now, last.time), size)
       return try Self.replace(file, path, with: tail)
     }
-    guard size > last.size, now - last.time >= Self.least else { return }
+    guard size > last.size, now - last.time >= Self.minInterval else { return }
     try Self.write(Self.line(now, size), to: file)
     let length = try file.readStatus(path).st_size
     if length > Self.limit { try Self.drop(half: file, path, length) }

@@ -44,7 +44,7 @@ public struct OutputMeter: Sendable {
   }
 
   /// Whether the worker has written output since the last call. The first call only prepares.
-  public mutating func look(at tree: ProcessTree) -> Bool {
+  public mutating func sample(_ tree: ProcessTree) -> Bool {
     let output = measure(tree)
     let before = errors
     errors = tree.pids.first.flatMap(Self.errorLength)

@@ -28,12 +28,12 @@ public final class Readiness {
   private var tcp: TCPProbe?
   /// The search for a text or pattern in the log, if the rule is one of these.
   public private(set) var scan: LogScan?
-  private var hasComplained = false
+  private var hasFailed = false
   private var channel: Descriptor?
 
   public init(_ rule: ReadinessRule, worker: WorkerProcess) {
     self.rule = rule
-    let (log, start) = (worker.plan.logPlace, worker.logStart)
+    let (log, start) = (worker.plan.logDestination, worker.logStart)
     switch rule {
     case .notify, .probe: break
     case .descriptor: channel = worker.plan.readinessChannel?.descriptor
@@ -53,7 +53,7 @@ public final class Readiness {
   /// Called when the worker has sent `READY=1`. It is ready then, whatever the rule waits for, and
   /// the check of that rule is cancelled. A connection that the check has begun would otherwise
   /// stay open until the daemon ends, and wake the worker then.
-  public func notified() {
+  public func didNotify() {
     isReady = true
     tcp = nil
     scan = nil
@@ -67,16 +67,16 @@ public final class Readiness {
   public func check() throws(SystemCallError) -> Bool {
     if isReady { return true }
     if let tcp { isReady = tcp.attempt() }
-    if let channel { isReady = ReadinessChannel.holdsLine(channel) }
-    if let scan { isReady = try scan.look() }
+    if let channel { isReady = ReadinessChannel.containsLine(channel) }
+    if let scan { isReady = try scan.scan() }
     return isReady
   }
 
   /// Returns true the first time only: a failure that each check repeats gets one line in the
   /// daemon's log.
-  public func takeComplaint() -> Bool {
-    defer { hasComplained = true }
-    return !hasComplained
+  public func recordFailure() -> Bool {
+    defer { hasFailed = true }
+    return !hasFailed
   }
 }
 
@@ -94,7 +94,7 @@ public struct ReadinessChannel: Sendable {
     self.number = number
   }
 
-  static func holdsLine(_ file: Descriptor) -> Bool {
+  static func containsLine(_ file: Descriptor) -> Bool {
     // A file that can't be read holds no line.
     let bytes = (try? file.readBytes(upTo: 4096, at: 0)) ?? []
     return bytes.contains(UInt8(ascii: "\n"))

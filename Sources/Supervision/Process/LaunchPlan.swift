@@ -40,7 +40,7 @@ public struct LaunchPlan: Sendable {
   public var umask: UInt32?
   public var oomScore = OOMScore.usual
   /// If true, the worker and commands for it can't read the daemon's session keyring.
-  public var ownKeyring = false
+  public var newKeyring = false
   /// The sockets that it gets by `LISTEN_FDS`, from descriptor 3 on.
   public var listeners: [Listener] = []
   /// The descriptors that an earlier run has stored. They follow the sockets, in this order.
@@ -50,10 +50,11 @@ public struct LaunchPlan: Sendable {
   /// The number of old logs that are kept.
   public var logKeep = 1
   /// True if the configuration gives the path of the log.
-  public var logIsElsewhere = false
+  public var isLogPathConfigured = false
 
-  public var logPlace: LogPlace {
-    LogPlace(path: logPath, keep: logKeep, isElsewhere: logIsElsewhere, account: account)
+  public var logDestination: LogDestination {
+    LogDestination(
+      path: logPath, keep: logKeep, isPathConfigured: isLogPathConfigured, account: account)
   }
 
   public init(
@@ -124,7 +125,7 @@ public struct LaunchPlan: Sendable {
     terms.identity = account?.identity
     terms.limits = limits
     terms.umask = umask
-    terms.ownKeyring = ownKeyring
+    terms.newKeyring = newKeyring
     let descriptors = listeners.map(\.descriptor.raw) + stored.map(\.descriptor.raw)
     terms.placed = descriptors.enumerated().map { index, raw in .init(raw, at: 3 + Int32(index)) }
     if handedOver > 0 { terms.pidVariables.append("LISTEN_PID") }
@@ -141,7 +142,7 @@ public struct LaunchPlan: Sendable {
     var terms = SpawnTerms()
     terms.identity = account?.identity
     terms.umask = umask
-    terms.ownKeyring = ownKeyring
+    terms.newKeyring = newKeyring
     return terms == SpawnTerms() ? nil : terms
   }
 

@@ -29,7 +29,7 @@ public struct MemoryRelease: Sendable {
     }
   }
 
-  private static let jobs = JobPool(name: "dormouse-reap", most: 16, endsAfter: .seconds(5))
+  private static let jobs = JobPool(name: "dormouse-reap", maxOrdinary: 16, endsAfter: .seconds(5))
 
   /// Returns the number of processes whose memory was freed by the call. EAGAIN is tried again a
   /// few times: the process hasn't handled its signal yet, or others read its memory maps. There is

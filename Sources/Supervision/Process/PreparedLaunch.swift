@@ -23,7 +23,7 @@ public struct PreparedLaunch: Sendable {
   /// may wait for its file system. If the log may be in any file system, it is closed on a thread
   /// that may wait.
   func dispose(_ jobs: JobPool = .files) {
-    guard plan.logIsElsewhere, !files.isEmpty else { return }
+    guard plan.isLogPathConfigured, !files.isEmpty else { return }
     // If an earlier close hangs, the descriptors are closed when this object is freed.
     _ = jobs.submitIfIdle(about: "close \(plan.name)") { [files] in
       withExtendedLifetime(files) {}
@@ -52,7 +52,7 @@ extension LaunchPlan {
     let log: WorkerLog
     let null: Descriptor
     do throws(SystemCallError) {
-      log = try WorkerLog.open(logPlace, limit: logLimit)
+      log = try WorkerLog.open(logDestination, limit: logLimit)
       null = try Descriptor.open("/dev/null")
     } catch {
       throw .log(error)
@@ -80,7 +80,7 @@ extension LaunchPlan {
     do throws(SystemCallError) {
       null = try Descriptor.open("/dev/null", O_RDWR)
       // The limit is off, because the worker is writing to its log.
-      output = keepsOutput ? try WorkerLog.open(logPlace, limit: .max).descriptor : null
+      output = keepsOutput ? try WorkerLog.open(logDestination, limit: .max).descriptor : null
     } catch {
       throw .log(error)
     }
@@ -178,16 +178,16 @@ extension PreparedLaunch {
 }
 
 /// A worker's launch between fork and execve. It belongs to the event loop's thread, which watches
-/// `report` and calls `look`, or `expire` at the deadline.
+/// `report` and calls `poll`, or `expire` at the deadline.
 public final class WorkerStart {
   private let forked: ForkedWorker
   private let start: StartingProcess
 
   /// The maximum time between fork and execve. A file system that is mounted at its first use needs
   /// some seconds.
-  public static let patience = Duration.seconds(10)
+  public static let timeout = Duration.seconds(10)
 
-  /// Readable when `look` may have a new result.
+  /// Readable when `poll` may have a new result.
   public var report: Descriptor { start.report }
   /// The pid of a child of this process that nothing else may reap.
   public var pid: Int32 { start.process.pid }
@@ -198,24 +198,24 @@ public final class WorkerStart {
   }
 
   /// The worker, if its program runs by now, or nil if that isn't decided yet. It never blocks.
-  public func look() throws(LaunchError) -> WorkerProcess? {
-    try worker { () throws(SpawnError) in try start.look() }
+  public func poll() throws(LaunchError) -> WorkerProcess? {
+    try worker { () throws(SpawnError) in try start.poll() }
   }
 
   /// Ends a launch whose deadline has passed. A process that hasn't executed its program by now
   /// never becomes a worker.
   public func expire() throws(LaunchError) -> WorkerProcess? {
-    try worker { () throws(SpawnError) in try start.expire(after: Self.patience) }
+    try worker { () throws(SpawnError) in try start.expire(after: Self.timeout) }
   }
 
   /// Ends a launch that isn't needed any more.
   public func abandon() { start.abandon() }
 
   private func worker(
-    _ look: () throws(SpawnError) -> SpawnedProcess?
+    _ poll: () throws(SpawnError) -> SpawnedProcess?
   ) throws(LaunchError) -> WorkerProcess? {
     do throws(SpawnError) {
-      return try look().map {
+      return try poll().map {
         WorkerProcess(forked.prepared, $0, cgroupRefusal: forked.cgroupRefusal)
       }
     } catch { throw .spawn(error) }

@@ -18,7 +18,7 @@ public final class ProcessRemover: Sendable {
 
   /// True while the process must not be reaped. As long as it keeps its pid, no other process's
   /// session can have it.
-  public func holds(_ pid: Int32) -> Bool { pids.withLock { $0.contains(pid) } }
+  public func isRemoving(_ pid: Int32) -> Bool { pids.withLock { $0.contains(pid) } }
 
   /// Kills a process and what it has started. The process is reaped here if it has ended by then,
   /// and otherwise together with the daemon's other orphans. The call doesn't block.

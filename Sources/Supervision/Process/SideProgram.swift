@@ -83,7 +83,7 @@ public final class SideProgram {
     preparation = nil
     do throws(LaunchError) {
       let started = StartingProcess(try prepared.get())
-      WrapperTree.leaveOut(started.process.pid)
+      WrapperTree.exclude(started.process.pid)
       start = started
       phase = .starting
       checkStart()
@@ -99,7 +99,7 @@ public final class SideProgram {
 
   private func checkStart() {
     do throws(SpawnError) {
-      guard let started = try start?.look() else { return }
+      guard let started = try start?.poll() else { return }
       process = started
       start = nil
       phase = .running
@@ -136,14 +136,14 @@ public final class SideProgram {
     case .preparing:
       return "its program and files can't be opened within \(time.components.seconds) s: "
         + "check their file system"
-    case .starting: return start?.whereItHangs(after: time)?.description
+    case .starting: return start?.hangError(after: time)?.description
     case .running, .ended, .failed, .cancelled: return nil
     }
   }
 
   /// Sends SIGTERM to its process group, which it leads. `cancel` later ends the processes that are
   /// left.
-  public func askToEnd() {
+  public func requestEnd() {
     // It hasn't been reaped yet, so no other process has its pid.
     if let process { sendSignal(SIGTERM, to: -process.pid) }
   }

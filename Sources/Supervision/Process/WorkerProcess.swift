@@ -108,13 +108,13 @@ public final class WorkerProcess {
       logStart: prepared.logStart)
   }
 
-  /// Starts a worker and waits until its program runs, at most `WorkerStart.patience`. Don't call
+  /// Starts a worker and waits until its program runs, at most `WorkerStart.timeout`. Don't call
   /// it on the event loop's thread.
   public static func launch(_ plan: LaunchPlan) throws(LaunchError) -> WorkerProcess {
     let start = WorkerStart(try plan.prepare().forkHere())
-    let deadline = Deadline(in: WorkerStart.patience)
+    let deadline = Deadline(in: WorkerStart.timeout)
     while true {
-      if let process = try start.look() { return process }
+      if let process = try start.poll() { return process }
       let isDue: Bool
       do throws(SystemCallError) {
         isDue = try pollDescriptor(start.report.raw, for: POLLIN, until: deadline)
@@ -252,16 +252,16 @@ extension WorkerProcess {
   /// the program that ran when it was opened. So this is necessary when a worker has become ready
   /// (a wrapper may have executed the real program), and when it has more processes. Don't call it
   /// on the event loop's thread; use `memoryRefresh` there.
-  public func refreshMemory() throws(SystemCallError) { adopt(try memoryRefresh.perform()) }
+  public func refreshMemory() throws(SystemCallError) { store(try memoryRefresh.perform()) }
 
   /// The work of `refreshMemory`, for another thread. It scans all processes, and opening the
-  /// memory of a process waits while the process is in execve. Pass its result to `adopt`.
+  /// memory of a process waits while the process is in execve. Pass its result to `store`.
   public var memoryRefresh: MemoryRefresh {
     MemoryRefresh(root: identity, session: session, cgroup: cgroup)
   }
 
   /// Stores the descriptors that `memoryRefresh` has opened.
-  public func adopt(_ opened: MemoryRefresh.Outcome) {
+  public func store(_ opened: MemoryRefresh.Outcome) {
     let ended = Set(memoryDescriptors.keys).subtracting(opened.present)
     for process in ended { memoryDescriptors[process] = nil }
     // If a process couldn't be opened this time, its earlier descriptor is kept.
@@ -271,7 +271,7 @@ extension WorkerProcess {
   }
 
   /// Stores a memory descriptor that an earlier daemon has opened.
-  public func hold(_ memory: Descriptor, of process: ProcessIdentity) {
+  public func store(_ memory: Descriptor, of process: ProcessIdentity) {
     memoryDescriptors[process] = memory
   }
 }

@@ -15,7 +15,7 @@ public final class DescriptorStore {
   private var latest: UInt64 = 0
   private let hangUps: HangUpWatch?
 
-  /// - Parameter hungUp: is called on another thread, with the number to pass to `hungUp(_:)`.
+  /// - Parameter hungUp: is called on another thread, with the number to pass to `didHangUp(_:)`.
   public init(hungUp: @escaping @Sendable (UInt64) -> Void) {
     // Without an eventfd no descriptor is watched. A descriptor that is hung up stays until the
     // worker removes it.
@@ -75,7 +75,7 @@ public final class DescriptorStore {
   public func remove(name: String) -> Int { remove { $0.name == name } }
 
   /// Removes a descriptor whose other end has closed. Returns its name if it was still stored.
-  public func hungUp(_ number: UInt64) -> String? {
+  public func didHangUp(_ number: UInt64) -> String? {
     let name = entries.first { $0.number == number }?.name
     remove { $0.number == number }
     return name

@@ -61,7 +61,7 @@ final class AwaitedOpening: Sendable {
 
   /// Keeps the other end open, too, until the worker's call has returned, at most for 10 s. Call it
   /// before the worker runs.
-  func admit() {
+  func handOver() {
     let link = "/proc/self/fd/\(node.raw)"
     // If both ends are open already, this opens one of them again. It can't block, because the
     // other end is open.

@@ -4,7 +4,8 @@ import Linux
 /// Detects that a manager needs a worker which sleeps in the manager's cgroup. The manager's
 /// programs (`ExecReload=`, `docker exec`) appear in the group, its signals stay pending, its
 /// SIGCONT lets a stopped process run, and its SIGKILL removes one. The kernel reports none of
-/// these to a third party, so `look` is called a few times per second while the worker sleeps.
+/// these to a third party, so `reasonToWake` is called a few times per second while the worker
+/// sleeps.
 public struct SleepWatch: Sendable {
   private let cgroup: WorkerCgroup?
   private let members: Set<ProcessIdentity>
@@ -18,7 +19,7 @@ public struct SleepWatch: Sendable {
     members = Set(tree.processes.map(\.identity))
     var left: [Int32: UInt64] = [:]
     for process in tree.processes {
-      // If it has ended, `look` detects that.
+      // If it has ended, `reasonToWake` detects that.
       guard let status = try? ProcessStatus.read(process.pid) else { continue }
       left[process.pid] = Self.pending(status) & status.blocked
     }
@@ -27,7 +28,7 @@ public struct SleepWatch: Sendable {
 
   /// The reason why the worker should run, as a clause, or nil if it can sleep on. The call reads
   /// /proc.
-  public func look() -> String? {
+  public func reasonToWake() -> String? {
     for member in members {
       let status: ProcessStatus
       do throws(SystemCallError) { status = try ProcessStatus.read(member.pid) } catch {
@@ -35,7 +36,7 @@ public struct SleepWatch: Sendable {
         guard error.meansVanished else { continue }
         return "the end of its process \(member.pid)"
       }
-      if let signal = Self.asking(status, except: leftPending[member.pid] ?? 0) {
+      if let signal = Self.wakingSignal(status, except: leftPending[member.pid] ?? 0) {
         return "signal \(signal) to its process \(member.pid)"
       }
       // An ended process stays a zombie while its parent sleeps.
@@ -65,7 +66,7 @@ public struct SleepWatch: Sendable {
   }
 
   /// The first pending signal that asks the program to do something.
-  static func asking(_ status: ProcessStatus, except left: UInt64) -> Int32? {
+  static func wakingSignal(_ status: ProcessStatus, except left: UInt64) -> Int32? {
     let pending = pending(status) & ~status.ignored & ~left
     return (1...64).first { signal in
       guard ProcessStatus.contains(pending, signal) else { return false }

@@ -11,18 +11,18 @@ public struct TimerWake: Hashable, Sendable {
   /// The time from now until the wake.
   public var delay: Duration
   /// The reason, as a clause for the operator.
-  public var why: String
+  public var reason: String
 
   /// Absolute timeouts that end sooner than this are taken for housekeeping.
-  static let soonest = Duration.seconds(2)
+  static let minAbsolute = Duration.seconds(2)
 
   /// The minimum duration for a worker without clients, which only works by its timers. A server's
   /// housekeeping of 20 or 30 s doesn't count.
-  public static let ofJobs = Duration.seconds(15)
+  public static let minWithoutClients = Duration.seconds(15)
 
   /// - Parameter rule: `background.wake_for_timers`; nil means never.
   public static func shortest(_ rule: Duration?, hasClients: Bool) -> Duration? {
-    hasClients ? rule : rule.map { min($0, ofJobs) }
+    hasClients ? rule : rule.map { min($0, minWithoutClients) }
   }
 
   /// The first timeout that counts, or nil if the worker sleeps until a request comes.
@@ -38,13 +38,13 @@ public struct TimerWake: Hashable, Sendable {
       if let whole = time.whole {
         return whole >= shortest ? (time.remaining, time) : nil
       }
-      guard time.remaining >= min(soonest, shortest) else { return nil }
+      guard time.remaining >= min(minAbsolute, shortest) else { return nil }
       return (max(time.remaining, earliest), time)
     }
     guard let first = counted.min(by: { $0.delay < $1.delay }) else { return nil }
     let what =
       first.time.source == .timer ? "its own timer" : "the time-out of a system call"
-    return TimerWake(delay: first.delay, why: what)
+    return TimerWake(delay: first.delay, reason: what)
   }
 }
 

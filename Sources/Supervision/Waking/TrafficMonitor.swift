@@ -10,7 +10,7 @@ import Synchronization
 /// requests are read from TCP's own counters, through duplicates that exist for microseconds.
 ///
 /// It belongs to the event loop's thread. Take a sample about once a second. A sample has two
-/// halves: `begin` on that thread, and `Look.perform` on any other. The second half reads the
+/// halves: `begin` on that thread, and `Sample.perform` on any other. The second half reads the
 /// worker's sockets and files, which may block: a socket on a program that is writing to it, a file
 /// on its file system.
 public final class TrafficMonitor {
@@ -29,7 +29,7 @@ public final class TrafficMonitor {
   private static let scanInterval = 8
 
   /// One sample, for another thread.
-  public struct Look: Sendable {
+  public struct Sample: Sendable {
     fileprivate let inputs: MonitoredInputs
     fileprivate let isListed: Bool
     fileprivate let isFirst: Bool
@@ -49,7 +49,7 @@ public final class TrafficMonitor {
     /// detects open requests only: after a wake, the worker may fall asleep again before a second
     /// one.
     public func perform(at tree: ProcessTree) -> Bool {
-      inputs.look(at: tree, isListed: isListed, isFirst: isFirst, fired: hasInput ? fired : [])
+      inputs.sample(at: tree, isListed: isListed, isFirst: isFirst, fired: hasInput ? fired : [])
         || hasInput
     }
   }
@@ -59,11 +59,11 @@ public final class TrafficMonitor {
   ///     detected.
   ///   - ignored: the ports at which only health checks connect.
   public init(
-    latches: InputLatches?, ownChannels: Set<String>, ignored: Set<UInt16> = []
+    latches: InputLatches?, daemonSockets: Set<String>, ignored: Set<UInt16> = []
   ) throws(SystemCallError) {
     inputs = MonitoredInputs(
       set: Descriptor(owning: try shim("epoll_create1") { clinux_epoll_create() }),
-      ownChannels: ownChannels, ignored: ignored)
+      daemonSockets: daemonSockets, ignored: ignored)
     self.latches = latches
     latch = latches?.add()
   }
@@ -74,7 +74,7 @@ public final class TrafficMonitor {
 
   /// The first half of a sample. Call `latches.take` before it. The sample before must have been
   /// performed.
-  public func begin() -> Look {
+  public func begin() -> Sample {
     let hasInput = latch?.hasFired ?? false
     let isListed = latch == nil || hasInput || samplesUntilScan == 0
     if hasInput || isFirst {
@@ -88,13 +88,13 @@ public final class TrafficMonitor {
     // belongs to the next sample.
     let fired = latch?.isArmed != true ? arm() : []
     defer { isFirst = false }
-    return Look(
+    return Sample(
       inputs: inputs, isListed: isListed, isFirst: isFirst, hasInput: hasInput && !isFirst,
       fired: fired)
   }
 
   /// Takes a whole sample. It may block.
-  public func look(at tree: ProcessTree) -> Bool { begin().perform(at: tree) }
+  public func sample(_ tree: ProcessTree) -> Bool { begin().perform(at: tree) }
 
   /// Arms the latch again. Returns the inputs at which input has arrived.
   private func arm() -> [UInt64] {
@@ -113,7 +113,7 @@ public final class TrafficMonitor {
 /// The inputs of a worker that `TrafficMonitor` watches. One thread at a time uses it.
 private final class MonitoredInputs: Sendable {
   let set: Descriptor
-  private let ownChannels: Set<String>
+  private let daemonSockets: Set<String>
   private let ignored: Set<UInt16>
   private let state = Mutex(State())
 
@@ -142,13 +142,13 @@ private final class MonitoredInputs: Sendable {
   /// after them.
   private static let maxConnections = 256
 
-  init(set: Descriptor, ownChannels: Set<String>, ignored: Set<UInt16>) {
+  init(set: Descriptor, daemonSockets: Set<String>, ignored: Set<UInt16>) {
     self.set = set
-    self.ownChannels = ownChannels
+    self.daemonSockets = daemonSockets
     self.ignored = ignored
   }
 
-  func look(
+  func sample(
     at tree: ProcessTree, isListed: Bool, isFirst: Bool, fired: [UInt64]
   ) -> Bool {
     state.withLock { state in
@@ -173,7 +173,7 @@ private final class MonitoredInputs: Sendable {
   var hasClients: Bool { state.withLock { !$0.clients.isEmpty } }
 
   private func scan(_ tree: ProcessTree, isFirst: Bool, state: inout State) {
-    let inputs = WorkerInputs(of: tree, ownChannels: ownChannels)
+    let inputs = WorkerInputs(of: tree, daemonSockets: daemonSockets)
     let present = Set(inputs.candidates.map { InputKey($0.open, of: $0.pid) })
     state.listed.formIntersection(present)
     state.clients.formIntersection(present)

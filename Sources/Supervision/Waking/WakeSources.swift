@@ -25,7 +25,7 @@ public final class WakeSources: Sendable {
   /// handled. It is nil if there is none.
   public let waiting: String?
   /// All unread input, for the next time that the worker falls asleep.
-  public let leftUnread: LeftUnread
+  public let unreadBaseline: UnreadInputBaseline
   /// Errors of inputs that can't be watched. The worker could miss a request there.
   public let refusals: [SystemCallError]
   /// Listeners that aren't watched here, because the daemon answers there.
@@ -55,12 +55,13 @@ public final class WakeSources: Sendable {
   ///   - limit: the age up to which an unanswered request counts as open. Without an answer for
   ///     longer, the worker itself waits.
   public init(
-    of tree: ProcessTree, ownChannels: Set<String>, ignored: LeftUnread = LeftUnread(),
+    of tree: ProcessTree, daemonSockets: Set<String>,
+    ignored: UnreadInputBaseline = UnreadInputBaseline(),
     answering ports: Set<UInt16> = [], openFor limit: Duration = recently
   ) throws(SystemCallError) {
     let set = Descriptor(owning: try shim("epoll_create1") { clinux_epoll_create() })
     var register = Register(set: set, ignored: ignored)
-    let inputs = WorkerInputs(of: tree, ownChannels: ownChannels)
+    let inputs = WorkerInputs(of: tree, daemonSockets: daemonSockets)
     var answered: [AsleepListener] = []
     refusals = try inputs.forEach { input throws(SystemCallError) in
       if let listener = AsleepListener(input, answered: ports) {
@@ -74,15 +75,15 @@ public final class WakeSources: Sendable {
     openings = register.openings
     descriptor = set
     names = register.names
-    leftUnread = register.leftUnread
+    unreadBaseline = register.unreadBaseline
     served = Set(names.compactMap(\.listeningPort)).union(answered.map(\.port))
     waiting = register.sortOut(served: served, openFor: limit)
   }
 
   /// Hands over the FIFOs that were opened for the worker. Call it when the worker is about to run,
   /// or runs.
-  public func admitOpened() {
-    for opening in openings.values where opening.isOpened { opening.admit() }
+  public func handOverOpened() {
+    for opening in openings.values where opening.isOpened { opening.handOver() }
   }
 
   /// The reason to wake the worker, from what has arrived since the last call, or nil if nothing
@@ -124,15 +125,15 @@ public final class WakeSources: Sendable {
 /// Fills a set, and finds out which input was missed.
 private struct Register {
   let set: Descriptor
-  let ignored: LeftUnread
+  let ignored: UnreadInputBaseline
   var names: [InputName] = []
-  var leftUnread = LeftUnread()
+  var unreadBaseline = UnreadInputBaseline()
   /// Inputs that were unread before the freeze, by index, with what is needed to sample them again.
   private var doubtful: [Int: (input: WorkerInput, before: UnreadInput)] = [:]
   private var traffic: [Int: SocketFacts.Traffic] = [:]
   private(set) var openings: [Int: AwaitedOpening] = [:]
 
-  init(set: Descriptor, ignored: LeftUnread) {
+  init(set: Descriptor, ignored: UnreadInputBaseline) {
     self.set = set
     self.ignored = ignored
   }
@@ -158,7 +159,7 @@ private struct Register {
       }
     }
     names.append(InputName(input))
-    if let unread = UnreadInput(input) { leftUnread.unread[input.key] = unread }
+    if let unread = UnreadInput(input) { unreadBaseline.unread[input.key] = unread }
     if let before = ignored.unread[input.key] { doubtful[index] = (input, before) }
     // A request that is still unread isn't being answered.
     if let facts = input.facts, facts.unread == 0 { traffic[index] = facts.traffic }

@@ -3,7 +3,7 @@ import Linux
 
 /// Identifies an input independently of the process that has it open.
 struct InputKey: Hashable, Sendable {
-  private enum Namespace { case socket, pipe, device, own }
+  private enum Namespace { case socket, pipe, device, descriptor }
 
   private var namespace: Namespace
   private var inode: UInt64
@@ -19,7 +19,7 @@ struct InputKey: Hashable, Sendable {
     case .pipe, .fifo: namespace = .pipe
     case .device: namespace = .device
     case .inotify, .fanotify:
-      namespace = .own
+      namespace = .descriptor
       self.pid = pid
       number = open.number
     }
@@ -49,11 +49,11 @@ struct WorkerInputs {
   /// The errors of processes whose descriptors may not be listed.
   private(set) var refusals: [SystemCallError] = []
   private let pids: Set<Int32>
-  private let ownChannels: Set<String>
+  private let daemonSockets: Set<String>
 
-  /// - Parameter ownChannels: the paths of the daemon's own sockets.
-  init(of tree: ProcessTree, ownChannels: Set<String>) {
-    self.ownChannels = ownChannels
+  /// - Parameter daemonSockets: the paths of the daemon's own sockets.
+  init(of tree: ProcessTree, daemonSockets: Set<String>) {
+    self.daemonSockets = daemonSockets
     pids = Set(tree.pids)
     var all: [(pid: Int32, open: OpenDescriptor)] = []
     for pid in tree.pids {
@@ -143,7 +143,7 @@ struct WorkerInputs {
     guard let facts = input.facts else { return true }
     if facts.family == .other || facts.isUnused { return false }
     guard facts.family == .unix, !facts.isListening else { return true }
-    if case .path(let peer) = facts.peer, ownChannels.contains(peer) { return false }
+    if case .path(let peer) = facts.peer, daemonSockets.contains(peer) { return false }
     // Such a socket is connected within the worker, or one of a pair that it made.
     return !pids.contains(facts.peerProcess)
   }

@@ -24,6 +24,8 @@ public struct WorkerEvents: AsyncSequence, Sendable {
   public struct Iterator: AsyncIteratorProtocol {
     let registration: Registration
 
+    /// Reports the last event as handled, and waits for the next one; `nil` if the task was
+    /// cancelled.
     public mutating func next() async -> WorkerEvent? { await registration.mailbox.next() }
 
     public mutating func next(

@@ -13,7 +13,7 @@ struct BackgroundDaemon {
   var options: [String] = []
 
   /// The timeout of a start. A start takes some 50 ms, but many seconds on a busy machine.
-  static let patience = Duration.seconds(60)
+  static let startTimeout = Duration.seconds(60)
 
   /// The path of the file with the daemon's messages.
   var log: String { "\(state)/daemon.log" }
@@ -31,12 +31,12 @@ struct BackgroundDaemon {
     if isRunning { return nil }
     try makeState()
     let command = [
-      try OwnProgram.path(ProcessEnvironment.current().variables, isKept: false), "daemon",
+      try DormouseExecutable.path(ProcessEnvironment.current().variables, isKept: false), "daemon",
       "--socket", socket, "--state-directory", state,
     ]
     let before = fileStatus(of: log)?.st_size ?? 0
     let child = try DetachedProgram(command + options, in: directory, output: log)
-    let answers = try waitUntil(Deadline(in: Self.patience)) { () throws(CommandFailure) in
+    let answers = try waitUntil(Deadline(in: Self.startTimeout)) { () throws(CommandFailure) in
       if isRunning { return true }
       guard let code = child.exitCode() else { return false }
       let exit = CommandExit(rawValue: code) ?? .notDone
@@ -56,7 +56,7 @@ struct BackgroundDaemon {
   private var runningPid: Int32? {
     do throws(ControlError) {
       var client = try ControlClient(connectingTo: socket)
-      return try client.perform(.status, timeout: Self.patience).daemon?.pid
+      return try client.perform(.status, timeout: Self.startTimeout).daemon?.pid
     } catch { return nil }
   }
 
@@ -76,8 +76,8 @@ struct BackgroundDaemon {
 /// Creates a directory and those above it, for this user alone.
 func makeDirectories(_ path: String) throws(SystemCallError) {
   var whole = ""
-  for part in path.split(separator: "/") {
-    whole += "/\(part)"
+  for component in path.split(separator: "/") {
+    whole += "/\(component)"
     try makeDirectory(whole, mode: 0o700)
   }
 }

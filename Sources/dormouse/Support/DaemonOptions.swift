@@ -30,7 +30,7 @@ struct DaemonOptions: Sendable {
 
   /// True if the default configuration doesn't exist.
   var isWithoutFile: Bool {
-    mayBeAbsent && isAbsent(configuration) && !ConfigurationFiles.isThere(configuration)
+    mayBeAbsent && isAbsent(configuration) && !ConfigurationFiles.exist(at: configuration)
   }
 
   func load(_ environment: [String: String]) -> ParseResult<DaemonConfiguration> {
@@ -42,7 +42,7 @@ struct DaemonOptions: Sendable {
       : ConfigurationFile.load(
         path: configuration, library: library, environment: environment, policy: policy,
         wait: Self.wait)
-    loaded.value?.file = absolute(ConfigurationFiles.main(of: configuration))
+    loaded.value?.file = absolute(ConfigurationFiles.mainFile(of: configuration))
     return loaded
   }
 
@@ -55,13 +55,13 @@ struct DaemonOptions: Sendable {
       work()
       return { done.signal() }
     }
-    return isNew && done.wait(within: patience)
+    return isNew && done.wait(within: fileTimeout)
   }
-  private static let patience = Duration.seconds(5)
+  private static let fileTimeout = Duration.seconds(5)
 
   /// The paths of the socket and the state directory. They are absolute: the daemon uses them later
   /// as well, and its workers have other working directories.
-  func places(_ configuration: DaemonConfiguration) -> (socket: String, state: String) {
+  func paths(_ configuration: DaemonConfiguration) -> (socket: String, state: String) {
     (
       absolute(socket ?? configuration.socket) ?? defaultSocket,
       absolute(stateDirectory ?? configuration.stateDirectory) ?? defaultStateDirectory
@@ -77,8 +77,8 @@ struct DaemonOptions: Sendable {
       throw CommandFailure(
         exit: .badConfiguration, text: "the daemon was not started: fix the errors above")
     }
-    let places = places(value)
-    var daemon = BackgroundDaemon(socket: places.socket, state: places.state)
+    let paths = paths(value)
+    var daemon = BackgroundDaemon(socket: paths.socket, state: paths.state)
     if !mayBeAbsent, let path = absolute(configuration) { daemon.options += ["--config", path] }
     if let policy { daemon.options += ["--policy", policyForDaemon(policy)] }
     return daemon

@@ -10,7 +10,7 @@ enum PolicySubject {
   /// Returns the path of the configuration that a daemon would read by default.
   static func defaultConfiguration() throws -> String {
     let path = DefaultPaths.ofThisProcess().configuration
-    guard ConfigurationFiles.isThere(path) else {
+    guard ConfigurationFiles.exist(at: path) else {
       throw CommandFailure(
         exit: .badConfiguration,
         text: "no configuration at \(escaped(path)); name a file or a policy")

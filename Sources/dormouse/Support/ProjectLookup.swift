@@ -14,18 +14,18 @@ struct ProjectLookup {
     // A directory that was removed has no project.
     guard let here = try? currentDirectory() else { return nil }
     // The path is nil if the user has no configuration.
-    let own = try? resolvedPath(DefaultPaths.ofThisProcess().configurationDirectory)
+    let userDirectory = try? resolvedPath(DefaultPaths.ofThisProcess().configurationDirectory)
     // The user's own configuration belongs to the user's own daemon, and isn't a project.
     guard let found = Project.find(from: here),
-      found.directory != own
+      found.directory != userDirectory
     else { return nil }
     return found
   }
 
   /// Returns a project by its directory, or by its name or id in `dormouse ls`.
   func project(_ text: String) throws -> Project {
-    let known = paths.projects()
-    let named = known.filter { $0.name == text || $0.id == text }
+    let projects = paths.projects()
+    let named = projects.filter { $0.name == text || $0.id == text }
     if named.count == 1 { return named[0] }
     if named.count > 1 {
       let ids = named.map { "`\(escaped($0.id))`" }.joined(separator: ", ")
@@ -38,7 +38,7 @@ struct ProjectLookup {
       throw CommandFailure(
         exit: .usage, text: "there is no dormouse.yaml in \(escaped(text)), nor above it")
     }
-    let hint = nearest(to: text, among: known.map(\.name)).map {
+    let hint = nearest(to: text, among: projects.map(\.name)).map {
       "; did you mean `\(escaped($0))`?"
     }
     throw CommandFailure(

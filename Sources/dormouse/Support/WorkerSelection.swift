@@ -72,15 +72,15 @@ struct WorkerPatterns {
   /// Returns the names in the order of the patterns, each worker once. An unknown name stays, and
   /// the daemon reports it. A pattern without a match is an error.
   func names(among workers: [WorkerReport]) throws -> [String] {
-    var found: [String] = []
+    var chosen: [String] = []
     for pattern in patterns {
       let fitting =
         Self.isPattern(pattern)
         ? workers.filter { fits(pattern, $0) }.map(\.name) : [pattern]
       if fitting.isEmpty { throw Self.failure(pattern, among: workers) }
-      found += fitting.filter { !found.contains($0) }
+      chosen += fitting.filter { !chosen.contains($0) }
     }
-    return found
+    return chosen
   }
 
   /// Returns the workers that match a pattern or a name, in the daemon's order.
@@ -107,8 +107,8 @@ struct WorkerPatterns {
     _ pattern: String, among workers: [WorkerReport]
   ) -> CommandFailure {
     let isGroup = pattern.hasPrefix("@")
-    let known = isGroup ? groups(of: workers) : workers.map(\.name)
-    let hint = nearest(to: pattern, among: known).map { "; did you mean `\(escaped($0))`?" }
+    let candidates = isGroup ? groups(of: workers) : workers.map(\.name)
+    let hint = nearest(to: pattern, among: candidates).map { "; did you mean `\(escaped($0))`?" }
     let what =
       isGroup
       ? "no worker is in the group"

@@ -25,13 +25,13 @@ func check<Result: SignedInteger>(
 func writeAll(
   _ bytes: some Sequence<UInt8>, to file: Int32, _ operation: String = "writing", path: String
 ) throws(FileError) {
-  var rest = Array(bytes)[...]
-  while !rest.isEmpty {
+  var remaining = Array(bytes)[...]
+  while !remaining.isEmpty {
     let count = kernelResult {
-      rest.withUnsafeBytes { Glibc.write(file, $0.baseAddress, $0.count) }
+      remaining.withUnsafeBytes { Glibc.write(file, $0.baseAddress, $0.count) }
     }
     if count == -Int(EINTR) { continue }
-    rest = rest.dropFirst(try check(operation, on: path, result: count))
+    remaining = remaining.dropFirst(try check(operation, on: path, result: count))
   }
 }
 

@@ -9,10 +9,10 @@ import Testing
 @testable import Daemon
 
 @Suite("The daemon's end") struct DaemonEndTests {
-  private let ending: EndingWorld
+  private let ending: DaemonEndWorld
   private var end: DaemonEnd { ending.end }
 
-  init() throws { ending = try EndingWorld() }
+  init() throws { ending = try DaemonEndWorld() }
 
   @Test("A worker is stopped before those that it depends on")
   func order() throws {
@@ -133,7 +133,7 @@ import Testing
     end.end()
     #expect(ending.asked == [] && !end.hasEnded)
     ending.send({ .adopted($0, worker.profile, .background) }, "web")
-    ending.world.returning.isOver(worker.id)
+    ending.world.returning.finish(worker.id)
     #expect(ending.asked == ["stop web"] && !end.hasEnded)
     ending.didStop("web")
     #expect(end.hasEnded)

@@ -7,10 +7,10 @@ import Testing
 @testable import Daemon
 
 @Suite("The daemon's end without its workers") struct DaemonLeaveTests {
-  private let ending: EndingWorld
+  private let ending: DaemonEndWorld
   private var end: DaemonEnd { ending.end }
 
-  init() throws { ending = try EndingWorld() }
+  init() throws { ending = try DaemonEndWorld() }
 
   @Test("Workers that are left stay as they are, and are recorded")
   func leave() throws {
@@ -81,7 +81,7 @@ import Testing
     end.leave()
     ending.send({ .suspendFailed($0, "it is busy") }, "passing")
     #expect(!end.hasEnded)
-    ending.world.returning.isOver(adopted.id)
+    ending.world.returning.finish(adopted.id)
     end.engineDidBecomeQuiet()
     #expect(end.hasEnded && ending.asked.isEmpty)
   }
@@ -159,7 +159,7 @@ import Testing
     end.leave()
     #expect(!end.phase.isLeaving && ending.asked == ["stop web"])
 
-    let other = try EndingWorld()
+    let other = try DaemonEndWorld()
     try other.addWaking("web")
     other.end.leave()
     other.end.leave()

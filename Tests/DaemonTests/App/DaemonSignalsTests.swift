@@ -19,7 +19,7 @@ import Testing
     signals = DaemonSignals(
       world.services,
       orphans: OrphanReaper(timers: world.timers, processes: orphan) { [] },
-      reloader: world.makeReloader(file.look(world.services.jobs)), ending: world.ending)
+      reloader: world.makeReloader(file.reader(world.services.jobs)), ending: world.ending)
   }
 
   @Test(

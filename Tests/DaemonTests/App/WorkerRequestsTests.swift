@@ -40,7 +40,7 @@ import Testing
     ask(.start)
     #expect(notes.events == ["added"] && heard.codes.isEmpty && requests.isAlive(id))
     driver.send(.adopted(id, unit.profile, .background))
-    returning.isOver(id)
+    returning.finish(id)
     #expect(notes.events == ["added", "adopted", "request", "request"])
     #expect(heard.codes == [.done, .done], "it runs: a second process isn't started")
     #expect(requests.isAlive(id))
@@ -50,7 +50,7 @@ import Testing
   func ended() {
     returning.begin(id)
     ask(.wake)
-    returning.isOver(id)
+    returning.finish(id)
     #expect(heard.codes == [.refused] && !requests.isAlive(id))
   }
 

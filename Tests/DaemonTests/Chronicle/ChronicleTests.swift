@@ -135,16 +135,16 @@ import Testing
     let world = World(chronicle, "web")
     world.fail("web")
     let isDone = Mutex(false)
-    let place = chronicle.save(at: world.now) { isDone.withLock { $0 = true } }
+    let journal = chronicle.save(at: world.now) { isDone.withLock { $0 = true } }
     #expect(try eventually { isDone.withLock { $0 } })
-    #expect(place.directory == "\(scratch.path)/journal" && place.run != nil)
-    #expect(place.reports == "\(scratch.path)/reports" && place.at == world.now.nanoseconds)
+    #expect(journal.directory == "\(scratch.path)/journal" && journal.run != nil)
+    #expect(journal.reports == "\(scratch.path)/reports" && journal.at == world.now.nanoseconds)
     var player = JournalPlayer()
     player.play(try JournalDirectory(path: "\(scratch.path)/journal").segments()) { _, _ in }
     #expect(player.problems.isEmpty && player.engine.isSame(as: world.engine))
-    let today = try DayStore(directory: place.reports).load(JournalWriter.wall().day)
+    let today = try DayStore(directory: journal.reports).load(JournalWriter.wall().day)
     // Midnight may have passed.
-    let day = try today ?? DayStore(directory: place.reports).load(JournalWriter.wall().day - 1)
+    let day = try today ?? DayStore(directory: journal.reports).load(JournalWriter.wall().day - 1)
     #expect(day?.tallies[WorkerID("web")]?.failedLaunches == 1)
   }
 
@@ -158,8 +158,8 @@ import Testing
       return true
     }
     world.fail("web")
-    let place = chronicle.save(at: world.now) {}
-    #expect(place.directory == nil && place.run == nil && !heard.events.isEmpty)
+    let journal = chronicle.save(at: world.now) {}
+    #expect(journal.directory == nil && journal.run == nil && !heard.events.isEmpty)
     #expect(chronicle.close(at: world.now, within: .seconds(60)))
     #expect(!fileExists("\(scratch.path)/journal"))
     #expect(try listDirectory("\(scratch.path)/reports").contains { $0.hasSuffix(".json") })

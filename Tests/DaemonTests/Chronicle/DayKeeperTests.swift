@@ -49,10 +49,10 @@ import Testing
 
     func save() {
       keeper.save(at: now)
-      settle()
+      waitForDisk()
     }
 
-    func settle() { #expect(queue.drain(within: .seconds(60))) }
+    func waitForDisk() { #expect(queue.drain(within: .seconds(60))) }
 
     /// The count in the file; nil if there is no file.
     func saved(_ day: Int) throws -> Int? {
@@ -67,10 +67,10 @@ import Testing
     world.begin()
     world.count(1)
     world.count(2, after: 598)
-    world.settle()
+    world.waitForDisk()
     #expect(try world.saved(20_000) == nil)
     world.count(3, after: 1)
-    world.settle()
+    world.waitForDisk()
     #expect(try world.saved(20_000) == 6)
     world.count(1)
     world.save()
@@ -95,7 +95,7 @@ import Testing
       try world.keeper.store.save(DayRecord(day: day, tallies: [world.id: tally, other: tally]))
     }
     world.begin()
-    world.settle()
+    world.waitForDisk()
     let one = world.keeper.savings(of: world.id, at: world.now)
     #expect(one.today.resumes == 8 && one.today.byteHours == 8)
     #expect(one.week.resumes == 2 + 4 + 8 && one.week.byteHours == 14)
@@ -153,7 +153,7 @@ import Testing
     let name = "\(CivilDate(day: 20_000).text).json"
     try world.scratch.write("reports/\(name)", "damaged")
     world.begin()
-    world.settle()
+    world.waitForDisk()
     #expect(world.lines.all.count == 1 && world.lines.all[0].hasSuffix("they start from zero"))
     world.count(3)
     world.save()
@@ -173,7 +173,7 @@ import Testing
     world.day += 1
     world.count(4)
     world.count(8)
-    world.settle()
+    world.waitForDisk()
     world.makeDirectory()
     world.save()
     #expect(try world.saved(20_000) == 7 && world.saved(20_001) == 8)
@@ -183,7 +183,7 @@ import Testing
       world.day += 1
       world.count(1)
     }
-    world.settle()
+    world.waitForDisk()
     world.makeDirectory()
     world.save()
     #expect(try listDirectory("\(world.scratch.path)/reports").count == 7 + 1)

@@ -76,13 +76,13 @@ final class JournalWorld {
   }
 
   /// Starts the worker, whose launch fails: two transitions.
-  func failLaunch(_ seconds: Int64, why: String = "no such file") {
+  func failLaunch(_ seconds: Int64, reason: String = "no such file") {
     send(seconds, .request(Request(id: UInt64(seconds), verb: .start, worker: id)))
-    send(seconds, .launchFailed(id, why))
+    send(seconds, .launchFailed(id, reason))
   }
 
   /// Waits until everything that was flushed is in the files.
-  func settle() { #expect(queue.drain(within: .seconds(60))) }
+  func waitForDisk() { #expect(queue.drain(within: .seconds(60))) }
 
   var path: String { writer.directory.path }
   var files: [String] {
@@ -119,7 +119,7 @@ final class JournalWorld {
   /// Checks that a replay of the whole journal leads to the engine's state without a problem.
   func checkWhole() throws {
     writer.flush(at: at(1_000_000))
-    settle()
+    waitForDisk()
     let player = try play().player
     #expect(player.problems.isEmpty && player.engine.isSame(as: engine), "\(player.problems)")
   }

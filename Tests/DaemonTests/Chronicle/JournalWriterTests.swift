@@ -39,7 +39,7 @@ import Testing
       JournalConfiguration(), directory: world.path, version: "1", queue: world.queue,
       log: world.lines.log)
     next.begin(world.engine, at: world.at(0))
-    world.settle()
+    world.waitForDisk()
     #expect(try world.files == ["00000007.jsonl", "00000008.jsonl", "x.jsonl"])
     #expect(fileExists("\(world.path)/notes.txt"))
   }
@@ -50,7 +50,7 @@ import Testing
     world.begin()
     for second in 1...100 { world.failLaunch(Int64(second)) }
     world.writer.flush(at: world.at(101))
-    world.settle()
+    world.waitForDisk()
     let played = try world.play()
     #expect(played.player.problems.isEmpty && played.player.engine.isSame(as: world.engine))
     // Only the first remaining segment begins with an engine that isn't known.
@@ -69,18 +69,18 @@ import Testing
   func delay() throws {
     let world = try JournalWorld()
     world.begin()
-    world.settle()
+    world.waitForDisk()
     let begun = try world.bytes
     #expect(begun > 0, "the engine as it was")
     for second in 1...29 { world.sample(Int64(second)) }
-    world.settle()
+    world.waitForDisk()
     #expect(try world.bytes == begun)
     world.sample(30)
-    world.settle()
+    world.waitForDisk()
     let sampled = try world.bytes
     #expect(sampled > begun)
     world.failLaunch(31)
-    world.settle()
+    world.waitForDisk()
     #expect(try world.bytes > sampled)
     try world.checkWhole()
   }
@@ -94,7 +94,7 @@ import Testing
     world.wall.nanoseconds += 3600 * 1_000_000_000
     world.failLaunch(1)
     world.failLaunch(1)
-    world.settle()
+    world.waitForDisk()
     let text = String(decoding: try readFile("\(world.path)/00000001.jsonl"), as: UTF8.self)
     // One is in the header, and one was written for the hour.
     #expect(text.split(separator: "\n").count { $0.contains("\"wall\":") } == 2)
@@ -106,9 +106,9 @@ import Testing
     let world = try JournalWorld()
     try world.disk.setFull(true)
     world.begin()
-    world.settle()
+    world.waitForDisk()
     for second in 1...60 { world.sample(Int64(second)) }
-    world.settle()
+    world.waitForDisk()
     #expect(world.lines.all.count == 1)
     #expect(
       world.lines.all[0].hasPrefix("error: journal paused for 1 min: write ")
@@ -116,13 +116,13 @@ import Testing
     #expect(try world.files.isEmpty)
     // The second attempt fails, and the third succeeds.
     world.sample(61)
-    world.settle()
+    world.waitForDisk()
     world.sample(62)
     #expect(try world.lines.all.count == 2 && world.files.isEmpty)
     try world.disk.setFull(false)
     world.failLaunch(121)
     world.failLaunch(122)
-    world.settle()
+    world.waitForDisk()
     #expect(try world.files == ["00000003.jsonl"] && world.lines.all.count == 2)
     try world.checkWhole()
     #expect(try world.play().headers.map(\.segment) == [4], "the gap shows")
@@ -133,10 +133,10 @@ import Testing
     let world = try JournalWorld()
     world.begin()
     world.failLaunch(1)
-    world.settle()
+    world.waitForDisk()
     try world.disk.setFull(true)
     world.failLaunch(2)
-    world.settle()
+    world.waitForDisk()
     world.failLaunch(3)
     try world.disk.setFull(false)
     for second in 4...70 { world.failLaunch(Int64(second)) }
@@ -152,20 +152,20 @@ import Testing
   func slow(size: ByteCount) throws {
     let world = try JournalWorld(size: size, keep: 10_000)
     world.begin()
-    world.settle()
+    world.waitForDisk()
     let gate = ThreadGate()
     defer { gate.open() }
     world.queue.submit { gate.pass() }
     let long = String(repeating: "x", count: 1 << 20)
     // With small segments, each event is followed by a new segment.
-    for second in 1...100 { world.failLaunch(Int64(second), why: long) }
+    for second in 1...100 { world.failLaunch(Int64(second), reason: long) }
     #expect(world.lines.all == ["error: journal paused for 1 min: the disk is too slow"])
     gate.open()
-    world.settle()
+    world.waitForDisk()
     world.failLaunch(200)
     world.failLaunch(201)
     world.writer.flush(at: world.at(202))
-    world.settle()
+    world.waitForDisk()
     let played = try world.play()
     #expect(played.player.problems.isEmpty && played.player.engine.isSame(as: world.engine))
     #expect(played.beginnings.last == .afterGap && world.lines.all.count == 1)
@@ -179,11 +179,11 @@ import Testing
   func removed() throws {
     let world = try JournalWorld()
     world.begin()
-    world.settle()
+    world.waitForDisk()
     Scratch.remove(world.path)
     try world.disk.setFull(true)
     world.failLaunch(1)
-    world.settle()
+    world.waitForDisk()
     world.sample(2)
     #expect(world.lines.all.count == 1)
     try world.disk.setFull(false)
@@ -193,7 +193,7 @@ import Testing
     world.sample(100)
     #expect(!fileExists(world.path), "the loop's thread waits for no disk")
     gate.open()
-    world.settle()
+    world.waitForDisk()
     world.failLaunch(101)
     try world.checkWhole()
     #expect(try world.files == ["00000002.jsonl"])

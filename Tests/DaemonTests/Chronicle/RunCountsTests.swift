@@ -28,8 +28,8 @@ import Testing
     let times = counts.wakeTimes
     #expect(times.map(\.from) == ["suspended", "hibernated"])
     #expect(times[0].counts.last == 1 && times[0].seconds == 40)
-    let place = times[1].bounds.firstIndex(of: 0.05)
-    #expect(place.map { times[1].counts[$0] } == 1 && times[1].counts.reduce(0, +) == 1)
+    let index = times[1].bounds.firstIndex(of: 0.05)
+    #expect(index.map { times[1].counts[$0] } == 1 && times[1].counts.reduce(0, +) == 1)
     #expect(times[1].seconds == 0.03)
   }
 

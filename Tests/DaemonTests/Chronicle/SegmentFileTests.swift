@@ -32,12 +32,12 @@ import Testing
       } then: {
         calls.withLock { $0.append("after \(name)") }
       }
-      for part in ["a", "b", "c"] { file.append(bytes("\(name)\(part)\n")) }
+      for chunk in ["a", "b", "c"] { file.append(bytes("\(name)\(chunk)\n")) }
     }
     #expect(queue.drain(within: .seconds(60)))
     #expect(try text("1") == "1a\n1b\n1c\n" && text("2") == "2a\n2b\n2c\n")
     #expect(calls.withLock { $0 } == ["before 1", "after 1", "before 2", "after 2"])
-    #expect(file.pending == 0 && file.takeFailure() == nil)
+    #expect(file.pending == 0 && file.consumeFailure() == nil)
     // Other users can't read what the daemon knows about its workers.
     #expect((fileStatus(of: "\(scratch.path)/1")?.st_mode ?? 0) & 0o777 == 0o600)
   }
@@ -51,8 +51,8 @@ import Testing
     file.append(bytes("lost"))
     #expect(queue.drain(within: .seconds(60)))
     #expect(!isThere.withLock { $0 })
-    #expect(file.takeFailure()?.code == EEXIST)
-    #expect(file.takeFailure() == nil, "a failure is reported once")
+    #expect(file.consumeFailure()?.code == EEXIST)
+    #expect(file.consumeFailure() == nil, "a failure is reported once")
     file.begin("\(scratch.path)/2")
     file.append(bytes("kept"))
     #expect(queue.drain(within: .seconds(60)))
@@ -84,7 +84,7 @@ import Testing
     file.append(bytes("beginning"))
     file.append(bytes("more"))
     #expect(queue.drain(within: .seconds(60)))
-    let failure = try #require(file.takeFailure())
+    let failure = try #require(file.consumeFailure())
     #expect(failure.code == ENOSPC && failure.subject == "\(scratch.path)/1")
     #expect(try names.isEmpty, "an hour of a full disk would leave 60 such files")
     #expect(file.pending == 0)
@@ -106,7 +106,7 @@ import Testing
     #expect(dup2(full.raw, descriptor.raw) >= 0)
     file.append(bytes("lost"))
     #expect(queue.drain(within: .seconds(60)))
-    #expect(try file.takeFailure()?.code == ENOSPC && text("1") == "content\n")
+    #expect(try file.consumeFailure()?.code == ENOSPC && text("1") == "content\n")
   }
 
   @Test(
@@ -124,12 +124,12 @@ import Testing
     file.append(bytes)
     file.append([1, 2, 3])
     #expect(queue.drain(within: .seconds(60)))
-    #expect(file.takeFailure()?.code == EAGAIN)
-    var found: [UInt8] = []
+    #expect(file.consumeFailure()?.code == EAGAIN)
+    var written: [UInt8] = []
     // The read throws when nothing is left, because the test itself has the other end open.
-    while let part = try? reader.read(upTo: 1 << 16), !part.isEmpty { found += part }
+    while let chunk = try? reader.read(upTo: 1 << 16), !chunk.isEmpty { written += chunk }
     #expect(
-      found.count >= 4096 && found.count < bytes.count
-        && found.elementsEqual(bytes.prefix(found.count)))
+      written.count >= 4096 && written.count < bytes.count
+        && written.elementsEqual(bytes.prefix(written.count)))
   }
 }

@@ -95,7 +95,7 @@ import Testing
     #expect(advice(visits)?.key == "background.suspend_after")
   }
 
-  @Test("A look names what showed the last use")
+  @Test("A sample names what showed the last use")
   func sign() throws {
     let uses = try #require(history([10, 20]).uses(of: web))
     func last(_ sign: SignOfUse?) -> String? {

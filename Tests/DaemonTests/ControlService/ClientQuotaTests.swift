@@ -42,7 +42,7 @@ import Testing
   }
 
   @Test("A request may take 30 s to arrive, however slowly, and an idle client may stay")
-  func patience() {
+  func timeout() {
     var quota = ClientQuota()
     _ = quota.admit(1, user: 7, at: Self.at(0))
     _ = quota.admit(2, user: 7, at: Self.at(0))
@@ -63,15 +63,15 @@ import Testing
     Measurement(footprint: .megabytes(megabytes), at: .zero, took: took)
   }
 
-  @Test("A caller that asks for a footprint during a look gets the figure of the next look")
+  @Test("A caller during a measurement gets the figure of the next one")
   func later() {
     var state = MeasuringState()
     var figures: [ByteCount?] = []
-    let note: MeasuringState.Completion = { figures.append($0?.footprint) }
-    let begins = state.ask(note)
+    let record: MeasuringState.Completion = { figures.append($0?.footprint) }
+    let begins = state.ask(record)
     #expect(begins)
     state.begin(1, at: .zero)
-    let beginsAgain = state.ask(note)
+    let beginsAgain = state.ask(record)
     #expect(!beginsAgain)
     let first = state.finish(Self.measurement(1, took: .zero), workers: 1, at: .zero)
     for completion in first.completions { completion(first.1) }
@@ -84,18 +84,18 @@ import Testing
     #expect(!second.more)
   }
 
-  @Test("A look that began before the memory was moved gives no footprint")
+  @Test("A measurement that began before the memory was moved gives no footprint")
   func moved() {
     var state = MeasuringState()
     _ = state.ask { _ in }
     state.begin(3, at: .zero)
-    state.memoryMoves()
+    state.didMoveMemory()
     let end = state.finish(Self.measurement(50, took: .zero), workers: 1, at: .zero)
     #expect(end.1 == nil)
     #expect(state.last == nil)
   }
 
-  @Test("Regular looks at all workers together take at most a tenth of one processor")
+  @Test("Regular measurements of all workers together use at most a tenth of one processor")
   func budget() {
     var state = MeasuringState()
     _ = state.ask { _ in }

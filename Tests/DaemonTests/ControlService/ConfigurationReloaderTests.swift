@@ -102,7 +102,7 @@ import Testing
     "A changed worker that runs has its new configuration at once, and its policy in the engine")
   func changed() throws {
     let worker = try add("web", .background)
-    worker.traffic = try TrafficMonitor(latches: nil, ownChannels: [])
+    worker.traffic = try TrafficMonitor(latches: nil, daemonSockets: [])
     let new = declared("web") {
       $0.importance = 70
       $0.policy.foreground.idleAfter = .seconds(77)
@@ -139,7 +139,7 @@ import Testing
     let again = reload(configuration()).map(\.text)
     #expect(again == ["nothing changed: the configuration is the same"])
     world.driver.send(.adopted(web, worker.profile, .background))
-    world.returning.isOver(web)
+    world.returning.finish(web)
     #expect(world.asked == ["stop web"])
     world.driver.send(.exited(web, .exited(0)))
     #expect(world.driver.state.state(of: web) == nil)
@@ -152,7 +152,7 @@ import Testing
     _ = reload(configuration(), allowEmpty: true)
     _ = reload(configuration(declared("web")))
     world.driver.send(.adopted(web, worker.profile, .background))
-    world.returning.isOver(web)
+    world.returning.finish(web)
     #expect(world.asked == [] && worker.isDeclared)
     #expect(world.driver.state.state(of: web) == .background)
   }

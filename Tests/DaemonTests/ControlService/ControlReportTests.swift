@@ -66,7 +66,7 @@ import WorkerProtocol
   func statusOfWrapped() throws {
     control.wrap("web")
     let first = control.ask(.status, "web")
-    #expect(world.wrapped.asks.first?.patience == .seconds(2))
+    #expect(world.wrapped.asks.first?.timeout == .seconds(2))
     world.wrapped.answer(.done, "", WorkerReport(name: "web", state: "foreground"))
     #expect(try control.only(first).workers?.map(\.state) == ["foreground"])
     let second = control.ask(.status, "web")
@@ -85,9 +85,9 @@ import WorkerProtocol
     #expect(all.ranking?.termination.map(\.worker) == ["web"])
     var facts = try #require(world.makeFacts().read(WorkerID("web")))
     facts.unwatched = ["a file lock"]
-    let found = ExplanationReporter(engine: world.driver.state, now: world.timers.now)
+    let explanation = ExplanationReporter(engine: world.driver.state, now: world.timers.now)
       .explanation(of: WorkerID("web"), facts)
-    #expect(found?.report.unwatched == ["a file lock"])
+    #expect(explanation?.report.unwatched == ["a file lock"])
   }
 
   @Test("`explain --savings` has the workers that keep memory, also those of wrappers")

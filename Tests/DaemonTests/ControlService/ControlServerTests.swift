@@ -26,10 +26,10 @@ import Testing
   }
 
   private func server(
-    quota: ClientQuota = ClientQuota(), lookInterval: Duration = .seconds(5)
+    quota: ClientQuota = ClientQuota(), checkInterval: Duration = .seconds(5)
   ) throws -> ControlServer {
     let server = try ControlServer(
-      path: path, loop, DaemonLog(), quota: quota, lookInterval: lookInterval)
+      path: path, loop, DaemonLog(), quota: quota, checkInterval: checkInterval)
     try server.connect(requests.control.service)
     requests.control.sent.server = server
     return server
@@ -88,10 +88,13 @@ import Testing
   func tooLong() throws {
     let server = try server()
     let client = try ControlTestClient(path)
-    var rest = [UInt8](repeating: UInt8(ascii: "a"), count: LineFramer.defaultMaximumLength + 4)[
-      ...]
+    var remainder = [UInt8](
+      repeating: UInt8(ascii: "a"), count: LineFramer.defaultMaximumLength + 4)[
+        ...]
     try turn(client) {
-      if !rest.isEmpty, !client.hasEnded, client.answers.isEmpty { rest = try client.offer(rest) }
+      if !remainder.isEmpty, !client.hasEnded, client.answers.isEmpty {
+        remainder = try client.offer(remainder)
+      }
       return client.hasEnded
     }
     #expect(client.answers.map(\.result) == [.badRequest])
@@ -176,8 +179,8 @@ import Testing
   @Test("A connection that takes too long to send a request is closed, and no other")
   func overdue() throws {
     var quota = ClientQuota()
-    quota.patience = .milliseconds(200)
-    let server = try server(quota: quota, lookInterval: .milliseconds(10))
+    quota.timeout = .milliseconds(200)
+    let server = try server(quota: quota, checkInterval: .milliseconds(10))
     requests.answersAtOnce = true
     let (slow, idle) = (try ControlTestClient(path), try ControlTestClient(path))
     try slow.send("{\"id\":")
@@ -223,8 +226,8 @@ import Testing
     try turn(busy) { busy.answers.count == 101 }
     try turn(other) { other.answers.count == 2 }
     #expect(busy.answers.map(\.id) == Array(100...200))
-    let place = requests.ids.firstIndex(of: 2) ?? .max
-    #expect(place < 2 + ControlServer.maxAtOnce + 1, "at place \(place)")
+    let index = requests.ids.firstIndex(of: 2) ?? .max
+    #expect(index < 2 + ControlServer.maxAtOnce + 1, "at place \(index)")
     withExtendedLifetime(server) {}
   }
 
@@ -234,15 +237,15 @@ import Testing
     var leaving: ControlTestClient? = try ControlTestClient(path)
     try leaving?.ask(1...200)
     leaving = nil
-    var most = 0
+    var maximum = 0
     try turn {
       let before = requests.ids.count
       try loop.turn(until: EventLoop.now + .milliseconds(2))
-      most = max(most, requests.ids.count - before)
+      maximum = max(maximum, requests.ids.count - before)
       return !requests.ids.isEmpty && server.process(of: first) == nil
     }
     #expect(requests.ids == Array(1...200))
-    #expect(most <= 2 * ControlServer.maxAtOnce, "\(most) in one turn of the loop")
+    #expect(maximum <= 2 * ControlServer.maxAtOnce, "\(maximum) in one turn of the loop")
     withExtendedLifetime(server) {}
   }
 
@@ -253,11 +256,11 @@ import Testing
     let client = try ControlTestClient(path)
     let line = Array(try WireCodec.line(for: ControlRequest(id: 1, verb: .wake, worker: "web")))
     let lines = Array(repeatElement(line, count: 4096).joined())
-    var (rest, sent) = (lines[...], 0)
+    var (remainder, sent) = (lines[...], 0)
     for _ in 0..<200 {
-      let left = try client.offer(rest)
-      sent += rest.count - left.count
-      rest = left.isEmpty ? lines[...] : left
+      let left = try client.offer(remainder)
+      sent += remainder.count - left.count
+      remainder = left.isEmpty ? lines[...] : left
       try loop.turn(until: EventLoop.now + .milliseconds(2))
     }
     let unhandled = sent - requests.ids.count * line.count

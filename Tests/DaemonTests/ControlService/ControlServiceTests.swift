@@ -33,7 +33,7 @@ import Testing
   }
 
   @Test(
-    "A verb about a worker is answered once, with what the engine says",
+    "A verb about a worker is answered once, with the engine's answer",
     arguments: [nil, WorkerState.terminated, .background, .suspended])
   func answered(state: WorkerState?) throws {
     for verb in Self.engineVerbs {
@@ -122,7 +122,7 @@ import Testing
     for verb in Self.engineVerbs.dropLast(2) + [.explain, .policy] {
       let heard = control.ask(verb, "web")
       #expect(world.wrapped.asked.last == "\(verb.rawValue) web" && world.asked.isEmpty)
-      #expect(world.wrapped.asks.first?.patience == .seconds(600))
+      #expect(world.wrapped.asks.first?.timeout == .seconds(600))
       world.wrapped.answer(.done, "its wrapper's words")
       #expect(heard.responses.map(\.text) == ["its wrapper's words"])
     }
@@ -136,7 +136,7 @@ import Testing
   }
 
   @Test(
-    "A suspended worker is hibernated after a look at the disk, and later requests wait for that"
+    "A suspended worker is hibernated after a reading of the disk; later requests wait for that"
   )
   func disk() throws {
     try world.add("web", .suspended)

@@ -43,7 +43,7 @@ import Testing
     try world.add("web")
     let db = try world.add("db", .terminated)
     control.wrap("clangd-4")
-    for (heard, result, words) in [
+    for (heard, result, text) in [
       (run(nil), ControlResponse.Result.badRequest, "needs a name and a command"),
       (run("job", []), .badRequest, "needs a name and a command"),
       (run("a/b"), .badRequest, "not a valid worker name"),
@@ -53,7 +53,7 @@ import Testing
       (run("clangd-4"), .refused, "clangd-4 is the name of a wrapped worker"),
     ] {
       let response = try control.only(heard)
-      #expect(response.result == result && response.text.contains(words), "\(words)")
+      #expect(response.result == result && response.text.contains(text), "\(text)")
     }
     #expect(world.asked.isEmpty)
     // A worker of an earlier `run` has ended, so its name is free.
@@ -112,10 +112,10 @@ import Testing
       (Verb.adopt, "`adopt` needs"), (.release, "not adopted"),
       (.reloadWorker, "web has no `reload_signal`"),
     ])
-  func passedOn(verb: ControlRequest.Verb, words: String) throws {
+  func passedOn(verb: ControlRequest.Verb, text: String) throws {
     try world.add("web")
     let response = try control.only(control.ask(verb, "web"))
-    #expect(response.result != .done && response.text.contains(words), "\(response.text)")
+    #expect(response.result != .done && response.text.contains(text), "\(response.text)")
   }
 
   @Test("A wrapper is registered under its connection until that ends")
@@ -128,7 +128,7 @@ import Testing
     let response = try control.only(control.ask(request))
     #expect(response.result == .badRequest && response.text.hasPrefix("use "))
     #expect(world.wrappers.leads(WorkerID("job")))
-    control.service.hasLeft(control.client)
+    control.service.didDisconnect(control.client)
     #expect(!world.wrappers.leads(WorkerID("job")))
   }
 

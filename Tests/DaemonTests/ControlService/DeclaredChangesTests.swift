@@ -127,7 +127,7 @@ import Testing
     let unknown = WorkerID("unknown")
     changes.setPolicy(policy, of: unknown)
     changes.apply(.forTest("unknown"), of: unknown)
-    #expect(changes.known(unknown) == nil && changes.known(id)?.isDeclared == true)
+    #expect(changes.existing(unknown) == nil && changes.existing(id)?.isDeclared == true)
     #expect(world.notes.events == ["profileChanged"])
   }
 }

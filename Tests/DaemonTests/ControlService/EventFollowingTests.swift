@@ -50,7 +50,7 @@ import Testing
     #expect(clients.sent.allSatisfy { $0.response.id == 7 && $0.response.result == .event })
     #expect(clients.sent.first?.response.event?.kind == "state")
     let count = clients.sent.count
-    following.hasReadEverything(client)
+    following.didReadAll(client)
     #expect(clients.sent.count == count, "none was lost")
   }
 
@@ -64,8 +64,8 @@ import Testing
     happen(.foreground)
     #expect(clients.events(client) == ["foreground"])
     clients.unread[client] = 0
-    following.hasReadEverything(client)
-    following.hasReadEverything(client)
+    following.didReadAll(client)
+    following.didReadAll(client)
     happen(.background)
     #expect(clients.sent.map(\.response.event?.lost) == [nil, 2, nil])
     #expect(clients.sent.map(\.response.id) == [7, 7, 7])

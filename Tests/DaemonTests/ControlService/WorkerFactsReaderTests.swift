@@ -24,7 +24,7 @@ import Testing
     func didChange(_ transition: Transition) {}
   }
 
-  @Test("Nothing is known of a worker that there isn't")
+  @Test("A worker that doesn't exist has no facts")
   func unknown() throws {
     let reader = world.makeFacts()
     #expect(reader.read(WorkerID("web")) == nil && reader.activity(of: WorkerID("web")) == nil)

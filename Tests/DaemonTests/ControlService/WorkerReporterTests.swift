@@ -120,12 +120,12 @@ import Testing
     #expect(plans(all).reason == CodedText("gave_up", "it ended too often"))
     all.awaited = "waits for db (ready)"
     #expect(plans(all).reason == CodedText("waits_for_worker", "waits for db (ready)"))
-    all.restart = .waitingForMemory(why: "it was terminated")
+    all.restart = .waitingForMemory(reason: "it was terminated")
     #expect(
       plans(all).reason
         == CodedText("waits_for_memory", "restarts when memory is available: it was terminated"))
     #expect(plans(all).restartsInSeconds == nil)
-    all.restart = .backingOff(until: now + .milliseconds(2500), why: "exited with status 4")
+    all.restart = .backingOff(until: now + .milliseconds(2500), reason: "exited with status 4")
     let report = plans(all)
     #expect(
       report.reason == CodedText("backing_off", "restarts in 3 s: exited with status 4"))

@@ -138,7 +138,7 @@ import Testing
     #expect(world.looks.examined.count == 1)
   }
 
-  @Test("Changes while a process is examined for adoption are taken into account")
+  @Test("Changes while a process is examined for adoption are considered")
   func meanwhile() throws {
     let (first, second, third) = (world.ask(), world.ask(), world.ask("other"))
     let process = try ExternalWorld.process()
@@ -239,7 +239,7 @@ import Testing
     return try #require(world.workers[web])
   }
 
-  @Test("If other processes of an adopted worker's cgroup live on, one of them takes its place")
+  @Test("If other processes of an adopted worker's cgroup still run, one of them represents it")
   func successor() throws {
     let worker = try adoptInGroup()
     let old = worker.process

@@ -61,7 +61,7 @@ extension ExternalAdoptionTests {
     #expect(world.workers[web] != nil, "the second one is another worker")
   }
 
-  @Test("The release of a worker that ended meanwhile holds no later worker of its name awake")
+  @Test("The release of a worker that ended meanwhile keeps no later worker of its name awake")
   func endsWhileReleased() throws {
     try adopt(.hibernated)
     let heard = world.askRelease()

@@ -12,7 +12,7 @@ import Testing
 
   private let loop = FakeLoop()
   private let ends = Ends()
-  private let threads = JobPool(name: "test", most: 8, endsAfter: .seconds(5))
+  private let threads = JobPool(name: "test", maxOrdinary: 8, endsAfter: .seconds(5))
   private let scratch: Scratch
 
   init() throws { scratch = try Scratch() }
@@ -26,7 +26,7 @@ import Testing
   }
 
   /// A program whose file system doesn't answer before `end` is raised, and whose start fails then.
-  private func stuck(about subject: String = "stuck", until end: Signal) -> SideProgram {
+  private func stuck(about subject: String = "stuck", until end: OneTimeEvent) -> SideProgram {
     SideProgram(about: subject, jobs: threads) { () throws(LaunchError) in
       end.wait()
       throw .stuck("its file system")
@@ -35,7 +35,7 @@ import Testing
 
   /// A program that couldn't even begin.
   private func overAtOnce() -> SideProgram {
-    let end = Signal()
+    let end = OneTimeEvent()
     let first = stuck(until: end)
     let second = stuck(until: end)
     end.raise()
@@ -79,7 +79,7 @@ import Testing
 
   @Test("A step that isn't over yet is watched on, as it was")
   func sameStep() throws {
-    let end = Signal()
+    let end = OneTimeEvent()
     defer { end.raise() }
     let program = stuck(until: end)
     let followed = follow(program)

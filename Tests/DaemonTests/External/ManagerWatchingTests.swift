@@ -14,7 +14,7 @@ import Testing
 
   private final class Seen {
     var looks = 0
-    var why: String?
+    var reason: String?
     var prioritized: [WorkerID] = []
   }
 
@@ -32,18 +32,18 @@ import Testing
     return worker
   }
 
-  private func look() -> String? {
+  private func check() -> String? {
     world.looks += 1
-    return world.why
+    return world.reason
   }
 
-  @Test("A manager's request is looked for ten times a second, and wakes its worker with priority")
+  @Test("A manager's request is checked for ten times a second, and wakes its worker with priority")
   func wakes() {
     let worker = sleeper()
-    managers.watchManager(of: worker, look)
+    managers.watchManager(of: worker, check)
     timers.advance(by: ManagerWatching.interval * 5)
     #expect(world.looks == 5 && !notes.events.contains("wakeNeeded"))
-    world.why = "signal 15 to its process 100"
+    world.reason = "signal 15 to its process 100"
     timers.advance(by: ManagerWatching.interval)
     #expect(notes.events.last == "wakeNeeded" && world.prioritized == [worker.id])
     #expect(driver.state.state(of: worker.id) == .resuming)
@@ -52,15 +52,15 @@ import Testing
     #expect(world.looks == 6)
   }
 
-  @Test("One timer looks at all adopted sleepers, and ends with the last watch")
+  @Test("One timer checks all sleeping adopted workers, and ends with the last watch")
   func oneTimer() {
     let runtimes = ["web", "db"].map { sleeper($0) }
-    for worker in runtimes { managers.watchManager(of: worker, look) }
+    for worker in runtimes { managers.watchManager(of: worker, check) }
     #expect(timers.pending == [ManagerWatching.interval])
     for worker in runtimes { worker.managerWatch = nil }
     timers.advance(by: ManagerWatching.interval)
     #expect(timers.pending.isEmpty && world.looks == 0)
-    managers.watchManager(of: runtimes[0], look)
+    managers.watchManager(of: runtimes[0], check)
     #expect(timers.pending.count == 1)
   }
 
@@ -70,9 +70,9 @@ import Testing
     let worker = sleeper()
     managers.watchManager(of: worker, nil)
     #expect(timers.pending.isEmpty)
-    managers.watchManager(of: worker, look)
-    world.why = "its process 100 has ended"
-    let end = try EndWorld()
+    managers.watchManager(of: worker, check)
+    world.reason = "its process 100 has ended"
+    let end = try WorkerEndWorld()
     worker.ending = end.ending
     end.ending.rootDidEnd()
     #expect(worker.hasExited)

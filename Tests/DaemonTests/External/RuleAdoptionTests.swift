@@ -13,11 +13,11 @@ import Testing
   private let world: ExternalWorld
   private let rules: RuleAdoption
   private let timers: FakeTimers
-  private let looks: FakeWorkerProcesses
+  private let processes: FakeWorkerProcesses
 
   init() throws {
     world = try ExternalWorld()
-    (rules, timers, looks) = (world.base.rules, world.base.timers, world.base.workerProcesses)
+    (rules, timers, processes) = (world.base.rules, world.base.timers, world.base.workerProcesses)
   }
 
   /// A pid that no process has.
@@ -29,15 +29,16 @@ import Testing
 
   /// Whether these processes were examined, in order.
   private func examined(_ expected: (rule: String, number: Int32)...) -> Bool {
-    looks.examined == expected.map { "\(Self.pid($0.number)) as \($0.rule)-\(Self.pid($0.number))" }
+    processes.examined
+      == expected.map { "\(Self.pid($0.number)) as \($0.rule)-\(Self.pid($0.number))" }
   }
 
   /// Answers the current examination: the process can be adopted, or can't be for this reason.
   private func answerAdoption(_ number: Int32, _ refusal: String? = nil) throws {
-    if let refusal { return looks.answer(examination: .done(.failure(.refused(refusal)))) }
+    if let refusal { return processes.answer(examination: .done(.failure(.refused(refusal)))) }
     var root = try ExternalWorld.stat(Self.pid(number))
     root.startTime = 5
-    looks.answer(
+    processes.answer(
       examination: .done(
         .success(ExternalProcess(root: root, tree: ProcessTree(processes: [root])))))
   }
@@ -48,18 +49,16 @@ import Testing
     return AdoptionRule(name: name, matches: [match])
   }
 
-  private static func found(
-    _ number: Int32, _ matched: RuleLook.Matched = .ready, rule: Int = 0
-  ) -> RuleLook.Found {
-    RuleLook.Found(
-      process: process(number), rule: rule, matched: matched, command: ["x"]
-    )
+  private static func match(
+    _ number: Int32, _ matched: RuleScan.Matched = .ready, rule: Int = 0
+  ) -> RuleScan.Match {
+    RuleScan.Match(process: process(number), rule: rule, matched: matched, command: ["x"])
   }
 
-  private func answer(_ found: RuleLook.Found...) {
-    var outcome = RuleLook.Outcome()
-    outcome.found = found
-    looks.answer(ruleLook: outcome)
+  private func answer(_ matches: RuleScan.Match...) {
+    var outcome = RuleScan.Outcome()
+    outcome.matches = matches
+    processes.answer(ruleScan: outcome)
   }
 
   /// Adds a worker of a rule, with the test's own process.
@@ -76,11 +75,11 @@ import Testing
     return worker
   }
 
-  @Test("Without a rule the machine's processes aren't looked at")
+  @Test("Without a rule the machine's processes aren't scanned")
   func noRules() {
     rules.follow([])
     timers.advance(by: .seconds(60))
-    #expect(looks.ruleLooks.isEmpty && timers.pending.isEmpty)
+    #expect(processes.ruleScans.isEmpty && timers.pending.isEmpty)
   }
 
   @Test("Rules on a machine that doesn't let their workers sleep give a warning")
@@ -93,28 +92,28 @@ import Testing
       world.lines("adoption by rule: Yama (kernel.yama.ptrace_scope) keeps this daemon from") == 1)
   }
 
-  @Test("With a rule it looks at once, and then every 5 s from the end of the last look")
+  @Test("With a rule a scan begins at once, and then every 5 s from the end of the last one")
   func cadence() {
     rules.follow([Self.rule()])
-    #expect(looks.ruleLooks.count == 1 && timers.pending.isEmpty)
+    #expect(processes.ruleScans.count == 1 && timers.pending.isEmpty)
     timers.advance(by: .seconds(60))
-    #expect(looks.ruleLooks.count == 1)
+    #expect(processes.ruleScans.count == 1)
     answer()
     #expect(timers.pending == [.seconds(5)])
     timers.advance(by: .seconds(5))
-    #expect(looks.ruleLooks.count == 2)
+    #expect(processes.ruleScans.count == 2)
   }
 
   @Test(
-    "What a look has found is adopted, one process after the other, each under its rule and pid")
+    "Matches of a scan are adopted one after the other, each under its rule and pid")
   func adopts() throws {
     rules.follow([Self.rule("a"), Self.rule("b")])
-    answer(Self.found(7), Self.found(8, rule: 1), Self.found(9, .contained(7)))
+    answer(Self.match(7), Self.match(8, rule: 1), Self.match(9, .contained(7)))
     #expect(examined(("a", 7)))
     try answerAdoption(7)
     #expect(examined(("a", 7), ("b", 8)))
     try answerAdoption(8)
-    #expect(looks.examined.count == 2)
+    #expect(processes.examined.count == 2)
     let adopted = world.workers.values.compactMap { $0.external?.rule }.sorted()
     #expect(adopted == ["a", "b"])
   }
@@ -123,27 +122,27 @@ import Testing
   func owned() throws {
     try worker("r-3", of: Self.rule("r", "y"))
     rules.follow([Self.rule()])
-    let own = try ProcessStat.read(getpid()).identity
-    answer(RuleLook.Found(process: own, rule: 0, matched: .ready, command: ["x"]))
-    #expect(looks.examined.isEmpty && world.lines("isn't adopted") == 0)
+    let process = try ProcessStat.read(getpid()).identity
+    answer(RuleScan.Match(process: process, rule: 0, matched: .ready, command: ["x"]))
+    #expect(processes.examined.isEmpty && world.lines("isn't adopted") == 0)
   }
 
   @Test("A reason why a process isn't adopted is logged once, and again when it is another")
   func reasons() {
     rules.follow([Self.rule()])
-    for why in ["it is stopped", "it is stopped", "it is traced"] {
-      answer(Self.found(7, .refused(why)))
+    for reason in ["it is stopped", "it is stopped", "it is traced"] {
+      answer(Self.match(7, .refused(reason)))
       timers.advance(by: .seconds(5))
     }
     #expect(world.lines("rule r: pid \(Self.pid(7)) isn't adopted: it is stopped") == 1)
     #expect(world.lines("rule r: pid \(Self.pid(7)) isn't adopted: it is traced") == 1)
   }
 
-  @Test("A refusal at the adoption is logged once, and the adoption is tried at each look")
+  @Test("A refusal at the adoption is logged once, and the adoption is tried at each scan")
   func refused() throws {
     rules.follow([Self.rule()])
     for _ in 0..<2 {
-      answer(Self.found(7))
+      answer(Self.match(7))
       try answerAdoption(7, "it has a watchdog")
       timers.advance(by: .seconds(5))
     }
@@ -157,62 +156,62 @@ import Testing
     rule.limit = 1
     try worker("r-3", of: rule)
     rules.follow([rule])
-    answer(Self.found(7))
-    #expect(looks.examined.isEmpty)
+    answer(Self.match(7))
+    #expect(processes.examined.isEmpty)
     #expect(
       world.lines(
         "rule r: pid \(Self.pid(7)) isn't adopted: the rule has 1 worker, as many as its "
           + "`limit` allows") == 1)
     world.workers[WorkerID("r-3")] = nil
     timers.advance(by: .seconds(5))
-    answer(Self.found(7))
+    answer(Self.match(7))
     #expect(examined(("r", 7)))
   }
 
-  @Test("A look that takes too long is reported once, and the next one follows")
+  @Test("A scan that takes too long is reported once, and the next one follows")
   func slow() {
     rules.follow([Self.rule()])
     for _ in 0..<2 {
-      looks.answer(ruleLook: nil)
+      processes.answer(ruleScan: nil)
       timers.advance(by: .seconds(5))
     }
-    #expect(world.lines("/proc can't be read in time") == 1 && looks.ruleLooks.count == 3)
+    #expect(world.lines("/proc can't be read in time") == 1 && processes.ruleScans.count == 3)
   }
 
   @Test("A process that doesn't answer is named, and passed over until it does")
   func unanswering() throws {
     rules.follow([Self.rule()])
     let process = ProcessIdentity(pid: 9, startTime: 5)
-    let hung = try #require(looks.ruleLooks.last).progress
+    let hung = try #require(processes.ruleScans.last).progress
     hung.reading(process) {
-      looks.answer(ruleLook: nil)
+      processes.answer(ruleScan: nil)
       #expect(world.lines("pid 9 can't be read") == 1)
       // The next scans pass over the process.
-      #expect(looks.ruleLooks.count == 2 && looks.ruleLooks[1].passedOver == [process])
-      answer(Self.found(7))
+      #expect(processes.ruleScans.count == 2 && processes.ruleScans[1].passedOver == [process])
+      answer(Self.match(7))
       timers.advance(by: .seconds(5))
-      #expect(looks.ruleLooks.count == 3 && looks.ruleLooks[2].passedOver == [process])
+      #expect(processes.ruleScans.count == 3 && processes.ruleScans[2].passedOver == [process])
     }
     #expect(examined(("r", 7)))
     answer()
     timers.advance(by: .seconds(5))
-    #expect(looks.ruleLooks.count == 4 && looks.ruleLooks[3].passedOver.isEmpty)
+    #expect(processes.ruleScans.count == 4 && processes.ruleScans[3].passedOver.isEmpty)
     #expect(world.lines("can't be read") == 1)
   }
 
-  @Test("What earlier rules have found isn't adopted, and everything is looked at again")
+  @Test("Matches of earlier rules aren't adopted, and all processes are scanned again")
   func generations() throws {
     rules.follow([Self.rule("a")])
-    answer(Self.found(7), Self.found(8))
+    answer(Self.match(7), Self.match(8))
     rules.follow([Self.rule("b")])
-    #expect(looks.ruleLooks.count == 2 && looks.ruleLooks[1].known.isEmpty)
+    #expect(processes.ruleScans.count == 2 && processes.ruleScans[1].entries.isEmpty)
     try answerAdoption(7)
-    #expect(examined(("a", 7)) && looks.chosenFor.last?.count == 1)
+    #expect(examined(("a", 7)) && processes.chosenFor.last?.count == 1)
     rules.follow([Self.rule("c")])
     // The scan for the rules of b is still under way, and its matches aren't used.
-    #expect(looks.ruleLooks.count == 2)
-    answer(Self.found(9))
-    #expect(looks.examined.count == 1 && looks.ruleLooks.count == 3)
+    #expect(processes.ruleScans.count == 2)
+    answer(Self.match(9))
+    #expect(processes.examined.count == 1 && processes.ruleScans.count == 3)
   }
 
   @Test("Rules that are the same change nothing")
@@ -221,7 +220,7 @@ import Testing
     answer()
     try worker("r-3", of: Self.rule())
     rules.follow([Self.rule()])
-    #expect(looks.ruleLooks.count == 1 && looks.chosenFor.isEmpty)
+    #expect(processes.ruleScans.count == 1 && processes.chosenFor.isEmpty)
   }
 
   @Test("When the rules change, each of their workers gets its rule's policy, or is released")
@@ -236,9 +235,9 @@ import Testing
     new.mayTerminate = true
     new.importance = 9
     rules.follow([new])
-    #expect(looks.chosenFor.map { $0.map(\.id.name).sorted() } == [["r-3", "s-4"]])
-    #expect(looks.chosenFor.first?.first?.command == ["x", "-v"])
-    looks.answer(choice: [kept.id: new])
+    #expect(processes.chosenFor.map { $0.map(\.id.name).sorted() } == [["r-3", "s-4"]])
+    #expect(processes.chosenFor.first?.first?.command == ["x", "-v"])
+    processes.answer(choice: [kept.id: new])
     #expect(world.workers[WorkerID("s-4")] == nil && world.events.contains("released"))
     #expect(world.driver.state.profile(of: kept.id)?.importance == 9)
     #expect(world.recorded("r-3")?.rule == "t")
@@ -251,14 +250,14 @@ import Testing
     let worker = try worker("r-3", of: Self.rule())
     world.move("r-3", to: .hibernated)
     rules.follow([])
-    looks.answer(choice: nil)
+    processes.answer(choice: nil)
     #expect(world.state(of: "r-3") == .hibernated)
     timers.advance(by: .seconds(30))
-    looks.answer(choice: [:])
+    processes.answer(choice: [:])
     world.driver.send(.resumeFailed(worker.id, "the disk is full", intact: true))
     #expect(world.lines("r-3 can't be released: ") == 1 && world.lines("the disk is full") == 1)
     timers.advance(by: .seconds(30))
-    looks.answer(choice: [:])
+    processes.answer(choice: [:])
     #expect(world.state(of: "r-3") == .resuming)
     world.driver.send(.resumed(worker.id, .zero))
     #expect(world.workers.count == 0)
@@ -268,33 +267,33 @@ import Testing
   func closing() {
     rules.follow([Self.rule()])
     world.base.phase.isEnding = true
-    answer(Self.found(7))
+    answer(Self.match(7))
     timers.advance(by: .seconds(60))
-    #expect(looks.examined.isEmpty && looks.ruleLooks.count == 1)
+    #expect(processes.examined.isEmpty && processes.ruleScans.count == 1)
   }
 
-  @Test("A process that was released is named to each look, until its rule chooses otherwise")
+  @Test("A released process is passed to each scan until its rule changes")
   func released() {
     let files = world.base.files
     let path = world.base.state.path + "/released"
     rules.follow([Self.rule()])
     let process = Self.process(7)
-    rules.wasReleased(process, from: "r")
+    rules.didRelease(process, from: "r")
     files.answer()
     answer()
     timers.advance(by: .seconds(5))
-    #expect(looks.ruleLooks.last?.released == [process])
+    #expect(processes.ruleScans.last?.released == [process])
     #expect(files.texts[path]?.hasPrefix("boot\n\(Self.pid(7)) 5 ") == true)
     answer()
     var managed = Self.rule()
     managed.mode = .manage
     rules.follow([managed])
     files.answer()
-    #expect(looks.ruleLooks.last?.released == [process])
+    #expect(processes.ruleScans.last?.released == [process])
     answer()
     rules.follow([Self.rule("r", "y")])
     files.answer()
-    #expect(looks.ruleLooks.last?.released == [])
+    #expect(processes.ruleScans.last?.released == [])
     #expect(files.texts[path] == "boot\n")
   }
 }

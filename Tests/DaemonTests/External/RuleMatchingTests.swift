@@ -113,11 +113,11 @@ private func read(_ process: ProcessObservation) -> [String] {
     let process = try observed()
     #expect(
       Self.choose([rule], process)?.condition
-        == .tooSmall(.megabytes(10), least: .megabytes(64)))
+        == .tooSmall(.megabytes(10), minimum: .megabytes(64)))
     process.footprint = .megabytes(64)
     #expect(Self.choose([rule], process)?.condition == .met)
     process.footprint = nil
-    #expect(Self.choose([rule], process)?.condition == .tooSmall(nil, least: .megabytes(64)))
+    #expect(Self.choose([rule], process)?.condition == .tooSmall(nil, minimum: .megabytes(64)))
   }
 
   @Test func `A process that an exception matches belongs to the next rule`() throws {

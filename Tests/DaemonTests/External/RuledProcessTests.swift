@@ -8,7 +8,7 @@ import Testing
 
 @testable import Daemon
 
-@Suite("A process that a rule takes") struct RuledProcessTests {
+@Suite("A process that a rule adopts") struct RuledProcessTests {
   private let world: ExternalWorld
   private let externals: ExternalAdoption
 
@@ -36,9 +36,9 @@ import Testing
 
   @Test("It becomes a worker with its rule's policy, in shadow mode, importance and permission")
   func adopted() throws {
-    let found = try ExternalWorld.process()
-    let heard = adopt(found.root.identity)
-    try world.examined(found)
+    let candidate = try ExternalWorld.process()
+    let heard = adopt(candidate.root.identity)
+    try world.examined(candidate)
     #expect(heard.refusals == [nil])
     let worker = try #require(world.workers[WorkerID("r-\(ExternalWorld.pid)")])
     #expect(worker.external?.rule == "r" && worker.external?.mayBeTerminated == true)
@@ -47,45 +47,47 @@ import Testing
     #expect(world.isLogged("(rule r, mode shadow)\n"))
   }
 
-  @Test("A process that got the pid after the look isn't adopted")
+  @Test("A process that got the pid after the scan isn't adopted")
   func another() throws {
-    let found = try ExternalWorld.process()
-    let heard = adopt(ProcessIdentity(pid: ExternalWorld.pid, startTime: found.root.startTime - 1))
-    try world.examined(found)
+    let candidate = try ExternalWorld.process()
+    let heard = adopt(
+      ProcessIdentity(pid: ExternalWorld.pid, startTime: candidate.root.startTime - 1))
+    try world.examined(candidate)
     #expect(
       heard.refusals == ["process \(ExternalWorld.pid) has ended"] && world.workers.count == 0)
   }
 
   @Test("A refusal, a process of a worker, and a name that is in use are passed on")
   func refused() throws {
-    let found = try ExternalWorld.process()
-    let heard = adopt(found.root.identity)
+    let candidate = try ExternalWorld.process()
+    let heard = adopt(candidate.root.identity)
     world.looks.answer(examination: .done(.failure(.refused("it has a watchdog"))))
     #expect(heard.refusals == ["it has a watchdog"])
     let web = try world.base.add("web")
-    var ofWorker = found
+    var ofWorker = candidate
     ofWorker.tree = ProcessTree(processes: [try ProcessStat.read(getpid())])
-    let owned = adopt(found.root.identity)
+    let owned = adopt(candidate.root.identity)
     try world.examined(ofWorker)
     #expect(owned.refusals.first??.contains("belongs to the worker \(web.id)") == true)
     world.base.wrapped.processes[ClientID(number: 1)] = 77
     _ = world.base.wrappers.register(
       WrapperWorld.report("r-\(ExternalWorld.pid)"), from: ClientID(number: 1))
-    #expect(adopt(found.root.identity).refusals.first??.contains("wrapped") == true)
+    #expect(adopt(candidate.root.identity).refusals.first??.contains("wrapped") == true)
   }
 
-  @Test("A release by request is noted with the process and the rule, one by the daemon isn't")
+  @Test(
+    "A release by request is recorded with the process and the rule, and one by the daemon isn't")
   func released() throws {
     world.base.rules.follow([Self.rule()])
-    let found = try ExternalWorld.process()
+    let candidate = try ExternalWorld.process()
     let path = world.base.state.path + "/released"
-    _ = adopt(found.root.identity)
-    try world.examined(found)
+    _ = adopt(candidate.root.identity)
+    try world.examined(candidate)
     let id = WorkerID("r-\(ExternalWorld.pid)")
     externals.release(id) { _ in }
     #expect(world.workers.count == 0 && world.base.files.texts[path] == nil)
-    _ = adopt(found.root.identity)
-    try world.examined(found)
+    _ = adopt(candidate.root.identity)
+    try world.examined(candidate)
     let process = try #require(world.workers[id]?.process?.identity)
     let heard = world.askRelease(id.name)
     #expect(heard.responses.first?.text.contains("the rule r doesn't adopt it again") == true)

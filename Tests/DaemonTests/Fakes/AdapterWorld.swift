@@ -40,7 +40,7 @@ final class AdapterWorld {
   let restarts: RestartSupervisor
   let starter: DependencyStarter
   let files = FakeStateFiles()
-  let stoppedByPerson: StoppedByPerson
+  let stoppedByOperator: StoppedByOperator
   let wrapped = WrapperWorld()
   let watches = FakeWatches()
   /// The loop of the components that end workers.
@@ -74,7 +74,7 @@ final class AdapterWorld {
     services = try Services(
       log: log, records: WorkerRecordKeeper(directory: state.workers),
       hibernation: HibernationService(lanes: 1, separatesWorkers: true),
-      files: JobPool(name: "test", most: 256, endsAfter: .seconds(5)))
+      files: JobPool(name: "test", maxOrdinary: 256, endsAfter: .seconds(5)))
     chronicle = try Chronicle(
       journal, version: "1", directory: state.journal, reports: state.reports,
       queue: Self.journalQueue, log: { _, _ in })
@@ -82,9 +82,9 @@ final class AdapterWorld {
     driver = .forTest(timers, notes, saved)
     requests = WorkerRequests(driver, returning)
     recordWriter = WorkerRecordWriter(records: services.records, bootID: Self.bootID, log: log)
-    stoppedByPerson = StoppedByPerson(path: "/state/stopped", files: files)
+    stoppedByOperator = StoppedByOperator(path: "/state/stopped", files: files)
     restarts = RestartSupervisor(
-      timers: timers, stopped: stoppedByPerson, phase: phase, driver: driver, workers: workers,
+      timers: timers, stopped: stoppedByOperator, phase: phase, driver: driver, workers: workers,
       log: log)
     starter = DependencyStarter(
       clock: timers, driver: driver, workers: workers, returning: returning, restarts: restarts,
@@ -175,7 +175,8 @@ final class AdapterWorld {
   private(set) lazy var declared = DeclaredWorkers(
     driver: driver, workers: workers, returning: returning, phase: phase,
     environment: ["HOME": "/root", "PORT": "1"], restarts: restarts, starter: starter,
-    learnedMemory: learnedMemory, wrappers: wrappers, stoppedByPerson: stoppedByPerson, log: log)
+    learnedMemory: learnedMemory, wrappers: wrappers, stoppedByOperator: stoppedByOperator, log: log
+  )
   private(set) lazy var externals = ExternalAdoption(
     ends: ends, holder: processes, phase: phase, wrappers: wrappers, declared: declared,
     configuration: configuration, recordWriter: recordWriter)
@@ -183,7 +184,7 @@ final class AdapterWorld {
     timers: timers, externals: externals,
     released: ReleasedProcesses(
       path: state.path + "/released", bootID: Self.bootID, files: files),
-    looks: workerProcesses, processes: strangers, phase: phase, log: log)
+    workerProcesses: workerProcesses, processes: strangers, phase: phase, log: log)
   private(set) lazy var control = ControlSocket(path: socket, services.loop, log)
   private(set) lazy var ending = DaemonEnd(
     driver: driver, workers: workers, returning: returning, requests: requests,

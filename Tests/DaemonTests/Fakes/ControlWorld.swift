@@ -39,7 +39,7 @@ final class ControlWorld {
   ) throws {
     let world = try AdapterWorld(journal: journal)
     self.world = world
-    let reloader = world.makeReloader(file.look(world.services.jobs))
+    let reloader = world.makeReloader(file.reader(world.services.jobs))
     let outcome = Examined()
     examined = outcome
     world.driver.connect([world.notes, world.chronicle])
@@ -134,7 +134,7 @@ final class ControlWorld {
 }
 
 extension AdapterWorld {
-  func makeReloader(_ look: @escaping ConfigurationReloader.Look) -> ConfigurationReloader {
+  func makeReloader(_ read: @escaping ConfigurationReloader.Reader) -> ConfigurationReloader {
     ConfigurationReloader(
       driver: driver, workers: workers, phase: phase, returning: returning,
       configuration: configuration, changes: changes,
@@ -142,7 +142,7 @@ extension AdapterWorld {
         clock: timers, workers: workers, hibernation: services.hibernation, chronicle: chronicle,
         pressure: pressure, schedules: schedules, encryption: senses.encryption, rules: rules,
         hooks: nil),
-      log: log, look: look)
+      log: log, read: read)
   }
 
   /// - Parameter program: the program of a wrapper.
@@ -159,8 +159,8 @@ final class ConfigurationOnDisk: Sendable {
   let content = Mutex<DaemonConfiguration?>(
     DaemonConfiguration(policy: LifecyclePolicy(name: "test")))
 
-  func look(_ jobs: LoopJobs) -> ConfigurationReloader.Look {
-    ConfigurationReloader.look(jobs) { [self] in
+  func reader(_ jobs: LoopJobs) -> ConfigurationReloader.Reader {
+    ConfigurationReloader.reader(jobs) { [self] in
       ParseResult(value: content.withLock { $0 }, diagnostics: [])
     }
   }

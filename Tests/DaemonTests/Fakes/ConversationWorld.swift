@@ -40,14 +40,14 @@ final class ConversationWorld {
   /// Creates the worker's channels, all or some of them.
   func begin(
     notify: Bool = true, pressure: Bool = true, talk: Bool = true, listens: Bool = true,
-    takesDescriptors: Bool = false
+    acceptsDescriptors: Bool = false
   ) throws -> WorkerConversation {
     let scratch = adapters.scratch
     do {
       var channels = WorkerChannels()
       if notify {
         channels.notify = try NotifySocket(
-          path: scratch.uniquePath("notify"), takesDescriptors: takesDescriptors)
+          path: scratch.uniquePath("notify"), acceptsDescriptors: acceptsDescriptors)
       }
       if pressure { channels.pressure = try PressureWatch(path: scratch.uniquePath("pressure")) }
       if talk { channels.talk = try WorkerSocket(path: scratch.uniquePath("worker")) }
@@ -60,9 +60,9 @@ final class ConversationWorld {
   }
 
   /// Connects the worker to its socket. The daemon accepts the connection.
-  func connect(_ conversation: WorkerConversation) throws -> WorkersEnd {
+  func connect(_ conversation: WorkerConversation) throws -> WorkerSocketPeer {
     guard let path = conversation.workerSocketPath else { throw TestFailure("no worker socket") }
-    let worker = try WorkersEnd(path)
+    let worker = try WorkerSocketPeer(path)
     try watches.serve()
     return worker
   }

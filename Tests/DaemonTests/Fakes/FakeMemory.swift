@@ -24,7 +24,7 @@ final class FakeMemory: WorkerMemory {
   // of them.
   /// Whether the worker's process ends right before it is opened.
   var endsWhenOpened: (String) -> Bool = { _ in false }
-  var rests: [String: SurvivorRest] = [:]
+  var rests: [String: SurvivorState] = [:]
   var tree = ProcessTree(processes: [])
   private var recoveries: [String: (RecoveryOutcome) -> Void] = [:]
   private var searches: [String: (Result<any WakeInputs, SystemCallError>) -> Void] = [:]
@@ -108,11 +108,11 @@ final class FakeMemory: WorkerMemory {
   }
   func tree(of process: WorkerProcess) throws(SystemCallError) -> ProcessTree { tree }
   func openMemories(of process: WorkerProcess) {}
-  func rest(of target: HibernationTarget, by record: WorkerRecord) -> SurvivorRest {
+  func survivorState(of target: HibernationTarget, by record: WorkerRecord) -> SurvivorState {
     rests[record.name] ?? .inDoubt
   }
   func findInputs(
-    of target: HibernationTarget, ownChannels: Set<String>, answering ports: Set<UInt16>,
+    of target: HibernationTarget, daemonSockets: Set<String>, answering ports: Set<UInt16>,
     then: @escaping (Result<any WakeInputs, SystemCallError>) -> Void
   ) -> OperationFlag {
     searches[target.name] = then

@@ -21,7 +21,7 @@ final class FakeQuestions {
   /// The number of questions that have ended.
   private(set) var ended = 0
 
-  final class World: ProbeQuestions, ActivityLooking, FootprintSource {
+  final class World: ProbeQuestions, ActivitySource, FootprintSource {
     fileprivate(set) var asked: [Policy.Probe] = []
     fileprivate(set) var dropped = 0
     fileprivate(set) var looks = 0
@@ -45,14 +45,14 @@ final class FakeQuestions {
       }
     }
 
-    func look(
-      at worker: WorkerUnit, _ process: WorkerProcess,
-      then: @escaping (ActivityFindings?) -> Void
+    func sample(
+      _ worker: WorkerUnit, _ process: WorkerProcess,
+      then: @escaping (ActivityReading?) -> Void
     ) {
       if losesLooks { return }
       looks += 1
       whenLooking()
-      let found = ActivityFindings(
+      let found = ActivityReading(
         root: process.identity, cpu: 0, anonymous: 0, hasTraffic: hasTraffic)
       hasTraffic = false
       then(found)
@@ -95,15 +95,15 @@ final class FakeQuestions {
     LivenessSupervisor(
       timers: timers, driver: driver, probes: world,
       activity: ActivitySampler(
-        clock: timers, driver: driver, workers: workers, looks: world,
+        clock: timers, driver: driver, workers: workers, source: world,
         meter: FootprintMeter(
           clock: timers, driver: driver, workers: workers, source: world, log: { _, _ in }))
     ) { _ in .zero }
   }
 
-  /// Counts the ends of questions: each one calls `whenUnasked` once.
+  /// Counts the ends of questions: each one calls `actionAfterQuestions` once.
   private func countEnds() {
-    worker.whenUnasked = { [unowned self] in
+    worker.actionAfterQuestions = { [unowned self] in
       ended += 1
       countEnds()
     }
@@ -118,7 +118,7 @@ final class FakeQuestions {
 
   /// Makes the worker's input count as activity.
   func watchTraffic() throws {
-    worker.traffic = try TrafficMonitor(latches: nil, ownChannels: [])
+    worker.traffic = try TrafficMonitor(latches: nil, daemonSockets: [])
   }
 
   /// While another run has replaced this one, nothing is asked.

@@ -93,8 +93,8 @@ final class FakeWorkerProcesses: WorkerProcesses {
   typealias Examination = JobOutcome<Result<ExternalProcess, AdoptionRefusal>>
   private(set) var examined: [String] = []
   private(set) var examinations: [(Examination) -> Void] = []
-  private(set) var ruleLooks: [RuleLook] = []
-  private(set) var ruleAnswers: [(RuleLook.Outcome?) -> Void] = []
+  private(set) var ruleScans: [RuleScan] = []
+  private(set) var ruleAnswers: [(RuleScan.Outcome?) -> Void] = []
   private(set) var chosenFor: [[RuledWorker]] = []
   private(set) var choices: [([WorkerID: AdoptionRule]?) -> Void] = []
   private(set) var forgotten: [String] = []
@@ -107,8 +107,8 @@ final class FakeWorkerProcesses: WorkerProcesses {
     examinations.append(then)
   }
 
-  func look(_ look: RuleLook, then: @escaping (RuleLook.Outcome?) -> Void) {
-    ruleLooks.append(look)
+  func scan(_ scan: RuleScan, then: @escaping (RuleScan.Outcome?) -> Void) {
+    ruleScans.append(scan)
     ruleAnswers.append(then)
   }
 
@@ -123,7 +123,7 @@ final class FakeWorkerProcesses: WorkerProcesses {
   func forget(_ name: String) { forgotten.append(name) }
 
   func answer(examination outcome: Examination) { examinations.removeFirst()(outcome) }
-  func answer(ruleLook outcome: RuleLook.Outcome?) { ruleAnswers.removeFirst()(outcome) }
+  func answer(ruleScan outcome: RuleScan.Outcome?) { ruleAnswers.removeFirst()(outcome) }
   func answer(choice: [WorkerID: AdoptionRule]?) { choices.removeFirst()(choice) }
 
   // MARK: outcomes

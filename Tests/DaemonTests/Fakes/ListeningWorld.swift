@@ -24,7 +24,7 @@ final class ListeningWorld {
   init(threads count: Int = 256) throws {
     loop = try EventLoop()
     restarts = try RestartWorld()
-    threads = JobPool(name: "test", most: count, endsAfter: .seconds(5))
+    threads = JobPool(name: "test", maxOrdinary: count, endsAfter: .seconds(5))
     let jobs = try LoopJobs(loop, threads)
     sockets = ListeningSockets(
       watches: watches, timers: restarts.timers, jobs: jobs, files: SocketFiles(jobs, threads),
@@ -37,7 +37,7 @@ final class ListeningWorld {
         wrappers: RegisteredWrappers(
           driver: restarts.driver, workers: restarts.workers, clock: restarts.timers,
           host: NoWrappers()),
-        stoppedByPerson: StoppedByPerson(path: "/state/stopped", files: restarts.files),
+        stoppedByOperator: StoppedByOperator(path: "/state/stopped", files: restarts.files),
         log: restarts.log),
       log: restarts.log)
   }

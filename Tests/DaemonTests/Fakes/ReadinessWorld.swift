@@ -30,7 +30,7 @@ final class ReadinessWorld {
 
   let adapters: AdapterWorld
   let loop = FakeLoop()
-  let threads = JobPool(name: "test", most: 256, endsAfter: .seconds(5))
+  let threads = JobPool(name: "test", maxOrdinary: 256, endsAfter: .seconds(5))
   let processes = FakeProcesses()
   let questions = Questions()
   var worker: WorkerUnit?

@@ -34,7 +34,7 @@ final class RestartWorld {
       replies: RequestReplies(FakeRecords(), timers: timers))
     supervisor = RestartSupervisor(
       timers: timers, wallClock: { 1_795_341_600_000_000_000 },
-      stopped: StoppedByPerson(path: "/state/stopped", files: files), phase: phase,
+      stopped: StoppedByOperator(path: "/state/stopped", files: files), phase: phase,
       driver: driver, workers: workers, log: log)
     requesting = WorkerRequests(driver, returning)
     starter = DependencyStarter(

@@ -37,9 +37,9 @@ final class SleepWorld {
     private(set) var count = 0
     weak var monitor: ImageDiskMonitor?
 
-    func look(then: @escaping (ImageDisk?) -> Void) {
+    func read(then: @escaping (ImageDisk?) -> Void) {
       count += 1
-      monitor?.lookBegins()
+      monitor?.didBeginReading()
       if isHeldBack { waiting.append { then(ImageDisk()) } } else { then(ImageDisk()) }
     }
   }
@@ -53,7 +53,7 @@ final class SleepWorld {
     let imageDisk = ImageDiskMonitor(
       directory: scratch.path, ledger: WriteLedger(path: scratch.path + "/writes"),
       ImageDiskMonitor.Needs(
-        look: { [disk] in disk.look(then: $0) }, send: { [driver] in driver.send($0) },
+        read: { [disk] in disk.read(then: $0) }, send: { [driver] in driver.send($0) },
         save: { _ in }, time: { 0 }, log: { _, _ in }))
     disk.monitor = imageDisk
     sleeps = WorkerSleeps(
@@ -114,7 +114,7 @@ final class FakeInputs: WakeInputs {
   private struct Facts {
     var arrived: [String] = []
     var waiting: String?
-    var leftUnread = LeftUnread()
+    var unreadBaseline = UnreadInputBaseline()
     var refusals: [SystemCallError] = []
     var answered: [AsleepListener] = []
     var unwatched: [String] = []
@@ -140,9 +140,9 @@ final class FakeInputs: WakeInputs {
     get { get(\.waiting) }
     set { set(\.waiting, newValue) }
   }
-  var leftUnread: LeftUnread {
-    get { get(\.leftUnread) }
-    set { set(\.leftUnread, newValue) }
+  var unreadBaseline: UnreadInputBaseline {
+    get { get(\.unreadBaseline) }
+    set { set(\.unreadBaseline, newValue) }
   }
   var refusals: [SystemCallError] {
     get { get(\.refusals) }
@@ -174,7 +174,7 @@ final class FakeInputs: WakeInputs {
     }
   }
 
-  func admitOpened() { facts.withLock { $0.admissions += 1 } }
+  func handOverOpened() { facts.withLock { $0.admissions += 1 } }
 }
 
 extension WorkerInput {
@@ -205,8 +205,8 @@ struct TestListener {
   }
 
   func wait(for queue: AsleepListener.Queue) throws {
-    guard try eventually({ asleep.look() == queue }) else {
-      throw TestFailure("the queue is \(asleep.look()), and not \(queue)")
+    guard try eventually({ asleep.inspect() == queue }) else {
+      throw TestFailure("the queue is \(asleep.inspect()), and not \(queue)")
     }
   }
 }

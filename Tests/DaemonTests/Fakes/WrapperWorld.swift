@@ -12,7 +12,7 @@ final class WrapperWorld: WrapperHost {
   struct Ask {
     let request: ControlRequest
     let socket: String
-    let patience: Duration
+    let timeout: Duration
     let respond: (ControlResponse) -> Void
   }
 
@@ -61,7 +61,7 @@ final class WrapperWorld: WrapperHost {
     return wrappers.register(report, from: ClientID(number: client))
   }
 
-  func leave(_ client: UInt64 = 1) { wrappers.hasLeft(ClientID(number: client)) }
+  func leave(_ client: UInt64 = 1) { wrappers.didDisconnect(ClientID(number: client)) }
 
   /// Lets time pass, and handles the engine's deadlines.
   func pass(_ time: Duration) {
@@ -109,11 +109,11 @@ final class WrapperWorld: WrapperHost {
   // MARK: WrapperHost
 
   func ask(
-    _ request: ControlRequest, at socket: String, patience: Duration,
+    _ request: ControlRequest, at socket: String, timeout: Duration,
     then respond: @escaping (ControlResponse) -> Void
   ) {
     asked.append("\(request.verb) \(request.worker ?? "")")
-    asks.append(Ask(request: request, socket: socket, patience: patience, respond: respond))
+    asks.append(Ask(request: request, socket: socket, timeout: timeout, respond: respond))
     whenAsked(request)
   }
 

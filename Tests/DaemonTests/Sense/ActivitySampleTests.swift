@@ -20,8 +20,7 @@ import Testing
     #expect(skipped == period + period + period)
   }
 
-  @Test func `A sample that is skipped counts as a look, so that the next share covers one second`()
-  {
+  @Test func `A sample that is skipped counts, so that the next share covers one second`() {
     var sample = sample()
     let skips1 = sample.canSkip(cpu: 500, at: Instant(nanoseconds: 77))
     #expect(skips1)

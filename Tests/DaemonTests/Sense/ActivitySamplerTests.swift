@@ -10,13 +10,13 @@ import Testing
 @testable import Daemon
 
 @Suite("The activity sampler") struct ActivitySamplerTests {
-  private final class Looks: ActivityLooking {
-    let pending = Pending<ActivityFindings?>()
+  private final class Looks: ActivitySource {
+    let pending = Pending<ActivityReading?>()
     var latchesTaken = 0
 
-    func look(
-      at worker: WorkerUnit, _ process: WorkerProcess,
-      then: @escaping (ActivityFindings?) -> Void
+    func sample(
+      _ worker: WorkerUnit, _ process: WorkerProcess,
+      then: @escaping (ActivityReading?) -> Void
     ) { pending.add(then) }
     func collectLatches() { latchesTaken += 1 }
   }
@@ -39,7 +39,8 @@ import Testing
       clock: world.timers, driver: world.driver, workers: world.workers, source: source,
       log: world.log)
     sampler = ActivitySampler(
-      clock: world.timers, driver: world.driver, workers: world.workers, looks: looks, meter: meter)
+      clock: world.timers, driver: world.driver, workers: world.workers, source: looks, meter: meter
+    )
   }
 
   private static func automatic(_ configuration: inout WorkerConfiguration) {
@@ -54,12 +55,12 @@ import Testing
   ) throws -> [Event] {
     world.timers.advance(by: .seconds(1))
     #expect(sampler.sample(worker))
-    var found = ActivityFindings(
+    var reading = ActivityReading(
       root: try #require(worker.process).identity, cpu: milliseconds * 1000,
       anonymous: kilobytes << 10, hasTraffic: traffic)
-    if let work { found.work = (work, WorkMeter()) }
-    (found.written, found.hasClients) = (written, hasClients)
-    #expect(looks.pending.answer(found))
+    if let work { reading.work = (work, WorkMeter()) }
+    (reading.written, reading.hasClients) = (written, hasClients)
+    #expect(looks.pending.answer(reading))
     return world.drainEvents()
   }
 
@@ -109,8 +110,8 @@ import Testing
     // 0.3 s in each 20 s are 1.5 %.
     var worked = 0
     for second in 1...60 {
-      let found = try sample(worker, milliseconds: UInt64(second / 20 * 300))
-      if found == [.worked(worker.id)] { worked += 1 }
+      let reading = try sample(worker, milliseconds: UInt64(second / 20 * 300))
+      if reading == [.worked(worker.id)] { worked += 1 }
     }
     #expect(worked == 3)
   }
@@ -144,7 +145,7 @@ import Testing
     #expect(try sample(worker, written: line, hasClients: false) == [.worked(worker.id)])
   }
 
-  @Test("In manual mode only traffic that was looked for counts as activity")
+  @Test("In manual mode only traffic that was read counts as activity")
   func manual() throws {
     let worker = try world.add()
     _ = try sample(worker)
@@ -186,44 +187,44 @@ import Testing
   }
 
   @Test(
-    "A look at a worker that has ended, and a look that is lost, find nothing")
+    "A sample of a worker that has ended, and a lost sample, have no result")
   func ended() throws {
     let worker = try world.add()
     let process = try #require(worker.process)
-    let found = ActivityFindings(root: process.identity, cpu: 1, anonymous: 1, hasTraffic: true)
+    let reading = ActivityReading(root: process.identity, cpu: 1, anonymous: 1, hasTraffic: true)
     var answers: [Bool] = []
-    func look() { sampler.lookAtActivity(of: worker) { answers.append($0 != nil) } }
+    func read() { sampler.readActivity(of: worker) { answers.append($0 != nil) } }
 
-    look()
-    looks.pending.answer(found)
-    look()
+    read()
+    looks.pending.answer(reading)
+    read()
     looks.pending.answer(nil)
     #expect(answers == [true, false])
-    look()
+    read()
     world.end(worker)
-    looks.pending.answer(found)
-    look()
+    looks.pending.answer(reading)
+    read()
     #expect(answers == [true, false, false, false] && looks.pending.isEmpty)
     // The sample is of an earlier run.
     try world.begin(worker, as: getppid())
-    look()
-    looks.pending.answer(found)
-    look()
+    read()
+    looks.pending.answer(reading)
+    read()
     world.workers[worker.id] = nil
-    looks.pending.answer(found)
+    looks.pending.answer(reading)
     #expect(answers.dropFirst(4) == [false, false])
   }
 
-  @Test("Two looks at the same time are answered each")
+  @Test("Two samples at the same time are both answered")
   func twoAtOnce() throws {
     let (web, api) = (try world.add("web"), try world.add("api"))
     var answers: [String] = []
     for worker in [web, api] {
-      sampler.lookAtActivity(of: worker) { answers.append("\(worker.id) \($0?.cpu ?? 0)") }
+      sampler.readActivity(of: worker) { answers.append("\(worker.id) \($0?.cpu ?? 0)") }
     }
     let root = try #require(web.process).identity
-    looks.pending.answer(ActivityFindings(root: root, cpu: 2, anonymous: 0), at: 1)
-    looks.pending.answer(ActivityFindings(root: root, cpu: 1, anonymous: 0))
+    looks.pending.answer(ActivityReading(root: root, cpu: 2, anonymous: 0), at: 1)
+    looks.pending.answer(ActivityReading(root: root, cpu: 1, anonymous: 0))
     #expect(answers == ["api 2", "web 1"])
   }
 }

@@ -31,7 +31,7 @@ import Testing
       log: world.log)
   }
 
-  private func found(
+  private func measurement(
     _ megabytes: Int64, took: Duration = .milliseconds(1), refusal: String? = nil
   ) -> Measurement {
     Measurement(
@@ -41,7 +41,7 @@ import Testing
 
   private final class Results {
     var all: [String] = []
-    func note(_ name: String) -> (Measurement?) -> Void {
+    func record(_ name: String) -> (Measurement?) -> Void {
       { [unowned self] in
         all.append("\(name) \($0.map { "\($0.footprint.bytes >> 20)" } ?? "-")")
       }
@@ -53,7 +53,7 @@ import Testing
     let worker = try world.add()
     meter.measure(worker.id)
     #expect(world.drainEvents().isEmpty)
-    source.pending.answer(found(7))
+    source.pending.answer(measurement(7))
     #expect(world.drainEvents() == [.footprint(worker.id, .megabytes(7))])
     #expect(
       worker.sample.anonymous == 7 << 20 && worker.measuring.last?.footprint == .megabytes(7))
@@ -63,39 +63,39 @@ import Testing
   }
 
   @Test("A measurement from a suspension is reported once, and counts until the memory moves")
-  func atRest() throws {
+  func fromSuspension() throws {
     let worker = try world.add()
-    let measurement = found(5)
+    let first = measurement(5)
     world.timers.advance(by: .seconds(1))
-    worker.measuring.rests(measurement)
+    worker.measuring.didSuspend(first)
     meter.measure(worker.id)
     // An input that came while the worker fell asleep is reported to the engine first.
     #expect(world.drainEvents().isEmpty)
     world.timers.advance(by: .milliseconds(1))
     #expect(world.drainEvents() == [.footprint(worker.id, .megabytes(5))])
-    #expect(worker.measuring.last?.at == measurement.at + .seconds(1))
+    #expect(worker.measuring.last?.at == first.at + .seconds(1))
     #expect(source.pending.count == 0 && worker.sample.anonymous == 5 << 20)
-    #expect(worker.measuring.atRest?.footprint == .megabytes(5))
+    #expect(worker.measuring.fromSuspension?.footprint == .megabytes(5))
     // A second caller wants to know whether memory was freed since.
     meter.measure(worker.id)
-    #expect(worker.measuring.atRest == nil)
-    source.pending.answer(found(4))
+    #expect(worker.measuring.fromSuspension == nil)
+    source.pending.answer(measurement(4))
     #expect(world.drainEvents() == [.footprint(worker.id, .megabytes(4))])
-    worker.measuring.rests(found(5))
-    worker.measuring.memoryMoves()
+    worker.measuring.didSuspend(measurement(5))
+    worker.measuring.didMoveMemory()
     meter.measure(worker.id)
     #expect(world.drainEvents().isEmpty && source.pending.count == 2)
   }
 
-  @Test("A caller that asks during a look gets the next one, and shares it with later callers")
+  @Test("A caller during a measurement gets the next one, and shares it with later callers")
   func shared() throws {
     let worker = try world.add()
     let results = Results()
-    for name in ["a", "b", "c"] { meter.measure(worker, then: results.note(name)) }
+    for name in ["a", "b", "c"] { meter.measure(worker, then: results.record(name)) }
     #expect(source.pending.count == 1)
-    source.pending.answer(found(1))
+    source.pending.answer(measurement(1))
     #expect(results.all == ["a 1"] && source.pending.count == 2)
-    source.pending.answer(found(2))
+    source.pending.answer(measurement(2))
     #expect(results.all == ["a 1", "b 2", "c 2"] && source.pending.count == 2)
   }
 
@@ -103,11 +103,11 @@ import Testing
   func sideBySide() throws {
     let (web, api) = (try world.add("web"), try world.add("api"))
     let results = Results()
-    meter.measure(web, then: results.note("web"))
-    meter.measure(api, then: results.note("api"))
+    meter.measure(web, then: results.record("web"))
+    meter.measure(api, then: results.record("api"))
     #expect(source.names == ["web", "api"])
-    source.pending.answer(found(2), at: 1)
-    source.pending.answer(found(1))
+    source.pending.answer(measurement(2), at: 1)
+    source.pending.answer(measurement(1))
     #expect(results.all == ["api 2", "web 1"])
   }
 
@@ -115,39 +115,39 @@ import Testing
   func noProcess() throws {
     let worker = try world.add("web", .terminated)
     let results = Results()
-    meter.measure(worker, then: results.note("a"))
+    meter.measure(worker, then: results.record("a"))
     #expect(results.all == ["a -"] && source.pending.count == 0)
   }
 
-  @Test("Callers that wait for a look that hangs continue after 3 s, and no look begins beside it")
+  @Test("Callers of a measurement that hangs continue after 3 s, and no other one begins meanwhile")
   func lost() throws {
     let worker = try world.add()
     let results = Results()
-    meter.measure(worker, then: results.note("a"))
+    meter.measure(worker, then: results.record("a"))
     world.timers.advance(by: .seconds(1))
-    meter.measure(worker, then: results.note("b"))
+    meter.measure(worker, then: results.record("b"))
     world.timers.advance(by: .milliseconds(1999))
     #expect(results.all == [])
     world.timers.advance(by: .milliseconds(1))
     #expect(results.all == ["a -", "b -"])
-    meter.measure(worker, then: results.note("c"))
+    meter.measure(worker, then: results.record("c"))
     world.timers.advance(by: .seconds(3))
     #expect(results.all == ["a -", "b -", "c -"] && source.pending.count == 1)
     // The measurement ends after all. The next caller gets a new one.
-    source.pending.answer(found(1))
-    meter.measure(worker, then: results.note("d"))
-    source.pending.answer(found(2))
+    source.pending.answer(measurement(1))
+    meter.measure(worker, then: results.record("d"))
+    source.pending.answer(measurement(2))
     #expect(results.all.suffix(1) == ["d 2"] && results.all.count == 4)
   }
 
-  @Test("A caller whose look begins late and then hangs continues without a footprint")
+  @Test("A caller whose measurement begins late and then hangs continues without a footprint")
   func lostLater() throws {
     let worker = try world.add()
     let results = Results()
-    meter.measure(worker, then: results.note("a"))
-    meter.measure(worker, then: results.note("b"))
+    meter.measure(worker, then: results.record("a"))
+    meter.measure(worker, then: results.record("b"))
     world.timers.advance(by: .seconds(2))
-    source.pending.answer(found(1))
+    source.pending.answer(measurement(1))
     #expect(results.all == ["a 1"])
     world.timers.advance(by: .milliseconds(2999))
     #expect(results.all == ["a 1"])
@@ -161,31 +161,31 @@ import Testing
   func endedMeanwhile() throws {
     let worker = try world.add()
     let results = Results()
-    meter.measure(worker, then: results.note("a"))
+    meter.measure(worker, then: results.record("a"))
     world.end(worker)
     try world.begin(worker, as: getppid())
-    meter.measure(worker, then: results.note("b"))
-    source.pending.answer(found(1))
+    meter.measure(worker, then: results.record("b"))
+    source.pending.answer(measurement(1))
     #expect(results.all == [] && worker.measuring.last == nil)
-    source.pending.answer(found(2))
+    source.pending.answer(measurement(2))
     #expect(results.all == ["b 2"])
     meter.measure(worker.id)
     world.workers[worker.id] = nil
-    source.pending.answer(found(3))
+    source.pending.answer(measurement(3))
     #expect(world.drainEvents().isEmpty, "it was removed")
   }
 
   @Test("A footprint from before the memory was moved is dropped, and the next one counts")
-  func memoryMoves() throws {
+  func didMoveMemory() throws {
     let worker = try world.add()
     let results = Results()
-    meter.measure(worker, then: results.note("a"))
-    worker.measuring.memoryMoves()
-    source.pending.answer(found(1))
+    meter.measure(worker, then: results.record("a"))
+    worker.measuring.didMoveMemory()
+    source.pending.answer(measurement(1))
     #expect(results.all == ["a -"] && worker.measuring.last == nil)
     #expect(worker.measuring.isDue(at: world.timers.now))
-    meter.measure(worker, then: results.note("b"))
-    source.pending.answer(found(2))
+    meter.measure(worker, then: results.record("b"))
+    source.pending.answer(measurement(2))
     #expect(results.all == ["a -", "b 2"])
   }
 
@@ -194,23 +194,23 @@ import Testing
     let worker = try world.add()
     for _ in 0..<2 {
       meter.measure(worker.id)
-      source.pending.answer(found(1, refusal: "not permitted"))
+      source.pending.answer(measurement(1, refusal: "not permitted"))
     }
     #expect(world.logged == ["warning: web: footprint is an estimate: not permitted"])
     world.end(worker)
     try world.begin(worker)
     meter.measure(worker.id)
-    source.pending.answer(found(1, refusal: "not permitted"))
+    source.pending.answer(measurement(1, refusal: "not permitted"))
     #expect(world.logged.count == 2)
   }
 
-  @Test("Regular looks at all running workers together take a tenth of a processor at most")
+  @Test("Regular measurements of all running workers together use a tenth of a processor at most")
   func budget() throws {
     let web = try world.add("web")
     try world.add("api")
     try world.add("asleep", .suspended)
     meter.measureWhenDue(web)
-    source.pending.answer(found(1, took: .milliseconds(100)))
+    source.pending.answer(measurement(1, took: .milliseconds(100)))
     // Two workers run, so the budget is 100 ms of every 2 s.
     world.timers.advance(by: .milliseconds(1999))
     meter.measureWhenDue(web)
@@ -219,7 +219,7 @@ import Testing
     meter.measureWhenDue(web)
     #expect(source.pending.count == 2)
     meter.measureWhenDue(web)
-    source.pending.answer(found(1, took: .seconds(100)))
+    source.pending.answer(measurement(1, took: .seconds(100)))
     #expect(source.pending.count == 2, "one was under way")
     // A minute is the maximum.
     world.timers.advance(by: .seconds(60))

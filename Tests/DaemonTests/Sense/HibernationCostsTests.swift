@@ -18,7 +18,7 @@ import Testing
     monitor = ImageDiskMonitor(
       directory: scratch.path, ledger: WriteLedger(path: scratch.path + "/writes"),
       ImageDiskMonitor.Needs(
-        look: { _ in }, send: { _ in }, save: { _ in }, time: { 1000 }, log: { _, _ in }))
+        read: { _ in }, send: { _ in }, save: { _ in }, time: { 1000 }, log: { _, _ in }))
     costs = HibernationCosts(monitor, log: world.log)
   }
 

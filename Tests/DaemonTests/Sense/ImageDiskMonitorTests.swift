@@ -11,7 +11,7 @@ import Testing
   private final class Disk {
     var answers: [(ImageDisk?) -> Void] = []
     var readings: [DiskReading] = []
-    var words: [String] = []
+    var lines: [String] = []
     var saved: [WriteLedger] = []
     var time: Int64 = 1_000_000
 
@@ -27,13 +27,13 @@ import Testing
     monitor = ImageDiskMonitor(
       directory: "/images", ledger: WriteLedger(path: scratch.path + "/writes"),
       ImageDiskMonitor.Needs(
-        look: { [disk] in disk.answers.append($0) },
+        read: { [disk] in disk.answers.append($0) },
         send: { [disk] in if case .disk(let reading) = $0 { disk.readings.append(reading) } },
         save: { [disk] in disk.saved.append($0) }, time: { [disk] in disk.time },
-        log: { [disk] in disk.words.append("\($0): \($1)") }))
+        log: { [disk] in disk.lines.append("\($0): \($1)") }))
   }
 
-  private func found(
+  private func reading(
     free: Int64 = 100, images: [String: Int64] = [:], bases: [String: Int64] = [:]
   ) -> ImageDisk {
     var disk = ImageDisk()
@@ -42,16 +42,16 @@ import Testing
     return disk
   }
 
-  private func look(_ found: ImageDisk?) {
+  private func read(_ reading: ImageDisk?) {
     monitor.sendReading()
-    monitor.lookBegins()
-    disk.answer(found)
+    monitor.didBeginReading()
+    disk.answer(reading)
   }
 
   @Test("The engine gets the disk's free space, with the bases of running workers counted as free")
   func reading() {
-    look(
-      found(images: ["asleep": 5_000_000], bases: ["asleep": 1_000_000, "awake": 2_000_000]))
+    read(
+      reading(images: ["asleep": 5_000_000], bases: ["asleep": 1_000_000, "awake": 2_000_000]))
     #expect(
       disk.readings == [
         DiskReading(
@@ -63,32 +63,32 @@ import Testing
 
   @Test("A disk that doesn't answer counts as full, and its hang and its answer are logged once")
   func silent() {
-    look(found())
-    look(nil)
-    look(nil)
+    read(reading())
+    read(nil)
+    read(nil)
     #expect(disk.readings.suffix(2).allSatisfy { $0.free == .zero && $0.total == .megabytes(1000) })
-    look(found())
+    read(reading())
     #expect(disk.readings.last?.free == .megabytes(100))
-    #expect(disk.words.count == 2 && disk.words[0].contains("within 1 s (/images)"))
+    #expect(disk.lines.count == 2 && disk.lines[0].contains("within 1 s (/images)"))
   }
 
-  @Test("The disk is looked at again if an image was written during the look")
+  @Test("The disk is read again if an image was written during the reading")
   func overtaken() {
     var isDone = false
     monitor.sendReading { isDone = true }
-    monitor.lookBegins()
-    monitor.imageWritten(of: "web", length: 10, bytes: 10, took: .seconds(1))
-    disk.answer(found())
+    monitor.didBeginReading()
+    monitor.didWriteImage(of: "web", length: 10, bytes: 10, took: .seconds(1))
+    disk.answer(reading())
     #expect(disk.readings.isEmpty && !isDone)
-    monitor.lookBegins()
-    disk.answer(found(images: ["web": 10]))
+    monitor.didBeginReading()
+    disk.answer(reading(images: ["web": 10]))
     #expect(disk.readings.map(\.images.bytes) == [10] && isDone)
   }
 
   @Test("The bytes that are written to the disk in a day are counted and kept")
   func costs() {
-    monitor.imageWritten(of: "web", length: 10, bytes: 7, took: .milliseconds(1500))
-    monitor.imageWritten(of: "web", length: 10, bytes: 3, took: .milliseconds(500))
+    monitor.didWriteImage(of: "web", length: 10, bytes: 7, took: .milliseconds(1500))
+    monitor.didWriteImage(of: "web", length: 10, bytes: 3, took: .milliseconds(500))
     #expect(monitor.costs == WriteLedger.Costs(bytes: 10, milliseconds: 2000, images: 2))
     #expect(disk.saved.count == 2)
     disk.time += 86_400 * 2
@@ -102,13 +102,13 @@ import Testing
     rules.budget = .megabytes(100)
     rules.minFreePercent = 5
     #expect(!monitor.isShort(of: .megabytes(500), by: rules), "nothing could go away")
-    look(found(free: 900, bases: ["web": 50_000_000]))
+    read(reading(free: 900, bases: ["web": 50_000_000]))
     #expect(!monitor.isShort(of: .megabytes(20), by: rules))
     #expect(monitor.isShort(of: .megabytes(60), by: rules), "over the budget")
     rules.budget = .megabytes(5000)
     #expect(!monitor.isShort(of: .megabytes(60), by: rules))
     #expect(monitor.isShort(of: .megabytes(860), by: rules), "less than 5 % would be free")
-    monitor.imageGone(of: "web", keepsBase: false)
+    monitor.didRemoveImage(of: "web", keepsBase: false)
     #expect(!monitor.isShort(of: .megabytes(860), by: rules), "nothing could go away any more")
   }
 }

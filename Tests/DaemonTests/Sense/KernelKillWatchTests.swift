@@ -48,16 +48,16 @@ import Testing
     let worker = try world.add("web") { $0.limits.memory = .megabytes(64) }
     counts.group = 0
     watch.begin(worker)
-    watch.lookForKernelKills(of: worker)
+    watch.checkForKernelKills(of: worker)
     #expect(world.logged == [])
     counts.group = 1
-    watch.lookForKernelKills(of: worker)
-    watch.lookForKernelKills(of: worker)
+    watch.checkForKernelKills(of: worker)
+    watch.checkForKernelKills(of: worker)
     counts.group = 3
-    watch.lookForKernelKills(of: worker)
+    watch.checkForKernelKills(of: worker)
     // A controller that was turned off and on again counts from 0.
     counts.group = 1
-    watch.lookForKernelKills(of: worker)
+    watch.checkForKernelKills(of: worker)
     let lines = world.logged.map { String($0.split(separator: " (")[0]) }
     #expect(
       lines == [
@@ -73,21 +73,21 @@ import Testing
     let worker = try world.add()
     counts.group = 7
     watch.adopt(worker)
-    watch.lookForKernelKills(of: worker)
+    watch.checkForKernelKills(of: worker)
     #expect(world.logged == [])
     #expect(watch.status(.signaled(SIGKILL), of: worker) == .signaled(SIGKILL))
     counts.group = 8
     #expect(watch.status(.signaled(SIGKILL), of: worker) == .outOfMemory)
-    watch.lookForKernelKills(of: worker)
+    watch.checkForKernelKills(of: worker)
     #expect(world.logged == ["warning: web: the kernel's OOM killer killed 1 process of it"])
   }
 
-  @Test("An end by SIGKILL is the kernel's if the cgroup has counted a kill since the last look")
+  @Test("An end by SIGKILL is the kernel's if the cgroup has counted a kill since the last check")
   func inGroup() throws {
     let worker = try world.add()
     counts.group = 0
     watch.begin(worker)
-    watch.lookForKernelKills(of: worker)
+    watch.checkForKernelKills(of: worker)
     #expect(watch.status(.signaled(SIGKILL), of: worker) == .signaled(SIGKILL))
     // Processes elsewhere were killed. The cgroup's own count is more exact.
     counts.machine = 100
@@ -96,7 +96,7 @@ import Testing
     #expect(watch.status(.signaled(SIGKILL), of: worker) == .outOfMemory)
     #expect(watch.status(.exited(1), of: worker) == .exited(1))
     // The daemon sent the SIGKILL.
-    let end = try EndWorld()
+    let end = try WorkerEndWorld()
     worker.ending = end.ending
     end.ending.kill()
     #expect(worker.isKilled)
@@ -104,7 +104,7 @@ import Testing
   }
 
   @Test(
-    "A look while the killed worker still frees its memory leaves the kill to the worker's end",
+    "A check while the killed worker still frees its memory leaves the kill to the worker's end",
     arguments: [true, false])
   func duringTheEnd(hasGroup: Bool) throws {
     let worker = try world.add()
@@ -115,7 +115,7 @@ import Testing
     watch.adopt(worker)
     count(8)
     counts.isEnding = true
-    for _ in 1...3 { watch.lookForKernelKills(of: worker) }
+    for _ in 1...3 { watch.checkForKernelKills(of: worker) }
     #expect(world.logged == [])
     #expect(watch.status(.signaled(SIGKILL), of: worker) == .outOfMemory)
   }
@@ -129,7 +129,7 @@ import Testing
     #expect(watch.status(.signaled(SIGKILL), of: worker) == .signaled(SIGKILL))
     counts.machine = 8
     #expect(watch.status(.signaled(SIGKILL), of: worker) == .outOfMemory)
-    watch.lookForKernelKills(of: worker)
+    watch.checkForKernelKills(of: worker)
     #expect(watch.status(.signaled(SIGKILL), of: worker) == .signaled(SIGKILL))
     #expect(world.logged == [], "it may have been any process")
     // No count can be read.
@@ -143,15 +143,15 @@ import Testing
     counts.machine = 7
     counts.stall = 1000
     for worker in [web, db] { watch.begin(worker) }
-    for _ in 1...5 { for worker in [web, db] { watch.lookForKernelKills(of: worker) } }
+    for _ in 1...5 { for worker in [web, db] { watch.checkForKernelKills(of: worker) } }
     let looks = counts.looks
-    for _ in 1...5 { for worker in [web, db] { watch.lookForKernelKills(of: worker) } }
+    for _ in 1...5 { for worker in [web, db] { watch.checkForKernelKills(of: worker) } }
     #expect(counts.looks == looks)
     // The kernel has ended another process. That doesn't explain the end of this one by SIGKILL.
     counts.stall = 1500
-    watch.lookForKernelKills(of: web)
+    watch.checkForKernelKills(of: web)
     counts.machine = 8
-    watch.lookForKernelKills(of: web)
+    watch.checkForKernelKills(of: web)
     #expect(counts.looks == looks + 2, "once more than the stall has moved")
     #expect(watch.status(.signaled(SIGKILL), of: web) == .signaled(SIGKILL))
     // When a worker ends, the count is always read.
@@ -160,7 +160,7 @@ import Testing
     // If the kernel has no account of stalls, the count is read each time.
     counts.stall = nil
     let before = counts.looks
-    for _ in 1...3 { watch.lookForKernelKills(of: web) }
+    for _ in 1...3 { watch.checkForKernelKills(of: web) }
     #expect(counts.looks == before + 3)
   }
 
@@ -169,24 +169,24 @@ import Testing
     let worker = try world.add()
     counts.group = 5
     watch.begin(worker)
-    watch.lookForKernelKills(of: worker)
+    watch.checkForKernelKills(of: worker)
     world.end(worker)
     // A worker that has ended isn't checked.
     counts.group = 6
-    watch.lookForKernelKills(of: worker)
+    watch.checkForKernelKills(of: worker)
     try world.begin(worker)
     counts.group = 0
     watch.begin(worker)
     let before = world.logged.count
-    watch.lookForKernelKills(of: worker)
+    watch.checkForKernelKills(of: worker)
     #expect(world.logged.count == before)
   }
 
   @Test("The cause of a kill is the innermost limit that was reached, or the machine")
   func cause() {
-    func hits(_ own: Int, _ above: Int, hidden: Bool = false) -> MemoryLimitHits {
+    func hits(_ cgroup: Int, _ above: Int, hidden: Bool = false) -> MemoryLimitHits {
       MemoryLimitHits(
-        groups: [.init(path: "/a/own", count: own), .init(path: "/a", count: above)],
+        groups: [.init(path: "/a/own", count: cgroup), .init(path: "/a", count: above)],
         mayHaveHiddenLimits: hidden)
     }
     func cause(
@@ -215,11 +215,11 @@ import Testing
     let worker = try world.add("web") { $0.limits.memory = .megabytes(64) }
     watch.keepReport(ofKernelKill: worker)
     let id = try #require(jetsam.ids.first)
-    var found: [JetsamRecord?] = []
-    jetsam.load(id) { found.append($0) }
+    var records: [JetsamRecord?] = []
+    jetsam.load(id) { records.append($0) }
     let end = EventLoop.now + .seconds(30)
-    while found.isEmpty, EventLoop.now < end { try loop.turn(until: end) }
-    let record = try #require(found.first ?? nil)
+    while records.isEmpty, EventLoop.now < end { try loop.turn(until: end) }
+    let record = try #require(records.first ?? nil)
     #expect(record.largest == "web" && record.workers.map(\.name) == ["web"])
     #expect(record.why.code == "out_of_memory" && record.why.text.contains("64 MB"))
     #expect(record.workers.first?.victimBecause?.code == "chosen_by_kernel")

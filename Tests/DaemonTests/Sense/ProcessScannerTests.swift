@@ -18,17 +18,17 @@ import Testing
   init() {
     scanner = ProcessScanner(
       world.timers, launchedAt: { [launches] in launches.times[$0.name] ?? .zero },
-      look: { [looks] in looks.add($0) })
+      scan: { [looks] in looks.add($0) })
   }
 
   /// For each report, whether it had a scan.
   private func recent(_ runtimes: WorkerUnit...) -> [Bool] {
-    var found: [Bool] = []
-    scanner.withRecentScan(of: runtimes) { found.append($0 != nil) }
-    return found
+    var scans: [Bool] = []
+    scanner.withRecentScan(of: runtimes) { scans.append($0 != nil) }
+    return scans
   }
 
-  @Test("A look finds the tree of a worker without a cgroup, and none where the look fails")
+  @Test("A scan finds the tree of a worker without a cgroup, and a failed scan finds none")
   func tree() throws {
     let worker = try world.add()
     let process = try #require(worker.process)
@@ -44,39 +44,39 @@ import Testing
 
   @Test("A scan shows a process for a while, and none that began later or has another start time")
   func seen() throws {
-    let own = try ProcessIdentity.current(of: getpid())
-    #expect(!scanner.hasSeen(own, within: .seconds(5)))
+    let process = try ProcessIdentity.current(of: getpid())
+    #expect(!scanner.hasSeen(process, within: .seconds(5)))
     scanner.scanProcesses { _ in }
     looks.answer(try ProcessScan.read())
-    #expect(scanner.hasSeen(own, within: .seconds(5)))
-    let other = ProcessIdentity(pid: own.pid, startTime: own.startTime + 1)
+    #expect(scanner.hasSeen(process, within: .seconds(5)))
+    let other = ProcessIdentity(pid: process.pid, startTime: process.startTime + 1)
     #expect(!scanner.hasSeen(other, within: .seconds(5)))
     world.timers.advance(by: .seconds(5))
-    #expect(!scanner.hasSeen(own, within: .seconds(5)))
+    #expect(!scanner.hasSeen(process, within: .seconds(5)))
   }
 
-  @Test("A report without workers that need a look gets none")
+  @Test("A report without workers that need a scan gets none")
   func notNeeded() throws {
     #expect(recent() == [false])
     #expect(recent(try world.add("ended", .terminated)) == [false])
     #expect(looks.count == 0)
   }
 
-  @Test("A report uses the last look where that began after all its workers were launched")
+  @Test("A report uses the last scan if it began after all its workers were launched")
   func reused() throws {
     let worker = try world.add()
     launches.times["web"] = world.timers.now
     world.timers.advance(by: .seconds(5))
-    var found = 0
-    scanner.withRecentScan(of: [worker]) { _ in found += 1 }
-    #expect(found == 0 && looks.count == 1)
+    var scans = 0
+    scanner.withRecentScan(of: [worker]) { _ in scans += 1 }
+    #expect(scans == 0 && looks.count == 1)
     looks.answer(try ProcessScan.read())
-    #expect(found == 1)
+    #expect(scans == 1)
     world.timers.advance(by: .seconds(3600))
     #expect(recent(worker) == [true] && looks.count == 1)
   }
 
-  @Test("A look that began less than a second after a launch is repeated for the next report")
+  @Test("A scan that began less than a second after a launch is repeated for the next report")
   func young() throws {
     let worker = try world.add()
     launches.times["web"] = world.timers.now
@@ -88,20 +88,20 @@ import Testing
     #expect(recent(worker) == [] && looks.count == 2)
   }
 
-  @Test("A look that finds nothing leaves the last one in place")
+  @Test("A scan that finds nothing doesn't replace the last one")
   func failed() throws {
     let worker = try world.add()
     world.timers.advance(by: .seconds(5))
     scanner.scanProcesses { _ in }
     looks.answer(try ProcessScan.read())
-    var found: [Bool] = []
-    scanner.scanProcesses { found.append($0 != nil) }
+    var scans: [Bool] = []
+    scanner.scanProcesses { scans.append($0 != nil) }
     looks.answer(nil)
-    #expect(found == [false])
+    #expect(scans == [false])
     #expect(scanner.lastScan != nil && recent(worker) == [true])
   }
 
-  @Test("Of two looks at once, each answers its own caller")
+  @Test("Each of two concurrent scans answers its caller")
   func two() throws {
     var answered: [String] = []
     scanner.scanProcesses { answered.append("first \($0 != nil)") }

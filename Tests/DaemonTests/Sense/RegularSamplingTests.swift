@@ -10,11 +10,11 @@ import Testing
 
 @Suite("Regular sampling") struct RegularSamplingTests {
   /// Records what was sampled, in order.
-  private final class Looks: ActivityLooking {
+  private final class Looks: ActivitySource {
     var all: [String] = []
-    func look(
-      at worker: WorkerUnit, _ process: WorkerProcess,
-      then: @escaping (ActivityFindings?) -> Void
+    func sample(
+      _ worker: WorkerUnit, _ process: WorkerProcess,
+      then: @escaping (ActivityReading?) -> Void
     ) { all.append("activity of \(worker.id)") }
     func collectLatches() { all.append("traffic") }
     func count(_ look: String) -> Int { all.count { $0 == look } }
@@ -48,7 +48,7 @@ import Testing
           }, stall: { _ in nil }),
         send: { driver.send($0) }, log: { _, _ in }),
       activity: ActivitySampler(
-        clock: timers, driver: driver, workers: world.workers, looks: looks,
+        clock: timers, driver: driver, workers: world.workers, source: looks,
         meter: world.senses.meter),
       logs: LogKeeper(timers) { id, _, then in
         looks.all.append("log of \(id)")
@@ -66,7 +66,7 @@ import Testing
       imageDisk: ImageDiskMonitor(
         directory: "/images", ledger: WriteLedger(path: "/nowhere/writes"),
         ImageDiskMonitor.Needs(
-          look: { _ in looks.all.append("disk") }, send: { _ in },
+          read: { _ in looks.all.append("disk") }, send: { _ in },
           removeOutdated: { looks.all.append("bases") }, save: { _ in }, time: { 1000 },
           log: { _, _ in })))
     sampling.sampleRegularly()
@@ -89,7 +89,7 @@ import Testing
 
   // MARK: times
 
-  @Test("A sample looks at the machine, at the running workers, and then at what else is due")
+  @Test("A sample reads the machine's memory, the running workers, and then what else is due")
   func order() throws {
     _ = try add()
     try world.add("asleep", .suspended)
@@ -124,7 +124,7 @@ import Testing
     withExtendedLifetime(sampling) {}
   }
 
-  @Test("The disk is looked at once in sixty samples")
+  @Test("The disk is read once in sixty samples")
   func disk() throws {
     let sampling = begin()
     world.timers.advance(by: .seconds(59))
@@ -153,7 +153,7 @@ import Testing
     _ = try add()
     let sampling = begin()
     #expect(looks.count("memory is saved") == 0)
-    world.timers.advance(by: MemoryKeeper.saveEvery)
+    world.timers.advance(by: LearnedMemoryFile.saveEvery)
     #expect(looks.count("memory is saved") == 1)
     withExtendedLifetime(sampling) {}
   }
@@ -169,8 +169,8 @@ import Testing
     worker.sample.cpu = 5
     worker.sample.at = world.timers.now
     looks.all = []
-    sampling.sampleAnew(worker)
-    sampling.sampleAnew(worker)
+    sampling.sampleAtOnce(worker)
+    sampling.sampleAtOnce(worker)
     #expect(worker.sample.at == .zero && worker.sample.cpu == 0)
     // One sample is planned, because the old one was cancelled.
     #expect(world.timers.pending == [.zero])
@@ -200,7 +200,7 @@ import Testing
     #expect(nextSample(sampling) == Self.everything)
   }
 
-  @Test("A worker without a process isn't looked at")
+  @Test("A worker without a process isn't sampled")
   func withoutProcess() throws {
     let worker = try add()
     let sampling = begin()
@@ -209,7 +209,7 @@ import Testing
     #expect(nextSample(sampling) == [])
   }
 
-  @Test("Nothing is looked at of a worker that hasn't run since its last sample")
+  @Test("Nothing is read of a worker that hasn't run since its last sample")
   func atRest() throws {
     let worker = try add()
     // The files of a cgroup that no process is in.

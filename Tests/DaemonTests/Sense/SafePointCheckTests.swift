@@ -26,7 +26,7 @@ import Testing
     #expect(world.drainEvents() == [.fileLocks(api.id, held: 2), .fileLocks(web.id, held: 0)])
   }
 
-  @Test("A worker without a process holds no locks, and the answer comes at once")
+  @Test("A worker without a process has no file locks, and the answer comes at once")
   func noProcess() throws {
     let worker = try world.add("web", .terminated)
     check.checkSafePoint(worker.id)

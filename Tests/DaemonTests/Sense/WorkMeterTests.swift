@@ -3,7 +3,7 @@ import Testing
 @testable import Daemon
 
 @Suite("Whether a wrapped program is at work") struct WorkMeterTests {
-  @Test("Output since the last look counts as work, and so does a running thread")
+  @Test("Output since the last sample counts as work, and so does a running thread")
   func work() {
     var meter = WorkMeter()
     #expect(meter.compare([7], hasWritten: false) { _ in false } == nil)
@@ -13,7 +13,7 @@ import Testing
   }
 
   @Test(
-    "A process that starts or ends between two looks counts as work, and the first look finds none")
+    "A start or end of a process between two samples counts as work; the first sample finds none")
   func members() {
     var meter = WorkMeter()
     #expect(meter.compare([7, 8], hasWritten: false) { _ in false } == nil)

@@ -17,7 +17,8 @@ import Testing
   @Test("Calls during an inspection share the next one, and only one runs at a time")
   func shared() throws {
     let loop = try EventLoop(check: nil)
-    let jobs = try LoopJobs(loop, JobPool(name: "test-looks", most: 256, endsAfter: .seconds(5)))
+    let jobs = try LoopJobs(
+      loop, JobPool(name: "test-looks", maxOrdinary: 256, endsAfter: .seconds(5)))
     let count = Atomic(0)
     let probe = CoalescedProbe<Int>(jobs, about: "a disk", within: .seconds(60)) {
       { count.add(1, ordering: .relaxed).newValue }
@@ -56,7 +57,8 @@ import Testing
   @Test("An inspection that hangs is given up at its limit, and later ones fail until it ends")
   func hangs() throws {
     let loop = try EventLoop(check: nil)
-    let jobs = try LoopJobs(loop, JobPool(name: "test-looks", most: 256, endsAfter: .seconds(5)))
+    let jobs = try LoopJobs(
+      loop, JobPool(name: "test-looks", maxOrdinary: 256, endsAfter: .seconds(5)))
     var ends: [Int32] = [0, 0]
     #expect(pipe(&ends) == 0)
     let (output, input) = (Descriptor(owning: ends[0]), Descriptor(owning: ends[1]))

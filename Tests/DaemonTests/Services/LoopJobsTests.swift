@@ -17,7 +17,7 @@ import Testing
     "Jobs return their value, or an error at their deadline, and a hung subject isn't tried again")
   func outcomes() throws {
     let loop = try EventLoop()
-    let jobs = try LoopJobs(loop, JobPool(name: "test", most: 256, endsAfter: .seconds(5)))
+    let jobs = try LoopJobs(loop, JobPool(name: "test", maxOrdinary: 256, endsAfter: .seconds(5)))
     let gate = ThreadGate()
     defer { gate.open() }
     var outcomes: [String] = []

@@ -100,7 +100,7 @@ final class ShellClients {
   private func leave(_ client: ClientID) {
     guard let place = clients.firstIndex(of: client) else { return }
     world.count("client left")
-    service.hasLeft(client)
+    service.didDisconnect(client)
     lastClient += 1
     clients[place] = ClientID(number: lastClient)
   }

@@ -34,7 +34,7 @@ extension ShellWorld {
     case .expireTask(let id, let task): answer(id, .seconds(1)) { .taskEnded(id, task: task) }
     case .transition(let transition): report(transition)
     case .pressureChanged(_, let level, _):
-      if level == .normal { supervision.restarts.startWhatFits() }
+      if level == .normal { supervision.restarts.startFittingWorkers() }
     case .answer, .report, .wouldHave, .watchdogMissed, .overLimit, .leakSuspected, .willTerminate,
       .willNotTerminate,
       .protectedLeft, .terminatesNone:

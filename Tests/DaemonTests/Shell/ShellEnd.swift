@@ -106,7 +106,7 @@ final class ShellEnd: WorkerProcesses {
       name, .milliseconds(50),
       { [unowned world] run in
         if let place = run.deeds.kills.firstIndex(of: began) { run.deeds.kills.remove(at: place) }
-        if run.wasReleased { run.complain("is killed after its release") }
+        if run.didRelease { run.complain("is killed after its release") }
         if world.chance(3) { return "not permitted" }
         run.children = 0
         run.die(.signaled(SIGKILL))
@@ -190,8 +190,8 @@ final class ShellEnd: WorkerProcesses {
     then: @escaping (JobOutcome<Result<ExternalProcess, AdoptionRefusal>>) -> Void
   ) { world.externalHost.examine(within: limit, then: then) }
 
-  func look(_ look: RuleLook, then: @escaping (RuleLook.Outcome?) -> Void) {
-    world.ruleHost.look(look, then: then)
+  func scan(_ scan: RuleScan, then: @escaping (RuleScan.Outcome?) -> Void) {
+    world.ruleHost.scan(scan, then: then)
   }
 
   func chooseRules(

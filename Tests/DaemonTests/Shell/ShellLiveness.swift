@@ -36,7 +36,7 @@ final class ShellProcesses {
   /// These are hardly used: no simulated worker has pages, sockets or snapshots.
   let services: Services
   let snapshots: SnapshotKeeper
-  private let threads = JobPool(name: "shell", most: 1)
+  private let threads = JobPool(name: "shell", maxOrdinary: 1)
   var hibernation: HibernationService { services.hibernation }
   var jobs: LoopJobs { services.jobs }
   let fake = FakeProcesses()
@@ -62,7 +62,7 @@ final class ShellProcesses {
       directory: state.jetsam, disk: services.disk, loop: services.loopReturn, log: log)
     control = ControlSocket(path: "/nonexistent/control.sock", services.loop, log)
     inputs = try (0..<128).map { _ in try FakeInputs() }
-    traffic = try TrafficMonitor(latches: nil, ownChannels: [])
+    traffic = try TrafficMonitor(latches: nil, daemonSockets: [])
     own = try ProcessStat.read(getpid())
     let stranger = Self.stat(Self.stranger, like: own)
     external = ExternalProcess(root: stranger, tree: ProcessTree(processes: [stranger]))
@@ -129,7 +129,7 @@ final class ShellProcesses {
 
 /// The real `LivenessSupervisor` and its monitors, over simulated questions and samples. It reports
 /// an error for a question that must not be asked, and for a worker that isn't asked.
-final class ShellLiveness: ProbeQuestions, ActivityLooking, FootprintSource {
+final class ShellLiveness: ProbeQuestions, ActivitySource, FootprintSource {
   /// A question that has no answer yet.
   private final class Question {}
 
@@ -148,7 +148,7 @@ final class ShellLiveness: ProbeQuestions, ActivityLooking, FootprintSource {
   /// When each worker was last reported as unhealthy while it was awake.
   private var reported: [WorkerID: Instant] = [:]
   private lazy var activity = ActivitySampler(
-    clock: world.clock, driver: world.driver, workers: world.workers, looks: self,
+    clock: world.clock, driver: world.driver, workers: world.workers, source: self,
     meter: FootprintMeter(
       clock: world.clock, driver: world.driver, workers: world.workers, source: self,
       log: { _, _ in }))
@@ -192,7 +192,7 @@ final class ShellLiveness: ProbeQuestions, ActivityLooking, FootprintSource {
       let run = world.run(of: id), run.body == .running, !run.isExternal
     else { return nil }
     let now = world.clock.now
-    let cycle = probe.initialDelay + probe.period + probe.timeout + LivenessMonitor.patience * 3
+    let cycle = probe.initialDelay + probe.period + probe.timeout + LivenessMonitor.timeout * 3
     let last = asked[ObjectIdentifier(run)]?.last ?? .zero
     if now - max(since, last) > cycle { return "isn't asked whether it is well" }
     let limit = cycle * (probe.failureThreshold + 1)
@@ -236,12 +236,12 @@ final class ShellLiveness: ProbeQuestions, ActivityLooking, FootprintSource {
 
   // MARK: samples
 
-  func look(
-    at worker: WorkerUnit, _ process: WorkerProcess,
-    then: @escaping (ActivityFindings?) -> Void
+  func sample(
+    _ worker: WorkerUnit, _ process: WorkerProcess,
+    then: @escaping (ActivityReading?) -> Void
   ) {
     world.after(.milliseconds(50), rarely: .seconds(20)) { [self] in
-      let found = ActivityFindings(
+      let found = ActivityReading(
         root: process.identity, cpu: 0, anonymous: 0, hasTraffic: world.chance(20))
       world.report(late: .seconds(100), twice: .seconds(60)) { then(found) }
     }

@@ -181,12 +181,12 @@ final class ShellMemory: WorkerMemory {
   }
   func openMemories(of process: WorkerProcess) {}
 
-  func rest(of target: HibernationTarget, by record: WorkerRecord) -> SurvivorRest {
+  func survivorState(of target: HibernationTarget, by record: WorkerRecord) -> SurvivorState {
     world.run(of: WorkerID(target.name)).map { world.survivors.rest($0, by: record) } ?? .inDoubt
   }
 
   func findInputs(
-    of target: HibernationTarget, ownChannels: Set<String>, answering ports: Set<UInt16>,
+    of target: HibernationTarget, daemonSockets: Set<String>, answering ports: Set<UInt16>,
     then: @escaping (Result<any WakeInputs, SystemCallError>) -> Void
   ) -> OperationFlag {
     operate(

@@ -25,7 +25,7 @@ final class ShellReloads {
       chronicle: world.chronicle, pressure: world.pressure, schedules: world.schedules.monitor,
       encryption: EncryptionTrial(log: { _, _ in }) { $0(.done(nil)) }, rules: world.rules,
       hooks: nil),
-    log: world.processes.log, look: { [unowned self] in look(then: $0) })
+    log: world.processes.log, read: { [unowned self] in read(then: $0) })
 
   /// A worker before a reload.
   private struct WorkerBeforeReload {
@@ -42,7 +42,7 @@ final class ShellReloads {
     configuration = ConfigurationInForce(current)
   }
 
-  private func look(then: @escaping (ParseResult<DaemonConfiguration>?) -> Void) {
+  private func read(then: @escaping (ParseResult<DaemonConfiguration>?) -> Void) {
     var choices = SplitMix64(seed: world.random.next())
     world.after(.milliseconds(50), rarely: .seconds(9)) { [self] in
       if world.chance(5) { return then(nil) }

@@ -35,14 +35,14 @@ final class ShellRules: StateFileWriter {
 
   // MARK: scans, on another thread
 
-  func look(_ look: RuleLook, then: @escaping (RuleLook.Outcome?) -> Void) {
+  func scan(_ scan: RuleScan, then: @escaping (RuleScan.Outcome?) -> Void) {
     later(rarely: .seconds(20)) { [self] in
       if world.chance(3) { return then(nil) }
-      var outcome = RuleLook.Outcome()
+      var outcome = RuleScan.Outcome()
       // When the simulation ends its faults, no new process appears.
-      let indices = look.matching.rules.indices.filter { _ in world.chance(15) }
-      outcome.found = indices.map { index in
-        RuleLook.Found(
+      let indices = scan.matching.rules.indices.filter { _ in world.chance(15) }
+      outcome.matches = indices.map { index in
+        RuleScan.Match(
           process: world.processes.external.root.identity, rule: index,
           matched: world.pick([.ready, .ready, .refused("it is stopped"), .contained(7)]),
           command: ["r"])

@@ -109,7 +109,7 @@ final class ShellRun {
   }
 
   /// Whether its supervisor has it again.
-  var wasReleased: Bool { isExternal && world.run(of: id) !== self && body != .dead }
+  var didRelease: Bool { isExternal && world.run(of: id) !== self && body != .dead }
 
   func kill() {
     switch body {

@@ -45,7 +45,7 @@ final class ShellSchedules: StateFileWriter {
   }
 
   private func sendWake(_ id: WorkerID) {
-    if world.returning.whenBack(id, { [self] in sendWake(id) }) { return }
+    if world.returning.whenAdopted(id, { [self] in sendWake(id) }) { return }
     guard world.driver.state.state(of: id)?.sleeps == true else { return }
     world.count("woken by schedule")
     world.driver.send(.wakeNeeded(id, "its schedule (\(ShellConfigurations.line))"))

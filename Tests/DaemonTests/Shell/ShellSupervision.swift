@@ -12,7 +12,7 @@ final class ShellSupervision {
   private unowned let world: ShellWorld
   /// Workers whose restart rules have changed since they ended.
   private var changedSince: Set<WorkerID> = []
-  let stopped = StoppedByPerson(path: "/nowhere/stopped", files: FakeStateFiles())
+  let stopped = StoppedByOperator(path: "/nowhere/stopped", files: FakeStateFiles())
   let restarts: RestartSupervisor
   let starter: DependencyStarter
   private(set) lazy var listening = world.processes.makeListening(world)
@@ -36,7 +36,7 @@ final class ShellSupervision {
       }
     })
   /// Workers that a person has stopped since they last began to run.
-  private var stoppedByPerson: Set<WorkerID> = []
+  private var stoppedByOperator: Set<WorkerID> = []
 
   init(_ world: ShellWorld) {
     self.world = world
@@ -53,13 +53,13 @@ final class ShellSupervision {
   /// Records a request that the engine has got.
   func record(_ request: Request) {
     if request.occasion == nil, request.verb == .stop || request.verb == .terminate {
-      stoppedByPerson.insert(request.worker)
+      stoppedByOperator.insert(request.worker)
     }
   }
 
   func record(_ transition: Transition) {
     if transition.to == .launching {
-      stoppedByPerson.remove(transition.worker)
+      stoppedByOperator.remove(transition.worker)
       changedSince.remove(transition.worker)
     }
     real.supervise(transition)
@@ -74,7 +74,7 @@ final class ShellSupervision {
   /// How a worker ended that `restart: always` should have restarted; nil: it runs, or may be down.
   func forgotten(_ id: WorkerID) -> String? {
     guard world.workers[id]?.configuration.restart.condition == .always,
-      !stoppedByPerson.contains(id), !changedSince.contains(id), state(of: id) == .terminated,
+      !stoppedByOperator.contains(id), !changedSince.contains(id), state(of: id) == .terminated,
       restarts.problem(of: id) == nil, restarts.plan(of: id) == nil,
       starter.awaited(by: id) == nil, let cause = world.driver.state.snapshot(of: id)?.cause
     else { return nil }
@@ -90,7 +90,7 @@ final class ShellSupervision {
 /// No wrapper registers with the simulated daemon.
 final class NoWrappers: WrapperHost {
   func ask(
-    _ request: ControlRequest, at socket: String, patience: Duration,
+    _ request: ControlRequest, at socket: String, timeout: Duration,
     then respond: @escaping (ControlResponse) -> Void
   ) {}
   func process(of client: ClientID) -> Int32? { nil }

@@ -87,7 +87,7 @@ final class ShellSurvivors {
     world.count("forgotten")
   }
 
-  func rest(_ run: ShellRun, by record: WorkerRecord) -> SurvivorRest {
+  func rest(_ run: ShellRun, by record: WorkerRecord) -> SurvivorState {
     let hasImage = world.images.contains(run.id)
     switch record.state {
     case WorkerState.hibernated.rawValue:
@@ -100,7 +100,7 @@ final class ShellSurvivors {
     }
   }
 
-  private func leaveAsleep(_ state: WorkerState, _ image: ImageOnDisk?) -> SurvivorRest {
+  private func leaveAsleep(_ state: WorkerState, _ image: ImageOnDisk?) -> SurvivorState {
     world.count("left asleep")
     return .asleep(state, image)
   }

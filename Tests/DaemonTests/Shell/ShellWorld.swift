@@ -63,7 +63,7 @@ final class ShellWorld {
     driver: driver, workers: workers, returning: returning, phase: phase, environment: [:],
     restarts: supervision.restarts, starter: supervision.starter,
     learnedMemory: learnedMemory, wrappers: wrappers,
-    stoppedByPerson: supervision.stopped, log: processes.log)
+    stoppedByOperator: supervision.stopped, log: processes.log)
   private(set) lazy var externalHost = ShellExternals(self)
   private(set) lazy var externals = ExternalAdoption(
     ends: ends, holder: runs.holder, phase: phase, wrappers: wrappers, declared: declared,
@@ -72,7 +72,7 @@ final class ShellWorld {
   private(set) lazy var rules = RuleAdoption(
     timers: clock, externals: externals,
     released: ReleasedProcesses(path: "/nonexistent/released", bootID: "boot", files: ruleHost),
-    looks: ends.processes, processes: processes.fake, phase: phase, log: processes.log)
+    workerProcesses: ends.processes, processes: processes.fake, phase: phase, log: processes.log)
   private(set) lazy var memory = ShellMemory(self)
   /// The simulated kernel reports no pressure.
   private(set) lazy var pressure = PressureMonitor(
@@ -87,7 +87,7 @@ final class ShellWorld {
   private(set) lazy var imageDisk = ImageDiskMonitor(
     directory: "/", ledger: WriteLedger(path: "/nonexistent/writes"),
     ImageDiskMonitor.Needs(
-      look: { [unowned self] in look(then: $0) }, send: { [unowned self] in driver.send($0) },
+      read: { [unowned self] in readDisk(then: $0) }, send: { [unowned self] in driver.send($0) },
       save: { _ in }, time: { 0 }, log: { _, _ in }))
   private(set) lazy var sleeps = WorkerSleeps(
     driver: driver, workers: workers, timers: clock, watches: clock, memory: memory,
@@ -226,9 +226,9 @@ final class ShellWorld {
   }
 
   /// A disk with room for every image.
-  private func look(then: @escaping (ImageDisk?) -> Void) {
+  private func readDisk(then: @escaping (ImageDisk?) -> Void) {
     count("disk read")
-    imageDisk.lookBegins()
+    imageDisk.didBeginReading()
     after(.milliseconds(50), rarely: .seconds(10)) {
       then(ImageDisk(total: .megabytes(1 << 20), free: .megabytes(1 << 19)))
     }

@@ -23,12 +23,12 @@ import Testing
   }
 
   private func load(_ id: String) throws -> JetsamRecord? {
-    var found: [JetsamRecord?] = []
-    keeper.load(id) { found.append($0) }
+    var records: [JetsamRecord?] = []
+    keeper.load(id) { records.append($0) }
     let end = EventLoop.now + .seconds(30)
-    while found.isEmpty, EventLoop.now < end { try loop.turn(until: end) }
-    #expect(found.count == 1)
-    return found.first ?? nil
+    while records.isEmpty, EventLoop.now < end { try loop.turn(until: end) }
+    #expect(records.count == 1)
+    return records.first ?? nil
   }
 
   private func report() -> JetsamReport {
@@ -61,7 +61,7 @@ import Testing
     list: [.init(pid: 7, name: "browser", resident: 99)], isComplete: true)
 
   @Test(
-    "A report has the machine's largest processes, whether they are known before it or after it")
+    "A report has the machine's largest processes, whether they are found before or after it")
   func processes() throws {
     var answers: [(JetsamRecord.Processes?) -> Void] = []
     keeper.measure = { answers.append($0) }

@@ -8,7 +8,7 @@ import Testing
 
 @Suite("The keeper of what was learned") struct LearnedMemoryKeeperTests {
   private final class Disk {
-    var written: [Memory] = []
+    var written: [LearnedMemory] = []
     let answers = Pending<String?>()
   }
 
@@ -90,7 +90,7 @@ import Testing
 
   @Test("Exits of removed workers are kept, and are used where no newer ones are known")
   func remembered() throws {
-    var memory = Memory()
+    var memory = LearnedMemory()
     memory.savedAt = Int64(time(nil))
     memory.exits = ["web": [exit(1)], "gone": [exit(2)]]
     try scratch.write("memory", try memory.encoded(at: world.timers.now))
@@ -107,14 +107,14 @@ import Testing
   @Test("Of more than a thousand workers those with the oldest last exit are dropped")
   func many() throws {
     let keeper = keeper(path)
-    for number in 0...Memory.maxWorkers {
+    for number in 0...LearnedMemory.maxWorkers {
       let name = "w\(number)"
       try world.add(name, .terminated)
       exits.all[name] = [exit(Int64(number))]
     }
     keeper.close()
     let kept = try #require(disk.written.first).exits
-    #expect(kept.count == Memory.maxWorkers && kept["w0"] == nil && kept["w1"] != nil)
+    #expect(kept.count == LearnedMemory.maxWorkers && kept["w0"] == nil && kept["w1"] != nil)
   }
 
   @Test("A wrapper keeps no learned facts")
@@ -125,7 +125,7 @@ import Testing
     world.timers.advance(by: .seconds(100))
     keeper.saveWhenDue()
     keeper.close()
-    #expect(disk.written.isEmpty && keeper.takeLearned() == Learned())
+    #expect(disk.written.isEmpty && keeper.consumeLearned() == Learned())
     #expect(keeper.rememberedExits(of: WorkerID("web")) == [exit(1)])
   }
 }

@@ -6,8 +6,8 @@ import Testing
 @testable import Daemon
 
 @Suite struct MemoryTests {
-  private static func sample() -> Memory {
-    var memory = Memory()
+  private static func sample() -> LearnedMemory {
+    var memory = LearnedMemory()
     memory.savedAt = 1_000_000
     memory.exits["web"] = [
       ExitRecord(
@@ -29,35 +29,35 @@ import Testing
     let text = try memory.encoded(at: .zero + .seconds(60))
     // The file is read a minute later, on a machine that was started five seconds ago.
     let read = try #require(
-      Memory(Array(text.utf8), at: .zero + .seconds(5), time: memory.savedAt + 60))
+      LearnedMemory(Array(text.utf8), at: .zero + .seconds(5), time: memory.savedAt + 60))
     #expect(read.exits == memory.exits)
     // The first machine was started 10 s before the save, which was a minute ago: 65 s before this
     // machine.
     #expect(read.learned == memory.learned.moved(by: .seconds(-60 - 60 + 5)))
     // The clock was set back.
-    let early = try #require(Memory(Array(text.utf8), at: .zero + .seconds(60), time: 5))
+    let early = try #require(LearnedMemory(Array(text.utf8), at: .zero + .seconds(60), time: 5))
     #expect(early.learned == memory.learned)
   }
 
   @Test func `Damage at any byte of the learned facts, and any truncation, is detected`() throws {
     let bytes = Array(try Self.sample().encoded(at: .zero).utf8)
-    #expect(Memory(bytes, at: .zero, time: 0) != nil)
-    for place in bytes.indices {
+    #expect(LearnedMemory(bytes, at: .zero, time: 0) != nil)
+    for index in bytes.indices {
       var damaged = bytes
-      damaged[place] ^= 1
-      #expect(Memory(damaged, at: .zero, time: 0) == nil, "byte \(place)")
-      #expect(Memory(Array(bytes[..<place]), at: .zero, time: 0) == nil, "cut at \(place)")
+      damaged[index] ^= 1
+      #expect(LearnedMemory(damaged, at: .zero, time: 0) == nil, "byte \(index)")
+      #expect(LearnedMemory(Array(bytes[..<index]), at: .zero, time: 0) == nil, "cut at \(index)")
     }
     for text in ["", "\n\n\n", "dormouse memory 1\n{}\ncrc32c 00000000\n"] {
-      #expect(Memory(Array(text.utf8), at: .zero, time: 0) == nil)
+      #expect(LearnedMemory(Array(text.utf8), at: .zero, time: 0) == nil)
     }
   }
 
   @Test func `Learned facts are written only if something has changed`() {
-    var keeper = MemoryKeeper(path: "/nowhere/memory", at: .zero)
+    var keeper = LearnedMemoryFile(path: "/nowhere/memory", at: .zero)
     let memory = Self.sample()
     #expect(!keeper.isDue(at: .zero + .seconds(1)))
-    #expect(keeper.isDue(at: .zero + MemoryKeeper.saveEvery))
+    #expect(keeper.isDue(at: .zero + LearnedMemoryFile.saveEvery))
     #expect(keeper.nextToWrite(memory, at: .zero) != nil)
     #expect(keeper.nextToWrite(memory, at: .zero) == nil)
   }

@@ -14,7 +14,7 @@ import Testing
     mkdir(scratch.path + "/state", 0o700)
   }
 
-  private func lock() throws -> StateLock { try StateLock(openTrusted(path, as: .own)) }
+  private func lock() throws -> StateLock { try StateLock(openTrusted(path, as: .exclusive)) }
 
   private func expectInUse(_ body: () throws -> Void) {
     do {
@@ -47,7 +47,7 @@ import Testing
     _ = try lock()
   }
 
-  @Test("A released lock can be taken while its holder's descriptors stay open")
+  @Test("A released lock can be acquired while its earlier owner's descriptors stay open")
   func releasedEarly() throws {
     let first = try lock()
     first.release()
@@ -57,7 +57,7 @@ import Testing
 
   @Test("A directory that was replaced after it was opened isn't used")
   func replaced() throws {
-    let opened = try openTrusted(path, as: .own)
+    let opened = try openTrusted(path, as: .exclusive)
     #expect(rename(path, path + ".old") == 0 && mkdir(path, 0o700) == 0)
     #expect(throws: StartError.self) { _ = try StateLock(opened) }
   }

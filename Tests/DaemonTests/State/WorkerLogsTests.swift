@@ -16,7 +16,7 @@ import Testing
     #expect(try Set(listDirectory(scratch.path)) == Set(others))
   }
 
-  @Test("What can't be removed is named, and the rest is removed; no directory has no logs")
+  @Test("A log that can't be removed is named, the others are removed; no directory has no logs")
   func stays() throws {
     let scratch = try Scratch(["web.log": "text"])
     #expect(mkdir(scratch.path + "/web.log.1", 0o700) == 0)

@@ -33,7 +33,7 @@ import Testing
     return gate
   }
 
-  @Test("What was saved last is known at once, and is on the disk after that, in the same order")
+  @Test("The last saved record is known at once, and later is on the disk, in the same order")
   func order() throws {
     let gate = block()
     defer { gate.open() }

@@ -15,7 +15,7 @@ import Testing
   /// How far a worker gets.
   private enum Step { case hasProcess, isReady, ends(Int32) }
 
-  private func take(_ step: Step, _ name: String = "db") throws {
+  private func perform(_ step: Step, _ name: String = "db") throws {
     switch step {
     case .hasProcess:
       world.workers[WorkerID(name)]?.process = try .forTest(name)
@@ -53,7 +53,7 @@ import Testing
     #expect(asked == ["restart db"])
     for step in steps {
       #expect(starter.awaited(by: web)?.text == "waits for db (\(condition.rawValue))")
-      try take(step)
+      try perform(step)
     }
     #expect(asked == ["restart db", "start web"] && answers.isEmpty)
     world.launch("web")
@@ -66,9 +66,9 @@ import Testing
     add(["web": [Dependency("api")], "api": [Dependency("db")]])
     starter.start(web) { _ in }
     #expect(asked == ["restart db"])
-    try take(.isReady)
+    try perform(.isReady)
     #expect(asked == ["restart db", "restart api"])
-    try take(.isReady, "api")
+    try perform(.isReady, "api")
     #expect(asked == ["restart db", "restart api", "start web"])
   }
 
@@ -97,7 +97,7 @@ import Testing
     let moment = world.timers.now
     starter.start(web) { _ in }
     world.timers.advance(by: .seconds(9))
-    try take(.isReady)
+    try perform(.isReady)
     #expect(world.requests.last?.worker == web && world.requests.last?.asked == moment)
   }
 
@@ -105,7 +105,7 @@ import Testing
   func occasions() throws {
     add(["web": [Dependency("db")]])
     starter.start(web, occasion: .autostart) { _ in }
-    try take(.isReady)
+    try perform(.isReady)
     #expect(world.requests.map(\.occasion) == [.dependency, .autostart])
   }
 
@@ -115,7 +115,7 @@ import Testing
     var answers: [Answer] = []
     starter.start(web, .restart) { answers.append($0) }
     starter.start(web) { answers.append($0) }
-    try take(.isReady)
+    try perform(.isReady)
     #expect(asked == ["restart db", "start web"])
     world.launch("web")
     #expect(answers.map(\.code) == [.done, .done])
@@ -126,9 +126,9 @@ import Testing
     add(["web": [Dependency("job", .exitedOK)]])
     var answers: [Answer] = []
     starter.start(web) { answers.append($0) }
-    try take(.hasProcess, "job")
-    try take(.isReady, "job")
-    try take(.ends(4), "job")
+    try perform(.hasProcess, "job")
+    try perform(.isReady, "job")
+    try perform(.ends(4), "job")
     #expect(answers.map(\.code) == [.failed])
     #expect(answers.first?.text.contains("job has ended: exited with status 4") == true)
     #expect(world.supervisor.problem(of: web)?.contains("exited with status 4") == true)
@@ -143,7 +143,7 @@ import Testing
     world.end("db", .failed("no program of that name"))
     #expect(answers.isEmpty && starter.awaited(by: web)?.text != nil)
     world.timers.advance(by: .seconds(1))
-    try take(.isReady)
+    try perform(.isReady)
     #expect(asked == ["restart db", "restart db", "start web"])
   }
 
@@ -178,7 +178,7 @@ import Testing
     add(["web": [Dependency("job", condition)]])
     var answers: [Answer] = []
     starter.start(web) { answers.append($0) }
-    if condition == .exitedOK { try take(.isReady, "job") }
+    if condition == .exitedOK { try perform(.isReady, "job") }
     world.end("job", .requested(.stop))
     #expect(answers.map(\.code) == [.failed])
   }
@@ -193,7 +193,7 @@ import Testing
     #expect(answers.map(\.text) == ["web was stopped before it was started"])
     starter.stopWaiting("the daemon is ending")
     #expect(answers.map(\.code) == [.refused, .refused])
-    try take(.isReady)
+    try perform(.isReady)
     #expect(asked == ["restart db"])
   }
 
@@ -204,7 +204,7 @@ import Testing
     starter.start(web) { _ in }
     starter.start(WorkerID("db")) { _ in }
     #expect(asked == ["start db"], "the engine doesn't know yet what web is")
-    world.returning.isOver(web)
+    world.returning.finish(web)
     #expect(asked == ["start db", "start web"])
   }
 }

@@ -29,7 +29,7 @@ import Testing
       let began = timers.now
       questions.world.whenAsked = { [unowned self] in asked.append(timers.now - began) }
       questions.world.whenLooking = { [unowned self] in
-        if monitor?.isAsking == true { looksWhileAsking.append(monitor?.isSettling == true) }
+        if monitor?.isAsking == true { looksWhileAsking.append(monitor?.isDrainingTraffic == true) }
       }
     }
 
@@ -77,7 +77,7 @@ import Testing
     world.answer(.failure("exit code 1"))
     world.timers.advance(by: .milliseconds(200))
     world.monitor?.pause()
-    world.monitor?.rest()
+    world.monitor?.stopAsking()
     world.timers.advance(by: .seconds(600))
     #expect(world.asked == [.seconds(5)])
     world.launch()
@@ -99,7 +99,7 @@ import Testing
       }
       #expect(world.complaints.count == round)
       world.monitor?.pause()
-      world.monitor?.rest()
+      world.monitor?.stopAsking()
     }
   }
 
@@ -113,7 +113,7 @@ import Testing
     #expect(world.monitor?.isAsking == true)
     world.answer(.success)
     #expect(world.monitor?.isAsking == true && world.ended == 0)
-    world.timers.advance(by: LivenessMonitor.settling)
+    world.timers.advance(by: LivenessMonitor.closingTime)
     #expect(world.monitor?.isAsking == false && world.ended == 1)
     // Nothing is scheduled while the worker sleeps.
     #expect(world.timers.pending == [])
@@ -129,7 +129,7 @@ import Testing
     #expect(world.active == 1 && world.asked.count == 1)
     world.questions.world.hasTraffic = true
     world.answer(.success)
-    world.timers.advance(by: LivenessMonitor.settling)
+    world.timers.advance(by: LivenessMonitor.closingTime)
     // The reading that consumes the probe's traffic is made during the question.
     #expect(world.active == 1 && world.looksWhileAsking == [true])
     #expect(!world.questions.world.hasTraffic && world.ended == 1)
@@ -163,16 +163,16 @@ import Testing
     #expect(world.monitor?.isAsking == true && world.monitor?.lastFailure == nil)
   }
 
-  @Test("A worker is probed although the looks at traffic before and after the probe are lost")
+  @Test("A worker is probed although the readings of traffic before and after the probe are lost")
   func lostLooks() throws {
     let world = try World()
     try world.questions.watchTraffic()
     world.questions.world.losesLooks = true
     world.launch()
-    world.timers.advance(by: .seconds(5) + LivenessMonitor.patience)
+    world.timers.advance(by: .seconds(5) + LivenessMonitor.timeout)
     #expect(world.asked.count == 1)
     world.answer(.success)
-    world.timers.advance(by: LivenessMonitor.settling + LivenessMonitor.patience)
+    world.timers.advance(by: LivenessMonitor.closingTime + LivenessMonitor.timeout)
     #expect(world.ended == 1 && world.monitor?.isAsking == false)
   }
 

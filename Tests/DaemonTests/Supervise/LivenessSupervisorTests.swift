@@ -11,10 +11,10 @@ import Testing
 @testable import Daemon
 
 @Suite("The supervisor of liveness probes") struct LivenessSupervisorTests {
-  private final class NoLooks: ActivityLooking {
-    func look(
-      at worker: WorkerUnit, _ process: WorkerProcess,
-      then: @escaping (ActivityFindings?) -> Void
+  private final class NoLooks: ActivitySource {
+    func sample(
+      _ worker: WorkerUnit, _ process: WorkerProcess,
+      then: @escaping (ActivityReading?) -> Void
     ) { then(nil) }
     func collectLatches() {}
   }
@@ -38,7 +38,7 @@ import Testing
       clock: world.timers, driver: world.driver, workers: world.workers, source: NoSource(),
       log: world.log)
     let activity = ActivitySampler(
-      clock: world.timers, driver: world.driver, workers: world.workers, looks: NoLooks(),
+      clock: world.timers, driver: world.driver, workers: world.workers, source: NoLooks(),
       meter: meter)
     supervisor = LivenessSupervisor(
       timers: world.timers, driver: world.driver, probes: probes, activity: activity,
@@ -81,7 +81,7 @@ import Testing
     let worker = try add()
     ask(worker)
     world.timers.advance(by: .seconds(2))
-    world.timers.advance(by: LivenessMonitor.settling)
+    world.timers.advance(by: LivenessMonitor.closingTime)
     #expect(
       world.drainEvents() == [
         .unhealthy(worker.id, "liveness probe failed: no answer within 2 s")
@@ -101,7 +101,7 @@ import Testing
   func idle() throws {
     let worker = try add(.suspended)
     var done = 0
-    worker.onceUnasked(world.driver) { done += 1 }
+    worker.afterQuestions(world.driver) { done += 1 }
     #expect(done == 1)
   }
 
@@ -110,11 +110,11 @@ import Testing
     let worker = try add()
     ask(worker)
     var done = 0
-    worker.onceUnasked(world.driver) { done += 1 }
+    worker.afterQuestions(world.driver) { done += 1 }
     #expect(done == 0)
     world.timers.advance(by: .seconds(2))
-    world.timers.advance(by: LivenessMonitor.settling)
-    #expect(!worker.isAsked && done == 0 && worker.whenUnasked == nil)
+    world.timers.advance(by: LivenessMonitor.closingTime)
+    #expect(!worker.isAsked && done == 0 && worker.actionAfterQuestions == nil)
   }
 
   @Test("A worker falls asleep when it has answered its probe")
@@ -131,13 +131,13 @@ import Testing
     }
     transit(worker, .background, .suspending)
     var done = 0
-    worker.onceUnasked(world.driver) { done += 1 }
+    worker.afterQuestions(world.driver) { done += 1 }
     #expect(done == 0)
     // A second has passed since the question.
     world.timers.advance(by: .seconds(1))
     #expect(done == 0, "the worker hasn't closed its connection yet")
-    world.timers.advance(by: LivenessMonitor.settling)
-    #expect(done == 1 && worker.whenUnasked == nil)
+    world.timers.advance(by: LivenessMonitor.closingTime)
+    #expect(done == 1 && worker.actionAfterQuestions == nil)
   }
 
   @Test("The end of a run drops its probe and what waits for the answer")
@@ -145,9 +145,9 @@ import Testing
     let worker = try add()
     ask(worker)
     var done = 0
-    worker.onceUnasked(world.driver) { done += 1 }
+    worker.afterQuestions(world.driver) { done += 1 }
     transit(worker, .background, .terminating)
-    #expect(worker.liveness == nil && worker.whenUnasked == nil && !worker.isAsked)
+    #expect(worker.liveness == nil && worker.actionAfterQuestions == nil && !worker.isAsked)
     world.timers.advance(by: .seconds(100))
     #expect(done == 0 && world.timers.pending.isEmpty && watches.active == 0)
     #expect(world.drainEvents().isEmpty)

@@ -5,11 +5,11 @@ import Testing
 @testable import Daemon
 
 @Suite("The end of all workers") struct OrderlyStopTests {
-  private let ending: EndingWorld
+  private let ending: DaemonEndWorld
   private let stop: OrderlyStop
 
   init() throws {
-    ending = try EndingWorld()
+    ending = try DaemonEndWorld()
     let world = ending.world
     stop = OrderlyStop(world.workers, world.requests, timers: world.timers, log: world.log)
   }

@@ -65,11 +65,11 @@ import Testing
     _ = asker.ask(Probe(.tcp(host: "not an address", port: 1)), process) { answers.append($0) }
     #expect(answers.isEmpty)
     try turn { !answers.isEmpty }
-    guard case .failure(let why)? = answers.first else {
+    guard case .failure(let reason)? = answers.first else {
       Issue.record("\(answers)")
       return
     }
-    #expect(why.contains("not an address") && world.timers.pending.isEmpty)
+    #expect(reason.contains("not an address") && world.timers.pending.isEmpty)
   }
 
   @Test("A probe without an answer within its time-out is a failure")

@@ -109,12 +109,12 @@ import Testing
     }
     world.timers.advance(by: .seconds(600))
     #expect(world.restarted == [])
-    let plan = RestartPlan.waitingForMemory(why: "memory pressure was critical")
+    let plan = RestartPlan.waitingForMemory(reason: "memory pressure was critical")
     #expect(supervisor.plan(of: WorkerID("less")) == plan)
     #expect(supervisor.plan(of: WorkerID("on-failure")) == nil)
 
     world.setPressure(.normal)
-    supervisor.startWhatFits()
+    supervisor.startFittingWorkers()
     #expect(
       ["most", "also", "less"].map { world.delay(of: $0) } == [
         .seconds(1), .seconds(2), .seconds(3),
@@ -129,14 +129,14 @@ import Testing
     world.setPressure(.urgent)
     world.run("web", .pressure(.urgent))
     world.setPressure(.normal)
-    supervisor.startWhatFits()
+    supervisor.startFittingWorkers()
     world.setPressure(.warning)
     world.timers.advance(by: .seconds(5))
     #expect(world.restarted == [] && supervisor.restarts(of: web) == 0)
     #expect(
-      supervisor.plan(of: web) == .waitingForMemory(why: "memory pressure was urgent"))
+      supervisor.plan(of: web) == .waitingForMemory(reason: "memory pressure was urgent"))
     world.setPressure(.normal)
-    supervisor.startWhatFits()
+    supervisor.startFittingWorkers()
     world.timers.advance(by: .seconds(1))
     #expect(world.restarted == ["web"])
   }
@@ -160,13 +160,13 @@ import Testing
     for verb in [Request.Verb.stop, .terminate] {
       world.add()
       world.run()
-      supervisor.personAsks(verb, web)
+      supervisor.operatorRequested(verb, web)
       #expect(supervisor.plan(of: web) == nil && world.timers.pending == [])
       world.setPressure(.critical)
       world.run("web", .pressure(.critical))
-      supervisor.personAsks(verb, web)
+      supervisor.operatorRequested(verb, web)
       world.setPressure(.normal)
-      supervisor.startWhatFits()
+      supervisor.startFittingWorkers()
       #expect(supervisor.plan(of: web) == nil && world.restarted == [])
     }
   }
@@ -178,9 +178,9 @@ import Testing
       world.run()
       world.timers.advance(by: .seconds(1))
       world.run()
-      supervisor.personAsks(.wake, web)
+      supervisor.operatorRequested(.wake, web)
       #expect(world.delay() == .seconds(2) && supervisor.restarts(of: web) == 1)
-      supervisor.personAsks(verb, web)
+      supervisor.operatorRequested(verb, web)
       #expect(supervisor.plan(of: web) == nil && supervisor.restarts(of: web) == 0)
       world.run()
       #expect(world.delay() == .seconds(1) && supervisor.problem(of: web) == nil)
@@ -191,36 +191,36 @@ import Testing
     "A stop by the operator outlives the daemon only with unless-stopped, and until the next start")
   func unlessStopped() {
     world.add()
-    supervisor.personAsks(.stop, web)
+    supervisor.operatorRequested(.stop, web)
     #expect(world.stopped == nil)
     world.setRules("web", .unlessStopped)
-    supervisor.personAsks(.stop, web)
+    supervisor.operatorRequested(.stop, web)
     #expect(world.stopped == "web\n")
-    supervisor.personAsks(.start, web)
+    supervisor.operatorRequested(.start, web)
     #expect(world.stopped == "")
     // The file doesn't have it either if the rule has changed or the worker is no longer declared.
-    supervisor.personAsks(.stop, web)
+    supervisor.operatorRequested(.stop, web)
     world.setRules("web", .always)
-    supervisor.termsChanged(of: web)
+    supervisor.didChangeTerms(of: web)
     #expect(world.stopped == "")
     world.setRules("web", .unlessStopped)
-    supervisor.personAsks(.terminate, web)
+    supervisor.operatorRequested(.terminate, web)
     supervisor.forgetPlans(of: web)
     #expect(world.stopped == "")
-    supervisor.personAsks(.stop, web)
+    supervisor.operatorRequested(.stop, web)
     world.files.answer("No space left on device")
     #expect(world.lines.last?.hasSuffix("No space left on device") == true)
   }
 
   @Test("A changed configuration cancels a planned restart only if it allows none")
-  func termsChanged() {
+  func didChangeTerms() {
     world.add()
     world.run()
     world.setRules("web", .onFailure)
-    supervisor.termsChanged(of: web)
+    supervisor.didChangeTerms(of: web)
     #expect(world.delay() == .seconds(1))
     world.setRules("web", .never)
-    supervisor.termsChanged(of: web)
+    supervisor.didChangeTerms(of: web)
     #expect(supervisor.plan(of: web) == nil && world.timers.pending == [])
   }
 
@@ -251,7 +251,7 @@ import Testing
     #expect(world.timers.pending == [] && supervisor.exits(of: web) == nil)
     // Transitions of a removed worker are ignored.
     world.run()
-    supervisor.personAsks(.stop, web)
+    supervisor.operatorRequested(.stop, web)
     #expect(world.timers.pending == [] && supervisor.exits(of: web) == nil)
     world.add()
     #expect(supervisor.exits(of: web) == [] && supervisor.launchedAt(of: web) == .zero)

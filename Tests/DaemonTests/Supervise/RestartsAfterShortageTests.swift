@@ -15,7 +15,7 @@ import Testing
   func room() {
     world.add("web", RestartRules())
     world.setMemory(free: .megabytes(40))
-    supervisor.record(footprint: .megabytes(60), lastWords: nil, of: web)
+    supervisor.record(footprint: .megabytes(60), lastLine: nil, of: web)
     world.run("web", .pressure(.critical))
     world.timers.advance(by: .seconds(120))
     #expect(world.restarted == [] && supervisor.plan(of: web) != nil)
@@ -27,12 +27,12 @@ import Testing
   @Test("A worker terminated while launching needs room for the footprint of its last full run")
   func whileLaunching() {
     world.add("web", RestartRules())
-    supervisor.record(footprint: .megabytes(60), lastWords: nil, of: web)
+    supervisor.record(footprint: .megabytes(60), lastLine: nil, of: web)
     world.run("web", .exited(.exited(0)))
     world.setMemory(free: .megabytes(40))
     world.driver.request(.start, web) { _ in }
     #expect(world.state(of: "web") == .launching)
-    supervisor.record(footprint: .megabytes(5), lastWords: nil, of: web)
+    supervisor.record(footprint: .megabytes(5), lastLine: nil, of: web)
     world.end("web", .pressure(.critical))
     world.timers.advance(by: .seconds(120))
     #expect(world.restarted == [] && supervisor.plan(of: web) != nil)
@@ -45,7 +45,7 @@ import Testing
   func tooLarge() {
     world.add()
     world.setMemory(free: .megabytes(16), budget: .megabytes(16))
-    supervisor.record(footprint: .megabytes(24), lastWords: nil, of: web)
+    supervisor.record(footprint: .megabytes(24), lastLine: nil, of: web)
     world.run("web", .pressure(.critical))
     world.timers.advance(by: .seconds(600))
     #expect(world.restarted == [] && supervisor.plan(of: web) == nil)

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Daemon
 
-@Suite("What is known of the runs of workers") struct RunHistoryTests {
+@Suite("The history of workers' runs") struct RunHistoryTests {
   private let world: RestartWorld
   private var supervisor: RestartSupervisor { world.supervisor }
   private let web = WorkerID("web")
@@ -20,7 +20,7 @@ import Testing
     }
     supervisor.add(web, exits: earlier)
     world.launch()
-    supervisor.record(footprint: .megabytes(3), lastWords: "no route", of: web)
+    supervisor.record(footprint: .megabytes(3), lastLine: "no route", of: web)
     world.end()
     world.run("web", .exited(.signaled(9)))
     let exits = supervisor.exits(of: web) ?? []
@@ -35,7 +35,7 @@ import Testing
     let base = ["PATH": "/bin", "DORMOUSE_LAST_EXIT": "the daemon's", "DORMOUSE_RESTARTS": "7"]
     #expect(supervisor.environment(of: web, over: base) == ["PATH": "/bin"])
     world.launch()
-    supervisor.record(footprint: .kilobytes(4), lastWords: nil, of: web)
+    supervisor.record(footprint: .kilobytes(4), lastLine: nil, of: web)
     world.end("web", .exited(.signaled(9)))
     world.timers.advance(by: .seconds(1))
     #expect(
@@ -63,7 +63,7 @@ import Testing
     world.launch("web", for: .milliseconds(300))
     #expect(supervisor.watch(web) { ends.append($0) })
     supervisor.record(leftBehind: 2, by: web)
-    supervisor.record(footprint: .zero, lastWords: "no such module", of: web)
+    supervisor.record(footprint: .zero, lastLine: "no such module", of: web)
     world.end()
     supervisor.stays(web)
     #expect(ends.count == 3)

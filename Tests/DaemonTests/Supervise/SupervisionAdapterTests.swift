@@ -82,10 +82,10 @@ import Testing
     world.workers.removeAll()
     worker = nil
     var traffic: [Bool] = []
-    host.lookAtTraffic { traffic.append($0) }
-    host.wasActive()
+    host.readTraffic { traffic.append($0) }
+    host.recordActivity()
     host.reportUnhealthy("it doesn't answer")
-    host.questionHasEnded()
+    host.didEndQuestion()
     #expect(traffic == [false] && !host.mayBeAsked && !host.watchesTraffic)
     #expect(world.notes.all == [])
   }
@@ -133,7 +133,7 @@ import Testing
     var responses: [ControlResponse.Result] = []
     sockets.ask(
       ControlRequest(id: 3, verb: .ps), at: world.scratch.path + "/none.sock",
-      patience: .seconds(60)
+      timeout: .seconds(60)
     ) { responses.append($0.result) }
     #expect(responses == [])
     try world.turn { !responses.isEmpty }

@@ -78,7 +78,7 @@ import Testing
   @Test("The operator's stop ends a worker's wait for its dependencies")
   func stopped() throws {
     #expect(
-      try answer { supervision.personAsks(.stop, id) }
+      try answer { supervision.operatorRequested(.stop, id) }
         == "web was stopped before it was started")
   }
 
@@ -91,7 +91,7 @@ import Testing
     supervision.removeWorker(id)
     #expect(world.workers[id] == nil && world.restarts.exits(of: id) == nil)
     // Events of a removed worker that come late are ignored.
-    supervision.restartRulesChanged(id)
+    supervision.didChangeRestartRules(id)
     transit(to: .terminated, .requested(.stop))
   }
 
@@ -107,14 +107,14 @@ import Testing
     return answers.first?.text
   }
 
-  @Test("A new configuration applies to the probe and to the look at traffic")
+  @Test("A new configuration applies to the probe and to the reading of traffic")
   func configuration() throws {
     let worker = try world.add { $0.liveness = probed(80) }
-    worker.traffic = try TrafficMonitor(latches: nil, ownChannels: [])
-    supervision.restartRulesChanged(id)
+    worker.traffic = try TrafficMonitor(latches: nil, daemonSockets: [])
+    supervision.didChangeRestartRules(id)
     #expect(worker.liveness?.probe == probed(80) && worker.traffic == nil)
     worker.configuration.liveness = probed(81)
-    supervision.restartRulesChanged(id)
+    supervision.didChangeRestartRules(id)
     #expect(worker.liveness?.probe == probed(81))
   }
 }

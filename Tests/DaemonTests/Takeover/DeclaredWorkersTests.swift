@@ -38,7 +38,7 @@ import Testing
     }
   }
 
-  private func isReady(_ name: String) {
+  private func becomeReady(_ name: String) {
     world.driver.send(.launched(WorkerID(name)))
     world.base.starter.advance()
   }
@@ -60,15 +60,15 @@ import Testing
       Self.worker("later", autostart: false), Self.worker("db"),
     ])
     #expect(started == ["start db"])
-    isReady("db")
+    becomeReady("db")
     #expect(started == ["start db", "start api"])
-    isReady("api")
+    becomeReady("api")
     #expect(started == ["start db", "start api", "start web"])
   }
 
   @Test("A worker that the operator stopped stays stopped if its restart rule says so")
   func stopped() throws {
-    for name in ["web", "db"] { world.base.stoppedByPerson.set(WorkerID(name), true) { _ in } }
+    for name in ["web", "db"] { world.base.stoppedByOperator.set(WorkerID(name), true) { _ in } }
     begin([
       .forTest("web") { $0.restart.condition = .unlessStopped },
       .forTest("db") { $0.restart.condition = .always },

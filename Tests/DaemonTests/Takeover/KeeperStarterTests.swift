@@ -32,7 +32,7 @@ import Testing
       path: socket,
       command: [program, "-c", "echo $$ >>\(scratch.path)/pids; exec cat >/dev/null"],
       processes: processes, hibernation: hibernation, log: log, hasSuccessors: hasSuccessors,
-      patience: .seconds(60))
+      timeout: .seconds(60))
   }
 
   /// The pids of the keepers that were started.
@@ -110,7 +110,7 @@ import Testing
     let workers = WorkerRegistry()
     for name in ["web", "other"] { workers[WorkerID(name)] = .forTest(name) }
     let held = try WorkerProcess.forTest(earlier.process)
-    held.hold(earlier.memory, of: earlier.process)
+    held.store(earlier.memory, of: earlier.process)
     workers[WorkerID("web")]?.process = held
     let keeper = starter()
     keeper.collectKeptMemories()

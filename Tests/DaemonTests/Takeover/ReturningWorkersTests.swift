@@ -12,7 +12,7 @@ import Testing
   private let calls = Calls()
 
   private func wait(for id: WorkerID, _ name: String) -> Bool {
-    returning.whenBack(id) { [calls] in calls.all.append(name) }
+    returning.whenAdopted(id) { [calls] in calls.all.append(name) }
   }
 
   @Test("A request waits for its worker, and for no other one")
@@ -20,10 +20,10 @@ import Testing
     returning.begin(web)
     returning.begin(database)
     #expect(wait(for: web, "wake web") && wait(for: database, "wake db"))
-    returning.isOver(database)
+    returning.finish(database)
     #expect(calls.all == ["wake db"])
     #expect(returning.isAdopting(web) && !returning.isAdopting(database) && returning.isUnderWay)
-    returning.isOver(web)
+    returning.finish(web)
     #expect(calls.all == ["wake db", "wake web"] && !returning.isUnderWay)
   }
 
@@ -32,15 +32,15 @@ import Testing
     returning.begin(web)
     for name in ["first", "second", "third"] { #expect(wait(for: web, name)) }
     #expect(returning.requestCount(web) == 3)
-    returning.isOver(web)
-    returning.isOver(web)
+    returning.finish(web)
+    returning.finish(web)
     #expect(calls.all == ["first", "second", "third"] && returning.requestCount(web) == nil)
   }
 
   @Test("A worker that isn't being brought back is not waited for")
   func unknown() {
     #expect(!wait(for: web, "wake web"))
-    returning.isOver(web)
+    returning.finish(web)
     #expect(calls.all.isEmpty && returning.requestCount(web) == nil)
   }
 
@@ -48,9 +48,9 @@ import Testing
   func again() {
     returning.begin(web)
     var waitedAgain: Bool?
-    let waits = returning.whenBack(web) { [self] in waitedAgain = wait(for: web, "again") }
+    let waits = returning.whenAdopted(web) { [self] in waitedAgain = wait(for: web, "again") }
     #expect(waits)
-    returning.isOver(web)
+    returning.finish(web)
     #expect(waitedAgain == false && calls.all.isEmpty)
   }
 }

@@ -59,14 +59,14 @@ import Testing
   func requests() throws {
     try world.leave("web")
     try world.leave("other")
-    #expect(!world.returning.whenBack(web) { Issue.record("it isn't being adopted yet") })
+    #expect(!world.returning.whenAdopted(web) { Issue.record("it isn't being adopted yet") })
     world.adopt()
     var performed: [Int] = []
     for number in 1...3 {
-      let isWaiting = world.returning.whenBack(web) {
+      let isWaiting = world.returning.whenAdopted(web) {
         performed.append(number)
         // Its next request doesn't wait any more.
-        #expect(!world.returning.whenBack(web) { performed.append(-number) })
+        #expect(!world.returning.whenAdopted(web) { performed.append(-number) })
         #expect(world.state() == .background)
       }
       #expect(isWaiting)
@@ -84,7 +84,7 @@ import Testing
     let path = world.base.scratch.path + "/web.worker"
     try world.leave("web") { $0.workerSocket = path }
     world.adopt()
-    let worker = try WorkersEnd(path)
+    let worker = try WorkerSocketPeer(path)
     try world.base.finishJobs()
     #expect(try unit().conversation?.connectionCount == nil)
     world.recovered()
@@ -94,7 +94,7 @@ import Testing
 
   // MARK: sleeping workers
 
-  @Test("A sleeping worker that rests as recorded sleeps on with its image, and is watched")
+  @Test("A worker that sleeps as recorded continues to sleep with its image, and is watched")
   func asleep() throws {
     world.declare(.forTest("web"))
     try world.leave("web", .hibernated)
@@ -205,7 +205,7 @@ import Testing
     try world.leave("web")
     world.adopt()
     var isPerformed = false
-    #expect(world.returning.whenBack(web) { isPerformed = true })
+    #expect(world.returning.whenAdopted(web) { isPerformed = true })
     world.failed(.unverifiable)
     #expect(world.base.killed == [web] && world.recorded()?.state == "background")
     #expect(world.state() == .suspended && isPerformed)
@@ -236,7 +236,7 @@ import Testing
     world.adopt()
     var performed: [String] = []
     for name in ["web", "sleeper"] {
-      #expect(world.returning.whenBack(WorkerID(name)) { performed.append(name) })
+      #expect(world.returning.whenAdopted(WorkerID(name)) { performed.append(name) })
       try unit(name).endRun(world.base.services.loop)
     }
     world.recovered()
@@ -265,13 +265,13 @@ import Testing
     world.adopt()
     world.recovered("other")
     var isPerformed = false
-    #expect(world.returning.whenBack(web) { isPerformed = true })
-    world.base.timers.advance(by: SurvivorAdoption.patience * 3)
+    #expect(world.returning.whenAdopted(web) { isPerformed = true })
+    world.base.timers.advance(by: SurvivorAdoption.timeout * 3)
     let lines = world.base.logged.split(separator: "\n").filter { $0.contains("takes longer") }
     #expect(lines.count == 1)
     #expect(
       lines.last?.hasSuffix(
-        "web: adopting it takes longer than \(SurvivorAdoption.patience.spoken); "
+        "web: adopting it takes longer than \(SurvivorAdoption.timeout.spoken); "
           + "requests that wait for it: 1") == true)
     #expect(world.state(of: "other") == .background && !isPerformed)
     world.recovered()

@@ -27,7 +27,7 @@ import Testing
       $0.pressureWatch = pressure
       $0.workerSocket = worker
     }
-    return SurvivorChannels(record: record, takesDescriptors: false, log: world.log).open()
+    return SurvivorChannels(record: record, acceptsDescriptors: false, log: world.log).open()
   }
 
   @Test("A worker that had no channels gets none")
@@ -43,7 +43,7 @@ import Testing
     let channels = try open(notify: notify, pressure: "\(directory)/web.pressure", worker: worker)
     #expect(channels.notify != nil && channels.pressure != nil && channels.talk != nil)
     try UnixSocket.connected(to: notify, .datagram).writeAll("READY=1")
-    _ = try WorkersEnd(worker)
+    _ = try WorkerSocketPeer(worker)
     var status = stat()
     #expect(stat(directory, &status) == 0 && status.st_mode & 0o077 == 0)
   }

@@ -171,25 +171,26 @@ import Testing
 
   // MARK: states of sleep
 
-  private func rest(of record: WorkerRecord) throws -> SurvivorRest {
+  private func survivorState(of record: WorkerRecord) throws -> SurvivorState {
     let target = try #require(try takeOver(record).target())
-    return memory.rest(of: target, by: record)
+    return memory.survivorState(of: target, by: record)
   }
 
   private func isInDoubt(_ record: WorkerRecord) throws -> Bool {
-    if case .inDoubt = try rest(of: record) { true } else { false }
+    if case .inDoubt = try survivorState(of: record) { true } else { false }
   }
 
   @Test("A worker that is recorded as hibernated, runs, and has no image is without its image")
   func withoutImage() throws {
-    guard case .withoutImage(let path) = try rest(of: try world.record("web", .hibernated)) else {
+    guard case .withoutImage(let path) = try survivorState(of: try world.record("web", .hibernated))
+    else {
       Issue.record("it is at rest, or in doubt")
       return
     }
     #expect(path == world.state.image(of: "web"))
   }
 
-  @Test("A worker that doesn't rest as its record says is in doubt: its memory is verified")
+  @Test("A worker that doesn't sleep as its record says is in doubt: its memory is verified")
   func inDoubt() throws {
     try world.scratch.write("state/images/web.image", "damaged")
     for state in [WorkerState.hibernated, .suspended, .background, .resuming, .hibernating] {

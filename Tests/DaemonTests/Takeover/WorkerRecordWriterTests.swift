@@ -77,8 +77,8 @@ import Testing
     writer.save(worker, state: .background)
     writer.save(.forTest("db"), state: .background)
     records.drain()
-    let found = try WorkerRecordKeeper(directory: scratch.path).loadAll()
-    #expect(found.records.map(\.name) == ["web"] && found.failures.isEmpty)
-    #expect(found.records.first?.state == "background")
+    let loaded = try WorkerRecordKeeper(directory: scratch.path).loadAll()
+    #expect(loaded.records.map(\.name) == ["web"] && loaded.failures.isEmpty)
+    #expect(loaded.records.first?.state == "background")
   }
 }

@@ -6,7 +6,7 @@ import WorkerProtocol
 
 @testable import Daemon
 
-@Suite("What a worker hears of its own life") struct LifecycleMessagesTests {
+@Suite("Messages to a worker about its life cycle") struct LifecycleMessagesTests {
   private let world: ConversationWorld
   private let conversation: WorkerConversation
 
@@ -18,7 +18,7 @@ import WorkerProtocol
   private var lifecycle: LifecycleMessages { conversation.lifecycle }
 
   /// Connects a worker, which has received the greeting.
-  private func connect() throws -> WorkersEnd {
+  private func connect() throws -> WorkerSocketPeer {
     let worker = try world.connect(conversation)
     _ = try worker.hear()
     return worker
@@ -26,12 +26,12 @@ import WorkerProtocol
 
   /// Ends the worker's first process.
   private func exit() throws {
-    let end = try EndWorld()
+    let end = try WorkerEndWorld()
     world.worker.ending = end.ending
     end.ending.rootDidEnd()
   }
 
-  private func answer(_ worker: WorkersEnd) throws {
+  private func answer(_ worker: WorkerSocketPeer) throws {
     for request in try worker.hear().requests { try worker.say(.done(id: request.id)) }
     try world.watches.serve()
   }
@@ -59,7 +59,7 @@ import WorkerProtocol
     let count = try suspend()
     try answer(worker)
     #expect(count.calls == 0)
-    world.timers.advance(by: LifecycleMessages.settling)
+    world.timers.advance(by: LifecycleMessages.suspendDelay)
     world.timers.advance(by: .seconds(1))
     #expect(count.calls == 1)
   }
@@ -108,17 +108,17 @@ import WorkerProtocol
   func resumed() throws {
     defer { conversation.end() }
     let worker = try connect()
-    lifecycle.didResume(after: .milliseconds(3058), why: nil)
+    lifecycle.didResume(after: .milliseconds(3058), reason: nil)
     #expect(
       try worker.hear() == [.didResume(id: 1, asleepSeconds: 3.058, cause: "adopted while it ran")])
     world.pressure = .critical
-    lifecycle.didResume(after: .zero, why: "it was not suspended: busy")
+    lifecycle.didResume(after: .zero, reason: "it was not suspended: busy")
     #expect(
       try worker.hear() == [
         .didResume(id: 2, asleepSeconds: 0, cause: "it was not suspended: busy"),
         .pressure(level: "critical"),
       ])
-    lifecycle.didResume(after: .zero, why: nil)
+    lifecycle.didResume(after: .zero, reason: nil)
     #expect(try worker.hear().count == 1, "it has heard of that pressure")
   }
 
@@ -129,7 +129,7 @@ import WorkerProtocol
     let first = try connect()
     world.pressure = .warning
     let second = try connect()
-    lifecycle.didResume(after: .zero, why: nil)
+    lifecycle.didResume(after: .zero, reason: nil)
     #expect(try first.hear().last == .pressure(level: "warning"))
     #expect(try second.hear().last == .pressure(level: "warning"))
   }
@@ -207,7 +207,7 @@ import WorkerProtocol
     let worker = try connect()
     let count = Count()
     #expect(lifecycle.willTerminate(within: .seconds(2)) { count.calls += 1 })
-    let end = try EndWorld()
+    let end = try WorkerEndWorld()
     world.worker.ending = end.ending
     end.ending.kill()
     try answer(worker)

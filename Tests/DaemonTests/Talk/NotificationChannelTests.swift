@@ -61,7 +61,7 @@ import Testing
     #expect(heard.messages.count == 2)
   }
 
-  @Test("A limit leaves the rest for the next turn of the loop")
+  @Test("A limit leaves the remaining messages for the next turn of the loop")
   func limit() throws {
     let channel = try make()
     try listen(channel, limit: 2)
@@ -123,7 +123,7 @@ import Testing
     let channel = try make()
     try listen(channel)
     #expect(channel.lastSign() == nil)
-    channel.gaveSign()
+    channel.recordSign()
     let first = timers.now
     timers.advance(by: .seconds(5))
     #expect(channel.lastSign() == first)

@@ -20,9 +20,9 @@ private final class TalkWorld {
     talk = WorkerTalk(try WorkerSocket(path: scratch.path + "/worker"))
   }
 
-  func connect() throws -> WorkersEnd {
+  func connect() throws -> WorkerSocketPeer {
     let before = talk.socket.connectionIDs.count
-    let end = try WorkersEnd(talk.socket.path)
+    let end = try WorkerSocketPeer(talk.socket.path)
     // The kernel may report the connection a moment later.
     guard
       try eventually({
@@ -35,19 +35,19 @@ private final class TalkWorld {
 
   @discardableResult
   func ask(
-    _ number: UInt64 = 1, patience: Duration? = .seconds(1),
+    _ number: UInt64 = 1, timeout: Duration? = .seconds(1),
     then: @escaping () -> Void = {}
   ) -> Bool {
     questions.ask(
-      .willSuspend, over: talk, number: number, within: .seconds(2), patience: patience
+      .willSuspend, over: talk, number: number, within: .seconds(2), timeout: timeout
     ) { [unowned self] in
       replies.append($0)
       then()
     }
   }
 
-  func answer(_ number: UInt64 = 1, by place: Int = 0) -> StrayAnswers.Kind? {
-    talk.answered(number, by: talk.socket.connectionIDs[place])
+  func answer(_ number: UInt64 = 1, by index: Int = 0) -> StrayAnswers.Kind? {
+    talk.answered(number, by: talk.socket.connectionIDs[index])
   }
 }
 
@@ -90,10 +90,10 @@ private final class TalkWorld {
     withExtendedLifetime(end) {}
   }
 
-  @Test("A question without patience waits until the run ends")
+  @Test("A question without a timeout waits until the run ends")
   func patient() throws {
     let end = try world.connect()
-    world.ask(patience: nil)
+    world.ask(timeout: nil)
     world.timers.advance(by: .seconds(3600))
     #expect(world.replies == [] && world.timers.pending == [])
     world.questions.end()
@@ -143,9 +143,9 @@ private final class TalkWorld {
   func tasks() throws {
     let end = try world.connect()
     #expect(ask(1, .taskExpired(task: "upload")) && ask(2, .taskExpired(task: "sync")) && ask(3))
-    talk.taskHasEnded("upload")
+    talk.didEndTask("upload")
     #expect(notes.answers == 1)
-    talk.taskHasEnded("upload")
+    talk.didEndTask("upload")
     #expect(notes.answers == 1)
     // The connection's own `done` wasn't needed, and is no mistake.
     #expect(world.answer(1) == nil && notes.answers == 1)
@@ -158,10 +158,10 @@ private final class TalkWorld {
     let end = try world.connect()
     #expect(ask(1))
     let id = talk.socket.connectionIDs[0]
-    talk.hasLeft(id, byItself: false)
+    talk.didDisconnect(id, byItself: false)
     #expect(!talk.isAbandoned(1) && notes.answers == 0)
     #expect(ask(2))
-    talk.hasLeft(id, byItself: true)
+    talk.didDisconnect(id, byItself: true)
     #expect(talk.isAbandoned(2) && !talk.isAbandoned(99))
     withExtendedLifetime(end) {}
   }
@@ -172,7 +172,7 @@ private final class TalkWorld {
     #expect(ask(1))
     let second = try world.connect()
     #expect(world.answer(1, by: 1) == .repeated, "the one that was asked is still there")
-    talk.hasLeft(talk.socket.connectionIDs[0], byItself: true)
+    talk.didDisconnect(talk.socket.connectionIDs[0], byItself: true)
     #expect(world.answer(1, by: 1) == nil && notes.answers == 1)
     #expect(world.answer(1, by: 1) == .repeated && notes.answers == 1)
     withExtendedLifetime((first, second)) {}

@@ -7,7 +7,7 @@ import WorkerProtocol
 
 @testable import Daemon
 
-@Suite("Memory that a worker has offered") struct PurgeableOffersTests {
+@Suite("Purgeable memory that a worker has offered") struct PurgeableOffersTests {
   private let world: ConversationWorld
   private let conversation: WorkerConversation
   private var offers: PurgeableOffers { conversation.offers }
@@ -36,8 +36,8 @@ import WorkerProtocol
     #expect(world.events == [offered(first.bytes), offered(first.bytes + second.bytes)])
     #expect(offers.inodes.count == 2)
     #expect(try world.recorded().purgeable == offers.inodes)
-    offers.connectionHasEnded(1)
-    offers.connectionHasEnded(7)
+    offers.didDisconnect(1)
+    offers.didDisconnect(7)
     #expect(world.events.count == 3 && world.events.last == offered(second.bytes))
   }
 
@@ -63,15 +63,15 @@ import WorkerProtocol
 
   @Test("Offered memory is counted at a sample if its file changed its size, or memory is short")
   func look() throws {
-    #expect(!offers.look())
+    #expect(!offers.sample())
     let memory = try OfferedMemory(pages: 64)
     #expect(add(memory) == nil)
-    #expect(offers.look(), "the footprint has moved by all of it")
-    #expect(!offers.look())
+    #expect(offers.sample(), "the footprint has moved by all of it")
+    #expect(!offers.sample())
     try memory.setState(PurgeableState(generation: 1, accesses: 1))
-    #expect(!offers.look() && world.events.count == 1)
+    #expect(!offers.sample() && world.events.count == 1)
     world.pressure = .warning
-    #expect(!offers.look() && world.events.last == offered(0))
+    #expect(!offers.sample() && world.events.last == offered(0))
   }
 
   @Test("Offered memory is purged as it was offered, also if the run ends meanwhile")
@@ -87,9 +87,9 @@ import WorkerProtocol
   }
 
   @Test("Memory offered over a connection stays on offer when the worker is woken")
-  func dropFound() throws {
+  func dropRestored() throws {
     #expect(add(try OfferedMemory()) == nil)
-    offers.dropFound()
+    offers.dropRestored()
     #expect(offers.inodes.count == 1 && world.events.count == 1)
   }
 }

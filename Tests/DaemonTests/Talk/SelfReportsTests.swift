@@ -16,7 +16,7 @@ import WorkerProtocol
 
   init() throws { world = try ConversationWorld() }
 
-  @Test("Readiness, tasks, holds and a status mean the same over both channels")
+  @Test("Readiness, tasks, holds and a status have the same effect over both channels")
   func sameOverBoth() throws {
     let conversation = try world.begin()
     defer { conversation.end() }
@@ -200,7 +200,7 @@ import WorkerProtocol
     defer { conversation.end() }
     let process = world.worker.process
     world.worker.process = nil
-    let worker = try WorkersEnd(try #require(conversation.workerSocketPath))
+    let worker = try WorkerSocketPeer(try #require(conversation.workerSocketPath))
     try worker.say(.hold(true))
     try world.notify("WATCHDOG=trigger", conversation)
     try world.watches.serveOnce()

@@ -17,7 +17,7 @@ import Testing
     .shedFinished(world.id, before: .megabytes(before), after: .megabytes(after))
   }
 
-  @Test("A shed signal counts as answered when the footprint has fallen and rests for three looks")
+  @Test("A shed signal is answered when the footprint has fallen and three measurements are equal")
   func signalFalls() throws {
     let attempt = try world.begin(.signal(SIGUSR1))
     #expect(world.processes.signals == [SIGUSR1])
@@ -110,7 +110,7 @@ import Testing
     #expect(world.processes.signals == [])
   }
 
-  @Test("Nor for one whose processes weren't found in time")
+  @Test("Shedding isn't requested from a worker whose processes weren't found in time")
   func neverFound() throws {
     world.scans.isHidden = true
     let attempt = try world.begin(.signal(SIGUSR1))

@@ -20,7 +20,7 @@ import Testing
     #expect(world.isAnswered)
     #expect(world.http.isAsking, "the worker may still hold the connection")
     attempt.end()
-    world.timers.advance(by: LivenessMonitor.settling)
+    world.timers.advance(by: LivenessMonitor.closingTime)
     #expect(!world.http.isAsking && world.questions.ended == 1)
     #expect(world.questions.world.dropped == 0 && world.logged == [])
   }
@@ -56,9 +56,10 @@ import Testing
     world.questions.world.hasTraffic = true
     world.questions.answer(.success)
     #expect(world.questions.world.looks == 1)
-    world.timers.advance(by: LivenessMonitor.settling)
+    world.timers.advance(by: LivenessMonitor.closingTime)
     #expect(
-      world.questions.world.looks == 2 && world.questions.active == 1 && !world.http.isSettling)
+      world.questions.world.looks == 2 && world.questions.active == 1
+        && !world.http.isDrainingTraffic)
     #expect(world.questions.ended == 1)
   }
 }

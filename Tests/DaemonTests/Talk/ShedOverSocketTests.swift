@@ -9,7 +9,7 @@ import WorkerProtocol
 
 @Suite("A request for memory over a worker's own channels") struct ShedOverSocketTests {
   private func connected(
-    _ body: (ConversationWorld, WorkerConversation, WorkersEnd, ShedWorld) throws -> Void
+    _ body: (ConversationWorld, WorkerConversation, WorkerSocketPeer, ShedWorld) throws -> Void
   ) throws {
     let world = try ShedWorld()
     let talk = world.talk
@@ -26,7 +26,7 @@ import WorkerProtocol
     return recv(listener.raw, &bytes, bytes.count, Int32(MSG_DONTWAIT))
   }
 
-  @Test("A shed request over the socket is answered by `done`, and not by a footprint that rests")
+  @Test("A shed request over the socket is answered by `done`, and not by a stable footprint")
   func socket() throws {
     try connected { talk, conversation, worker, world in
       let attempt = try world.begin(nil)

@@ -21,10 +21,10 @@ import WorkerProtocol
   }
 
   private func ask(
-    _ conversation: WorkerConversation, patience: Duration? = .seconds(1), _ replies: Replies
+    _ conversation: WorkerConversation, timeout: Duration? = .seconds(1), _ replies: Replies
   ) throws -> UInt64 {
     try #require(
-      conversation.ask(.willSuspend, within: .seconds(2), patience: patience) {
+      conversation.ask(.willSuspend, within: .seconds(2), timeout: timeout) {
         replies.all.append($0)
       })
   }
@@ -97,14 +97,14 @@ import WorkerProtocol
     defer { conversation.end() }
     let replies = Replies()
     let first = try world.connect(conversation)
-    let number = try ask(conversation, patience: nil, replies)
+    let number = try ask(conversation, timeout: nil, replies)
     #expect(!conversation.isAbandoned(number))
     first.hangUp()
     try world.watches.serve()
     #expect(conversation.isAbandoned(number) && replies.all == [])
     #expect(conversation.connectionCount == nil && !conversation.canShed)
     #expect(world.channelChanges == 2)
-    #expect(conversation.ask(.willSuspend, within: .seconds(1), patience: nil) { _ in } == nil)
+    #expect(conversation.ask(.willSuspend, within: .seconds(1), timeout: nil) { _ in } == nil)
     let second = try world.connect(conversation)
     try second.say(.done(id: number))
     try world.watches.serve()
@@ -208,7 +208,7 @@ import WorkerProtocol
     let worker = try world.connect(conversation)
     let cause = String(repeating: "c", count: 4000)
     for _ in 0..<10_000 where conversation.connectionCount != nil {
-      conversation.say { .didResume(id: $0, asleepSeconds: 1, cause: cause) }
+      conversation.send { .didResume(id: $0, asleepSeconds: 1, cause: cause) }
     }
     #expect(conversation.connectionCount == nil && !conversation.canShed)
     #expect(world.channelChanges == 2)
@@ -224,11 +224,11 @@ import WorkerProtocol
     #expect(paths.count == 3 && world.watches.active == 3)
     let replies = Replies()
     _ = try ask(conversation, replies)
-    _ = try ask(conversation, patience: nil, replies)
+    _ = try ask(conversation, timeout: nil, replies)
     var nested = false
-    _ = conversation.ask(.willSuspend, within: .seconds(1), patience: .seconds(9)) { reply in
+    _ = conversation.ask(.willSuspend, within: .seconds(1), timeout: .seconds(9)) { reply in
       replies.all.append(reply)
-      nested = conversation.ask(.willSuspend, within: .seconds(1), patience: nil) { _ in } == nil
+      nested = conversation.ask(.willSuspend, within: .seconds(1), timeout: nil) { _ in } == nil
     }
     let memory = try OfferedMemory()
     try worker.say(.purgeable, passing: memory.descriptor)
@@ -245,7 +245,7 @@ import WorkerProtocol
     #expect(conversation.offers.inodes.isEmpty && conversation.offers.purge == nil)
     #expect(try eventually { worker.isClosed })
     conversation.end()
-    conversation.say { .didEnterForeground(id: $0) }
+    conversation.send { .didEnterForeground(id: $0) }
     conversation.receiveNotifications()
     try world.watches.serve()
     world.timers.advance(by: .seconds(100))
@@ -272,14 +272,14 @@ import WorkerProtocol
     #expect(second.withoutEffect == "answers without effect: 1 to unknown requests")
   }
 
-  @Test("A worker without a channel can't be asked, and nothing is known of it")
+  @Test("A worker without a channel can't be asked, and has no paths or signs of life")
   func none() throws {
     let conversation = try world.begin(notify: false, pressure: false, talk: false)
     defer { conversation.end() }
     #expect(conversation.paths == [] && world.watches.active == 0)
     #expect(conversation.lastSign() == nil && conversation.withoutEffect == nil)
-    #expect(conversation.ask(.willSuspend, within: .seconds(1), patience: nil) { _ in } == nil)
-    conversation.sayPressure()
+    #expect(conversation.ask(.willSuspend, within: .seconds(1), timeout: nil) { _ in } == nil)
+    conversation.sendPressure()
     conversation.receiveNotifications()
   }
 }

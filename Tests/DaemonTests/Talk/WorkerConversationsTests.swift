@@ -21,7 +21,7 @@ import WorkerProtocol
   @Test("Descriptors that a worker stores are kept in one store beyond its run")
   func store() throws {
     let worker = talk.worker
-    let conversation = try talk.begin(takesDescriptors: true)
+    let conversation = try talk.begin(acceptsDescriptors: true)
     let socket = try UnixSocket.connected(
       to: try #require(conversation.notifyPath), .datagram)
     #expect(worker.stored == nil)

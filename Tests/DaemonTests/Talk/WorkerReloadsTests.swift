@@ -77,7 +77,7 @@ import Testing
     reloads.didBecomeReady(id)
     #expect(results == [.done] && text == "web has reloaded and is ready" && isOver)
     reloads.didBecomeReady(id)
-    reloads.workerHasEnded(id, .exited(.exited(1)))
+    reloads.didEnd(id, .exited(.exited(1)))
     world.timers.advance(by: .seconds(60))
     #expect(results.count == 1)
   }
@@ -109,7 +109,7 @@ import Testing
     try add()
     ask()
     ask()
-    world.timers.advance(by: WorkerReloads.patience)
+    world.timers.advance(by: WorkerReloads.announcementTimeout)
     #expect(sent == 1 && results == [.done, .done])
     ask()
     #expect(sent == 2, "the earlier one is over")
@@ -120,11 +120,11 @@ import Testing
     try add()
     ask()
     ask()
-    reloads.workerHasEnded(id, .exited(.exited(2)))
+    reloads.didEnd(id, .exited(.exited(2)))
     #expect(results == [.failed, .failed] && isOver)
     #expect(text?.hasPrefix("web ended while it reloaded: ") == true)
     #expect(text?.contains("exited with status 2") == true)
-    reloads.workerHasEnded(id, .exited(.exited(2)))
+    reloads.didEnd(id, .exited(.exited(2)))
     #expect(results.count == 2)
   }
 
@@ -139,12 +139,12 @@ import Testing
   }
 
   @Test("A reload fails if the worker has just ended")
-  func hasEnded() throws {
+  func endedWorker() throws {
     let worker = try add()
     worker.process = nil
     ask()
     worker.process = try .forTest()
-    let end = try EndWorld()
+    let end = try WorkerEndWorld()
     worker.ending = end.ending
     end.ending.rootDidEnd()
     ask()
@@ -166,7 +166,7 @@ import Testing
     ask()
     worker.process = try .forTest()
     world.driver.send(.adopted(id, worker.profile, .background))
-    world.returning.isOver(id)
+    world.returning.finish(id)
     #expect(results.count == 3 && sent == 1)
   }
 

@@ -59,7 +59,7 @@ import Testing
     answer()
     let client = try LoopbackClient(listener.port)
     try client.say("GET / HTTP/1.1\r\n\r\n")
-    try listener.wait(for: .call)
+    try listener.wait(for: .request)
     try watches.serve()
     #expect(wakes.all == ["a connection on port \(listener.port)"])
     try watches.serve()
@@ -102,7 +102,11 @@ import Testing
     answer(path)
     let client = try LoopbackClient(listener.port)
     if path == nil { client.hangUp() } else { try client.say("GET /healthz HTTP/1.1\r\n\r\n") }
-    if path == nil { try listener.wait(for: .onlyChecks(1)) } else { try listener.wait(for: .call) }
+    if path == nil {
+      try listener.wait(for: .onlyChecks(1))
+    } else {
+      try listener.wait(for: .request)
+    }
     try InjectedFault(EMFILE, of: "a connection").during { try watches.serve() }
     #expect(watches.active == 0 && answerer.count == 0 && listener.asleep.queued == 1)
     timers.advance(by: HealthCheckResponder.shortagePause)

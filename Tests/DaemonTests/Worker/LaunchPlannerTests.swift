@@ -59,7 +59,7 @@ import Testing
     let plan = try world.plan()
     #expect(plan.command == ["serve", "-v"] && plan.directory == "/srv")
     #expect(plan.environment["MODE"] == "a" && plan.environment["HOME"] == "/root")
-    #expect(plan.logPath == "/logs/web.log" && !plan.logIsElsewhere && plan.logKeep == 1)
+    #expect(plan.logPath == "/logs/web.log" && !plan.isLogPathConfigured && plan.logKeep == 1)
     #expect(plan.mark == "/run/control.sock.workers/web")
     #expect(plan.stored.isEmpty && plan.readinessChannel == nil && plan.account == nil)
   }
@@ -130,7 +130,7 @@ import Testing
     let elsewhere = try world.plan {
       $0.output = WorkerOutput(file: "/var/log/web.log", maxSize: .megabytes(3), keep: 4)
     }
-    #expect(elsewhere.logPath == "/var/log/web.log" && elsewhere.logIsElsewhere)
+    #expect(elsewhere.logPath == "/var/log/web.log" && elsewhere.isLogPathConfigured)
     #expect(elsewhere.logLimit == 3 << 20 && elsewhere.logKeep == 4)
     let unlimited = try world.plan { $0.output = WorkerOutput(file: "/var/log/web.log") }
     #expect(unlimited.logLimit == .max)
@@ -197,6 +197,6 @@ import Testing
         $0.output = WorkerOutput(file: "/new/web.log")
         $0.umask = 0o077
       })
-    #expect(plan.logPath == "/old/web.log" && plan.logIsElsewhere && plan.umask == 0o077)
+    #expect(plan.logPath == "/old/web.log" && plan.isLogPathConfigured && plan.umask == 0o077)
   }
 }

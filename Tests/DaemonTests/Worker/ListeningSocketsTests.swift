@@ -163,7 +163,7 @@ import Testing
   @Test("At the start, a file system that doesn't respond delays other workers by only one second")
   func deadFileSystem() throws {
     let world = try ListeningWorld(threads: 1)
-    let answers = Signal()
+    let answers = OneTimeEvent()
     let isBusy = world.threads.submitIfIdle(about: "a dead file system") {
       answers.wait()
       return {}

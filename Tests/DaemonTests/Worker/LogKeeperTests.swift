@@ -26,7 +26,7 @@ import Testing
     func sample(
       _ name: String = "web", _ output: WorkerOutput = WorkerOutput(maxSize: .megabytes(1))
     ) {
-      keeper.checkLog(LogPlace(path: "/logs/\(name).log"), of: WorkerID(name), output)
+      keeper.checkLog(LogDestination(path: "/logs/\(name).log"), of: WorkerID(name), output)
     }
     func answer(_ failure: String? = nil) {
       answer(failure.map { LogKeeper.Outcome.failed($0) } ?? .small)
@@ -50,7 +50,7 @@ import Testing
     #expect(world.rotations.map(\.id) == [WorkerID("web")])
     #expect(world.rotations.first?.rotation.limit == 2 << 20)
     #expect(
-      world.rotations.first?.rotation.place == LogPlace(path: "/logs/web.log", keep: 7))
+      world.rotations.first?.rotation.destination == LogDestination(path: "/logs/web.log", keep: 7))
   }
 
   @Test("A log's size isn't checked if the configuration has no limit")

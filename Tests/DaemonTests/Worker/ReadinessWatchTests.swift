@@ -59,7 +59,7 @@ import Testing
 
   @Test("A log is searched later while a thread still waits for it")
   func busy() throws {
-    let answers = Signal()
+    let answers = OneTimeEvent()
     defer { answers.raise() }
     let hangs = world.threads.submitIfIdle(about: "log of web") {
       answers.wait()

@@ -11,7 +11,7 @@ import Testing
   private final class World {
     let restarts: RestartWorld
     let id = WorkerID("web")
-    let end: EndWorld
+    let end: WorkerEndWorld
     /// The processor time in a scan, and whether the worker is idle; nil: its processes can't be
     /// read.
     var found: (ticks: UInt64, rests: Bool)?
@@ -31,7 +31,7 @@ import Testing
       })
 
     init() throws {
-      end = try EndWorld()
+      end = try WorkerEndWorld()
       restarts = try RestartWorld()
       restarts.add()
       own = try ProcessStat.read(getpid())

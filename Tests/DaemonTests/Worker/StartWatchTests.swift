@@ -16,7 +16,7 @@ import Testing
 
     init() throws { report = try EventCounter().descriptor }
 
-    func look() throws(LaunchError) -> WorkerProcess? {
+    func poll() throws(LaunchError) -> WorkerProcess? {
       calls.append("look")
       return try outcome?.get()
     }

@@ -8,12 +8,12 @@ import Testing
 @testable import Daemon
 
 @Suite("The request to a worker to end") struct StopRequestTests {
-  private let world: EndWorld
+  private let world: WorkerEndWorld
   private var ending: WorkerEnding { world.ending }
   private var processes: FakeWorkerProcesses { world.processes }
   private var timers: FakeTimers { world.timers }
 
-  init() throws { world = try EndWorld() }
+  init() throws { world = try WorkerEndWorld() }
 
   @Test("Nothing wakes a worker that is asked to end; its stop signal is sent before it is woken")
   func asked() throws {
@@ -29,14 +29,14 @@ import Testing
   }
 
   /// Connects the worker to `DORMOUSE_WORKER_SOCKET`.
-  private func connect() throws -> WorkersEnd {
+  private func connect() throws -> WorkerSocketPeer {
     let world = world.world
     var channels = WorkerChannels()
     channels.talk = try WorkerSocket(path: world.scratch.uniquePath("worker"))
     world.conversations.makeConversation(self.world.worker, over: channels)
     try self.world.worker.conversation?.listenToConnections()
     let path = try #require(self.world.worker.conversation?.workerSocketPath)
-    let worker = try WorkersEnd(path)
+    let worker = try WorkerSocketPeer(path)
     try world.watches.serve()
     _ = try worker.hear()
     return worker

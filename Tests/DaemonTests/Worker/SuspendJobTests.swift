@@ -45,7 +45,7 @@ import Testing
   private static func job(for computing: Computing) -> SuspendJob {
     var job = SuspendJob(
       identity: computing.process.identity, session: computing.process.pid, cgroup: nil,
-      ownChannels: [], leftUnread: LeftUnread(), waits: TimedWaits(),
+      daemonSockets: [], unreadBaseline: UnreadInputBaseline(), waits: TimedWaits(),
       masters: PreforkMasters(), dependsOnInputs: false)
     job.mustBeIdle = true
     return job

@@ -229,22 +229,23 @@ import Testing
   }
 
   @Test("Input that was unread when the worker fell asleep is remembered for its next sleep")
-  func leftUnread() throws {
+  func unreadBaseline() throws {
     var ends: [Int32] = [0, 0]
     try #require(pipe(&ends) == 0)
     let (reader, writer) = (Descriptor(owning: ends[0]), Descriptor(owning: ends[1]))
     try writer.writeAll("unread")
     let input = try WorkerInput.own(reader)
     let unread: UnreadInput = try #require(UnreadInput(input))
-    inputs.leftUnread.unread[input.key] = unread
+    inputs.unreadBaseline.unread[input.key] = unread
     listen()
     watch.stop()
-    #expect(watch.leftUnread.unread.count == 1)
+    #expect(watch.unreadBaseline.unread.count == 1)
     let error = SystemCallError("pidfd_getfd", on: "descriptor 3", code: EPERM)
     watch.listen(at: .failure(error))
-    #expect(watch.leftUnread.unread.count == 1, "inputs that can't be found change nothing of it")
+    #expect(
+      watch.unreadBaseline.unread.count == 1, "inputs that can't be found change nothing of it")
     listen(at: try FakeInputs())
-    #expect(watch.leftUnread.unread.isEmpty)
+    #expect(watch.unreadBaseline.unread.isEmpty)
   }
 
   @Test(
@@ -256,7 +257,7 @@ import Testing
     listen()
     let client = try LoopbackClient(own.port)
     try client.say("hello")
-    try own.wait(for: .call)
+    try own.wait(for: .request)
     try world.watches.serve()
     watch.repeatWake()
     let reason = "a connection on port \(own.port)"

@@ -11,7 +11,7 @@ import Testing
   private func plan(in scratch: Scratch, for account: Account? = nil) -> ChannelPlan {
     ChannelPlan(
       name: "a/b", directory: scratch.path + "/channels",
-      publicDirectory: scratch.path + "/public", hasNotifySocket: true, takesDescriptors: false,
+      publicDirectory: scratch.path + "/public", hasNotifySocket: true, acceptsDescriptors: false,
       account: account)
   }
 

@@ -5,12 +5,12 @@ import Testing
 @testable import Daemon
 
 @Suite("A worker's end, while other threads work on the worker") struct WorkerEndingMeanwhileTests {
-  private let world: EndWorld
+  private let world: WorkerEndWorld
   private var ending: WorkerEnding { world.ending }
   private var processes: FakeWorkerProcesses { world.processes }
   private var timers: FakeTimers { world.timers }
 
-  init() throws { world = try EndWorld() }
+  init() throws { world = try WorkerEndWorld() }
 
   // MARK: SIGKILL
 
@@ -72,7 +72,7 @@ import Testing
   @Test("After the root process was reaped a SIGKILL is sent to the cgroup only, not by number")
   func killWhenReaped() throws {
     for hasGroup in [true, false] {
-      let world = try EndWorld(hasGroup: hasGroup)
+      let world = try WorkerEndWorld(hasGroup: hasGroup)
       world.endRoot()
       world.processes.cleared()
       world.ending.kill()

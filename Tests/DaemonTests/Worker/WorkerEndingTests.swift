@@ -6,12 +6,12 @@ import Testing
 @testable import Daemon
 
 @Suite("A worker's end") struct WorkerEndingTests {
-  private let world: EndWorld
+  private let world: WorkerEndWorld
   private var ending: WorkerEnding { world.ending }
   private var processes: FakeWorkerProcesses { world.processes }
   private var timers: FakeTimers { world.timers }
 
-  init() throws { world = try EndWorld() }
+  init() throws { world = try WorkerEndWorld() }
 
   private static let inOrder = ["scan", "clear", "reap", "remove group", "read log"]
 

@@ -202,7 +202,7 @@ import Testing
       world.conversations.makeConversation(worker, over: channels)
     }
     try worker.conversation?.listenToConnections()
-    let peer = try WorkersEnd(try #require(worker.conversation?.workerSocketPath))
+    let peer = try WorkerSocketPeer(try #require(worker.conversation?.workerSocketPath))
     try world.watches.serve()
     world.notes.forget()
     world.ends.cleanUp(worker)

@@ -37,7 +37,7 @@ struct WorkerRunTests {
     let run = worker.run
     run.process = process
     run.exitWatch = try watches.whenReadable(process.pidfd) {}
-    let end = try EndWorld(timers)
+    let end = try WorkerEndWorld(timers)
     run.ending = end.ending
     run.conversation = try world.begin()
     let adapters = try AdapterWorld()
@@ -62,10 +62,10 @@ struct WorkerRunTests {
       written: 1, unchanged: 2, seconds: 3, footprintBefore: .zero)
     run.asleepSince = .zero
     run.watchdogInterval = .seconds(1)
-    run.whenUnasked = {}
+    run.actionAfterQuestions = {}
     run.kernelKills.begin(onMachine: 1, limits: nil)
     run.sample.cpu = 1
-    run.measuring.memoryMoves()
+    run.measuring.didMoveMemory()
     let wakeWatch = wakes.makeWatch()
     wakeWatch.listen(at: .success(try FakeInputs()))
     wakeWatch.timer.set(at: .zero, "a timer that it has set")
@@ -85,7 +85,7 @@ struct WorkerRunTests {
   /// A new property of `WorkerRun` must be filled by `fill`, or be listed here because its
   /// component has its own suite.
   private static let ofOthers: Set = [
-    "activityLook", "managerWatch", "masters", "stopCommand", "traffic", "waits",
+    "activityProbe", "managerWatch", "masters", "stopCommand", "traffic", "waits",
   ]
 
   @Test("Closing a run leaves every property as in a new run, and no watch or timer")
@@ -104,7 +104,7 @@ struct WorkerRunTests {
     #expect(wakes.watches.active == 1 && !wakes.timers.pending.isEmpty)
     #expect(watches.active == 1 && world.watches.active > 0 && !timers.pending.isEmpty)
     let run = worker.run
-    let paths = worker.ownChannels
+    let paths = worker.daemonSockets
     #expect(paths.count == 3)
 
     worker.endRun(watches)

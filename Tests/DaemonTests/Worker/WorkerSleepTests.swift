@@ -60,7 +60,7 @@ import Testing
     sleep.suspend()
     #expect(memory.asked.isEmpty)
     if isInspected { sleep.inspect() }
-    world.worker.whenUnasked?()
+    world.worker.actionAfterQuestions?()
     #expect(memory.asked == [isInspected ? "inspect" : "suspend"])
     withExtendedLifetime(supervisor) {}
   }
@@ -77,7 +77,7 @@ import Testing
     sleep.suspend()
     #expect(memory.asked.isEmpty)
     if isInspected { sleep.inspect() }
-    talk.timers.advance(by: LifecycleMessages.patienceBeforeSleep)
+    talk.timers.advance(by: LifecycleMessages.suspendTimeout)
     #expect(memory.asked == [isInspected ? "inspect" : "suspend"])
     withExtendedLifetime((conversation, worker)) {}
   }
@@ -106,7 +106,7 @@ import Testing
 
   @Test("A worker without a process isn't acted on, and one whose end has begun isn't hibernated")
   func noProcess() throws {
-    let end = try EndWorld()
+    let end = try WorkerEndWorld()
     world.worker.ending = end.ending
     end.ending.kill()
     sleep.hibernate()

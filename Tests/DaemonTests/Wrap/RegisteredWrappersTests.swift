@@ -160,7 +160,7 @@ import Testing
     world.press(.warning)
     #expect(world.asked == ["hibernate clangd"] && world.state("clangd") == .hibernating)
     #expect(world.asks.first?.socket == "/run/clangd.sock")
-    #expect(world.asks.first?.patience == RegisteredWrappers.patience)
+    #expect(world.asks.first?.timeout == RegisteredWrappers.timeout)
   }
 
   @Test(

@@ -15,9 +15,9 @@ import Testing
     world.register(WrapperWorld.report("clangd", "suspended", megabytes: 90))
     var answers: [ControlResponse] = []
     wrappers.relay(
-      ControlRequest(id: 7, verb: .wake, worker: "clangd"), patience: .seconds(600)
+      ControlRequest(id: 7, verb: .wake, worker: "clangd"), timeout: .seconds(600)
     ) { answers.append($0) }
-    #expect(world.asks.first?.request.id == 7 && world.asks.first?.patience == .seconds(600))
+    #expect(world.asks.first?.request.id == 7 && world.asks.first?.timeout == .seconds(600))
     world.answer(.done, "awake")
     #expect(answers.map(\.text) == ["awake"])
   }
@@ -26,7 +26,7 @@ import Testing
   func relaysToNone() {
     var answers: [ControlResponse] = []
     wrappers.relay(
-      ControlRequest(id: 7, verb: .wake, worker: "clangd"), patience: .seconds(600)
+      ControlRequest(id: 7, verb: .wake, worker: "clangd"), timeout: .seconds(600)
     ) { answers.append($0) }
     #expect(answers.map(\.result) == [.failed] && answers.first?.id == 7)
     #expect(world.asks.isEmpty)

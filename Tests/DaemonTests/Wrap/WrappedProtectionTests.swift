@@ -19,7 +19,7 @@ import Testing
 
     var answer: ControlResponse?
     world.wrappers.relay(
-      ControlRequest(id: 7, verb: .explain, worker: "clangd"), patience: .seconds(1)
+      ControlRequest(id: 7, verb: .explain, worker: "clangd"), timeout: .seconds(1)
     ) { answer = $0 }
     var response = ControlResponse(id: 1, result: .done, text: "", workers: [report.worker])
     response.explanation = ExplanationReport(

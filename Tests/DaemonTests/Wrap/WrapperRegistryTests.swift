@@ -95,7 +95,7 @@ struct RelayTests {
     Relay(
       ControlRequest(id: 7, verb: .hibernate, worker: "web"), to: mute.path,
       jobs: try LoopJobs(loop), loop: loop,
-      patience: .milliseconds(500)
+      timeout: .milliseconds(500)
     ) { answers.append($0) }
     let peer = try peer(of: mute, loop)
     try turn(loop) { !answers.isEmpty }
@@ -118,7 +118,7 @@ struct RelayTests {
     let relay = Relay(
       ControlRequest(id: 7, verb: .terminate, worker: "web"), to: mute.path,
       jobs: try LoopJobs(loop), loop: loop,
-      patience: .seconds(60)
+      timeout: .seconds(60)
     ) { answers.append($0) }
     relay.cancel()
     relay.cancel()
@@ -134,7 +134,7 @@ struct RelayTests {
     Relay(
       ControlRequest(id: 7, verb: verb, worker: "web"), to: mute.path, jobs: try LoopJobs(loop),
       loop: loop,
-      patience: .seconds(60)
+      timeout: .seconds(60)
     ) { answers.append($0) }
     var peer: Descriptor? = try peer(of: mute, loop)
     #expect(try peer?.read(upTo: 4096).isEmpty == false)
@@ -151,7 +151,7 @@ struct RelayTests {
     Relay(
       ControlRequest(id: 7, verb: .wake, worker: "web"), to: mute.path, jobs: try LoopJobs(loop),
       loop: loop,
-      patience: .seconds(60)
+      timeout: .seconds(60)
     ) { answers.append($0) }
     let peer = try peer(of: mute, loop)
     try peer.writeAll(

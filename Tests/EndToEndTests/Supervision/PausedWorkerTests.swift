@@ -10,7 +10,7 @@ import Testing
 
     var isHere: Bool {
       switch self {
-      case .one: OldFreezer.place().map { access($0, W_OK) == 0 } ?? false
+      case .one: OldFreezer.mountPoint().map { access($0, W_OK) == 0 } ?? false
       case .two: TestMachine.hasCgroups
       }
     }
@@ -39,7 +39,7 @@ import Testing
       switch version {
       case .one:
         root = nil
-        group = try #require(OldFreezer.place()) + "/" + name
+        group = try #require(OldFreezer.mountPoint()) + "/" + name
         #expect(mkdir(group, 0o755) == 0)
       case .two:
         let root = try CgroupRoot.detect(name: name)

@@ -104,7 +104,7 @@ struct IdleBackOffTests {
       let after = record.raised(base, from: now, Self.rules) ?? base
       #expect(after >= base && after <= max(base, .seconds(300)))
       #expect(isEarly ? after >= before : after <= before)
-      #expect(record.early <= record.count && record.count <= SleepRecord.most)
+      #expect(record.early <= record.count && record.count <= SleepRecord.maxCount)
       let later = record.raised(base, from: now + .seconds(3600), Self.rules) ?? base
       #expect(later <= after)
       #expect(record.raised(base, from: now + .seconds(100 * 3600), Self.rules) == nil)

@@ -65,7 +65,7 @@ struct RegretTests {
       world.obey(world.ask(.background, WorkerID(name)))
     }
     #expect(world.engine.terminationOrder().map(\.name) == ["quick", "slow"])
-    #expect(terms(world, WorkerID("quick"))?.isCostKnown == true)
+    #expect(terms(world, WorkerID("quick"))?.isCostMeasured == true)
   }
 
   @Test("Regret and band stay the same until the reported instant, and change at it")
@@ -74,13 +74,13 @@ struct RegretTests {
     world.live(.seconds(3600))
     world.obey(world.ask(.wake, often))
     for _ in 0..<8 {
-      let place = try #require(
+      let entry = try #require(
         world.engine.ranking(at: world.now).termination.first { $0.worker == often })
-      let wait = try #require(place.changesIn)
+      let wait = try #require(entry.changesIn)
       world.pass(wait - .nanoseconds(1))
-      #expect(terms(world, often)?.chance == place.regret.chance)
+      #expect(terms(world, often)?.chance == entry.regret.chance)
       world.pass(.nanoseconds(1))
-      #expect(try #require(terms(world, often)).chance < place.regret.chance)
+      #expect(try #require(terms(world, often)).chance < entry.regret.chance)
     }
   }
 
@@ -111,7 +111,7 @@ struct RegretTests {
     var world = world()
     let before = try #require(world.engine.ranking().hibernation.last?.regret)
     #expect(
-      !before.isCostKnown && before.cost > .milliseconds(14) && before.cost < .milliseconds(16))
+      !before.isCostMeasured && before.cost > .milliseconds(14) && before.cost < .milliseconds(16))
     world.obey(world.ask(.hibernate, daily))
     world.ask(.wake, daily)
     world.send(.resumed(daily, .milliseconds(105)))

@@ -41,7 +41,7 @@ struct TerminationIndexTests {
   private static func check(_ engine: inout Engine) {
     let now = engine.now
     engine.workers.rankForTermination(by: engine.policy.terminate, at: now)
-    let order = engine.living()
+    let order = engine.liveWorkers()
     let entries = engine.workers.termination.entries(at: now).all
     #expect(entries == order.map { entry(engine.workers[$0], at: now) })
     for rung in Ladder.Rung.Victims.allCases {

@@ -4,20 +4,20 @@ import GRPCNIOTransportHTTP2Posix
 /// A connection to the CRI of containerd or CRI-O, on its Unix socket.
 public struct CRIConnection: Sendable {
   private let client: GRPCClient<HTTP2ClientTransport.Posix>
-  private let patience: Duration
+  private let timeout: Duration
 
-  /// Connects, and closes the connection afterwards.
+  /// Connects, runs `body`, and closes the connection.
   public static func use<Value: Sendable>(
-    socket: String, patience: Duration = .seconds(10),
+    socket: String, timeout: Duration = .seconds(10),
     _ body: @Sendable (CRIConnection) async throws(CRIError) -> Value
   ) async throws(CRIError) -> Value {
     do {
       let transport = try HTTP2ClientTransport.Posix(
-        // An authority that is a path isn't one to containerd's HTTP/2.
+        // containerd's HTTP/2 doesn't accept a path as an authority.
         target: .unixDomainSocket(path: socket, authority: "localhost"),
         transportSecurity: .plaintext)
       return try await withGRPCClient(transport: transport) { client in
-        try await body(CRIConnection(client: client, patience: patience))
+        try await body(CRIConnection(client: client, timeout: timeout))
       }
     } catch { throw failure(error) }
   }
@@ -30,7 +30,7 @@ public struct CRIConnection: Sendable {
     try await call("ListPodSandbox", [], CRIMessages.Sandboxes.self).items
   }
 
-  /// Those that run.
+  /// Returns the running containers.
   public func containers() async throws(CRIError) -> [CRIMessages.Container] {
     let request = ProtobufWriter { request in
       request.message(1) { filter in
@@ -40,7 +40,8 @@ public struct CRIConnection: Sendable {
     return try await call("ListContainers", request.bytes, CRIMessages.Containers.self).items
   }
 
-  /// JSON that describes a container's process; nil: it doesn't run any more.
+  /// Returns the JSON that describes a container's process; nil if the container doesn't run any
+  /// more.
   public func information(of container: String) async throws(CRIError) -> String? {
     let request = ProtobufWriter { request in
       request.text(1, container)
@@ -53,7 +54,7 @@ public struct CRIConnection: Sendable {
     } catch .notFound { return nil }
   }
 
-  /// Calls back for each event. Returns by throwing.
+  /// Calls back for each event. It returns only by throwing an error.
   public func followEvents(
     changed: @Sendable @escaping () async -> Void
   ) async throws(CRIError) {
@@ -63,14 +64,14 @@ public struct CRIConnection: Sendable {
         serializer: RawSerializer(), deserializer: MessageReader<CRIMessages.Event>(),
         options: .defaults
       ) { response in
-        // containerd answers with its headers at the first event.
+        // containerd sends its headers with the first event.
         for try await _ in response.messages { await changed() }
       }
     } catch { throw Self.failure(error) }
     throw .closed
   }
 
-  /// A call whose answer nothing here reads, or that a test reads itself.
+  /// Makes a call whose answer isn't read here, or is read by a test.
   public func call(_ name: String, _ request: [UInt8]) async throws(CRIError) -> [UInt8] {
     try await call(name, request, RawDeserializer())
   }
@@ -85,8 +86,8 @@ public struct CRIConnection: Sendable {
     _ name: String, _ request: [UInt8], _ reader: some MessageDeserializer<Answer>
   ) async throws(CRIError) -> Answer {
     var options = CallOptions.defaults
-    options.timeout = patience
-    // Else a call waits for a socket that isn't there until its time is over.
+    options.timeout = timeout
+    // Otherwise a call to a socket that doesn't exist would wait until its timeout.
     options.waitForReady = false
     options.maxResponseMessageBytes = 32 << 20
     do {

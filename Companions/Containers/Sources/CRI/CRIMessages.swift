@@ -1,4 +1,4 @@
-/// The parts of `runtime.v1` that matter here, by the numbers of their fields.
+/// The parts of `runtime.v1` that are used here, by the numbers of their fields.
 public enum CRIMessages {
   public struct Version: ProtobufReadable, Hashable {
     public var runtime = ""
@@ -13,8 +13,9 @@ public enum CRIMessages {
       }
     }
 
-    /// Each listener gets each event. containerd before 2.0 gives an event to one of its listeners only, so that a kubelet
-    /// that listens (its feature EventedPLEG) would miss those that are read here; before 1.7 it has none.
+    /// True if each listener gets each event. containerd before 2.0 sends an event to only one of
+    /// its listeners, so a kubelet that listens (its feature EventedPLEG) would miss those that are
+    /// read here. containerd before 1.7 has no events.
     public var hasEventsForAll: Bool {
       guard runtime == "containerd" else { return true }
       let major = version.drop { !$0.isNumber }.prefix { $0.isNumber }
@@ -28,7 +29,7 @@ public enum CRIMessages {
     public var name = ""
     public var namespace = ""
     public var uid = ""
-    /// Its pause container runs.
+    /// True if the pod's pause container runs.
     public var isReady = true
     public var annotations: [String: String] = [:]
     init() {}
@@ -50,7 +51,7 @@ public enum CRIMessages {
     }
   }
 
-  /// A container of a pod; never a pause container.
+  /// A container of a pod. Pause containers aren't listed.
   public struct Container: ProtobufReadable, Hashable {
     public var id = ""
     public var sandbox = ""
@@ -71,7 +72,8 @@ public enum CRIMessages {
 
   struct Metadata: ProtobufReadable {
     var name = ""
-    /// Of a pod. The field of a container is a number, and reads as an empty text.
+    /// The pod's uid. The field with this number is a number for a container, and reads as an empty
+    /// text.
     var uid = ""
     var namespace = ""
 
@@ -107,7 +109,7 @@ public enum CRIMessages {
 
   struct ContainerStatus: ProtobufReadable {
     var state = ContainerState.created
-    /// Of the runtime's own making: JSON in `info` has the process's number.
+    /// Information in the runtime's own format: JSON in `info` has the number of the process.
     var info: [String: String] = [:]
 
     mutating func read(_ field: UInt64, _ value: ProtobufReader.Value) throws(ProtobufReader
@@ -133,7 +135,7 @@ public enum CRIMessages {
 
   enum ContainerState: UInt64 { case created, running, exited, unknown }
 
-  /// A line of the stream of events: that there is one is enough.
+  /// A line of the stream of events. Only its arrival matters.
   struct Event: ProtobufReadable {
     mutating func read(_ field: UInt64, _ value: ProtobufReader.Value) {}
   }

@@ -1,5 +1,5 @@
-/// The fields of a Protocol Buffers message: what CRI's messages need, and unknown fields are passed over. It reads
-/// bytes of another program, so nothing here trusts a length.
+/// Reads the fields of a Protocol Buffers message that CRI's messages have, and skips unknown
+/// fields. The bytes are another program's, so no length is trusted.
 struct ProtobufReader {
   enum Value {
     case number(UInt64)
@@ -14,7 +14,7 @@ struct ProtobufReader {
 
   init(_ bytes: ArraySlice<UInt8>) { rest = bytes }
 
-  /// nil: the message has ended.
+  /// Returns the next field; nil if the message has ended.
   mutating func next() throws(Malformed) -> (field: UInt64, value: Value)? {
     if rest.isEmpty { return nil }
     let key = try varint()
@@ -56,7 +56,7 @@ struct ProtobufReader {
 /// A message that is read field by field.
 protocol ProtobufReadable: Sendable {
   init()
-  /// A field that isn't known is left alone.
+  /// Reads a field. An unknown field is ignored.
   mutating func read(_ field: UInt64, _ value: ProtobufReader.Value) throws(ProtobufReader
     .Malformed)
 }
@@ -70,7 +70,7 @@ extension ProtobufReadable {
 }
 
 extension ProtobufReader.Value {
-  /// Anything else, as a newer version may send it, is empty.
+  /// The text; empty for any other value, which a newer version may send.
   var text: String {
     if case .bytes(let bytes) = self { String(decoding: bytes, as: UTF8.self) } else { "" }
   }

@@ -1,4 +1,5 @@
-/// Writes a Protocol Buffers message. What is empty or 0 is left out, as the format says.
+/// Writes a Protocol Buffers message. Values that are empty or 0 are left out, as the format
+/// defines.
 public struct ProtobufWriter: Sendable {
   public private(set) var bytes: [UInt8] = []
 
@@ -16,7 +17,7 @@ public struct ProtobufWriter: Sendable {
     if !text.isEmpty { append(field, Array(text.utf8)) }
   }
 
-  /// Also an empty one: it is there.
+  /// Appends a message, even if it is empty: it is present then.
   public mutating func message(_ field: UInt64, _ write: (inout ProtobufWriter) -> Void) {
     append(field, ProtobufWriter(write).bytes)
   }

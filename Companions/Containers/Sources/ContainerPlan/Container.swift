@@ -1,26 +1,28 @@
 /// A running container, as its runtime describes it.
 public struct Container: Hashable, Sendable {
-  /// `docker` or `podman`; for messages, and to know whose container it is.
+  /// The name of the runtime, `docker` or `podman`. It is for messages, and identifies the runtime
+  /// that has the container.
   public var runtime: String
   public var id: String
   public var name: String
-  /// With those of its image.
+  /// The labels, including those of its image.
   public var labels: [String: String]
-  /// Those that its image brings along; nil: it isn't known which these are.
+  /// The labels of its image; nil if they are unknown.
   public var imageLabels: [String: String]? = [:]
-  /// Of its first process, in this machine's own numbers.
+  /// The pid of its first process, in this machine's own numbers.
   public var pid: Int32
-  /// When that process was started, in the kernel's ticks; nil: it has ended. Another process may have its number later.
+  /// The start time of that process, in the kernel's ticks; nil if it has ended. Another process
+  /// may have its pid later.
   public var startTime: UInt64?
   public var isPaused = false
-  /// How often its health check runs, in seconds; nil: it has none.
+  /// The interval of its health check in seconds; nil if it has none.
   public var healthInterval: Double?
-  /// The process has a mount namespace of its own. If not, the runtime numbers its processes in another namespace, and
-  /// the pid is that of a process that has nothing to do with the container.
+  /// True if the process has a mount namespace of its own. If not, the runtime numbers its
+  /// processes in another namespace, and the pid is that of an unrelated process.
   public var isContained = true
-  /// The pod that it is part of; nil: none, its settings are labels of its own.
+  /// The pod of the container. With nil, its settings are its own labels.
   public var pod: String?
-  /// The same pod, as Kubernetes names it.
+  /// The pod's and the container's names in Kubernetes.
   public var member: PodMember?
 
   public init(
@@ -33,7 +35,7 @@ public struct Container: Hashable, Sendable {
     self.pid = pid
   }
 
-  /// One run of it: after a restart it has the same id and another process.
+  /// One run of a container. After a restart it has the same id and another process.
   public struct Run: Hashable, Sendable {
     public var id: String
     public var pid: Int32
@@ -41,12 +43,12 @@ public struct Container: Hashable, Sendable {
 
   public var run: Run { Run(id: id, pid: pid) }
 
-  /// `web (docker 3f2a8b19c0de)`, as in `docker ps`.
+  /// The container's title, such as `web (docker 3f2a8b19c0de)`, with the id of `docker ps`.
   public var title: String { "\(name) (\(runtime) \(id.prefix(12)))" }
 }
 
 extension Container {
-  /// A setting as its author has written it: `label dormouse.mode=shadow`.
+  /// A setting as its author has written it, such as `label dormouse.mode=shadow`.
   func term(_ key: String, _ value: String) -> String {
     pod == nil ? "label dormouse.\(key)=\(value)" : "annotation dormouse.io/\(key): \(value)"
   }
@@ -58,7 +60,7 @@ public struct PodMember: Hashable, Sendable {
   public var pod: String
   public var uid: String
   public var container: String
-  /// The kubelet has the pod from a file or a URL, and not from the API.
+  /// True if the kubelet has the pod from a file or a URL, and not from the API.
   public var isStatic: Bool
 
   public init(
@@ -72,10 +74,10 @@ public struct PodMember: Hashable, Sendable {
   }
 }
 
-/// A worker that the daemon has.
+/// A worker of the daemon.
 public struct ManagedWorker: Hashable, Sendable {
   public var name: String
-  /// nil: it isn't running.
+  /// The pid; nil if the worker isn't running.
   public var pid: Int32?
 
   public init(name: String, pid: Int32?) {

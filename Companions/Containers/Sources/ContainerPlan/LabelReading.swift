@@ -1,22 +1,22 @@
 import Policy
 import PolicyFile
 
-/// What the labels of a container say.
+/// The settings in the labels of a container.
 public struct Wish: Hashable, Sendable {
   public var container: Container
-  /// A valid name, perhaps one that another worker has.
+  /// A valid name, which another worker may have.
   public var name: String
-  /// nil: the machine's.
+  /// The policy; nil for the machine's.
   public var policy: String?
-  /// Each `KEY=VALUE`, sorted.
+  /// The settings, each as `KEY=VALUE`, sorted.
   public var settings: [String] = []
   public var importance: Int?
   public var mayTerminate = false
   public var isShadow = false
-  /// Answered while it sleeps; each a port, or a port and a path.
+  /// The health checks to answer while the container sleeps; each is a port, or a port and a path.
   public var healthChecks: [String] = []
 
-  /// For a log line: `policy server, hibernate.after=5m, shadow mode`.
+  /// The settings for a log line, such as `policy server, hibernate.after=5m, shadow mode`.
   public var terms: String {
     var parts = [policy.map { "policy \($0)" } ?? "the machine's policy"] + settings
     if let importance { parts.append("importance \(importance)") }
@@ -29,11 +29,11 @@ public struct Wish: Hashable, Sendable {
   }
 }
 
-/// Reads labels. A label that is wrong is reported, and has no effect on the others.
+/// Reads labels. A wrong label is reported, and has no effect on the others.
 public struct LabelReading: Hashable, Sendable {
-  /// nil: the labels don't ask for adoption.
+  /// The settings; nil if the labels don't ask for adoption.
   public var wish: Wish?
-  /// Sentences without the container's name.
+  /// The errors, as sentences without the container's name.
   public var problems: [String] = []
 
   public static let prefix = "dormouse."
@@ -50,7 +50,7 @@ public struct LabelReading: Hashable, Sendable {
     if own.isEmpty { return }
     let isEnabled = flag("enable", own)
     if isEnabled == false { return }
-    // A mistake in `enable` doesn't adopt what may have been meant to stay alone.
+    // If `enable` has an error, the container isn't adopted: it may have been meant to stay alone.
     if own["enable"] != nil, isEnabled == nil { return }
     guard isEnabled == true || own["policy"] != nil else {
       problems.append(
@@ -67,7 +67,8 @@ public struct LabelReading: Hashable, Sendable {
     guard readPolicy(own, into: &wish) else { return }
     if let name = own["name"], name != wish.name {
       problems.append(
-        "\(container.term("name", shown(name))): not a worker's name, `\(wish.name)` is used; a name has "
+        "\(container.term("name", shown(name))): not a worker's name, `\(wish.name)` is used; a "
+          + "name has "
           + NameRule.text)
     }
     wish.importance = importance(own)
@@ -80,9 +81,9 @@ public struct LabelReading: Hashable, Sendable {
 
   private func term(_ key: String, _ value: String) -> String { container.term(key, value) }
 
-  /// An image's author is a stranger: what an image brings along has no effect, unless the container itself has the label
-  /// `dormouse.image_labels=true`. A runtime doesn't say of a label which of both it is from; so one with the
-  /// image's value is the image's.
+  /// Drops the labels of the image. An image's author is a stranger, so these labels have no effect
+  /// unless the container itself has the label `dormouse.image_labels=true`. A runtime doesn't
+  /// report the origin of a label, so a label with the image's value counts as the image's.
   private mutating func dropLabelsOfImage(_ own: inout [String: String]) {
     guard let image = container.imageLabels else {
       if !own.isEmpty {
@@ -99,7 +100,8 @@ public struct LabelReading: Hashable, Sendable {
     } else if !theirs.isEmpty {
       let names = theirs.keys.sorted().map { "`dormouse.\(shown($0))`" }
       problems.append(
-        "labels that its image has as well have no effect: \(names.joined(separator: ", ")); the container's own "
+        "labels that its image has as well have no effect: \(names.joined(separator: ", ")); the "
+          + "container's own "
           + "label `dormouse.\(Self.imageLabel)=true` accepts them")
     }
   }
@@ -107,15 +109,16 @@ public struct LabelReading: Hashable, Sendable {
   private static let imageLabel = "image_labels"
   private static let healthLabel = "health_checks_while_asleep"
 
-  /// Labels that aren't keys of a policy.
+  /// The labels that aren't keys of a policy.
   private static let ownLabels: Set<String> = [
     "enable", healthLabel, imageLabel, "importance", "may_terminate", "mode", "name", "policy",
   ]
 
-  /// False: there is a policy that can't be meant.
+  /// Reads the policy. The result is false if it can't be a policy's name.
   private mutating func readPolicy(_ own: [String: String], into wish: inout Wish) -> Bool {
     guard let name = own["policy"] else { return true }
-    // No path: the one that makes a container must not choose which files the daemon reads.
+    // A path isn't accepted: the author of a container must not choose which files the daemon
+    // reads.
     guard NameRule.allows(name) else {
       problems.append(
         "\(term("policy", shown(name))): not adopted: allowed is the name of a policy, such as "
@@ -156,12 +159,13 @@ public struct LabelReading: Hashable, Sendable {
       problems.append(
         "\(term("mode", shown(value))): decisions about it are only logged (shadow mode); allowed "
           + "are `shadow` and `manage`")
-      // What can't be read protects.
+      // A value that can't be read protects the container.
       return true
     }
   }
 
-  /// A list with commas. What can't be read wakes the container, as any connection does.
+  /// Reads a list with commas. A check that can't be read wakes the container, as any connection
+  /// does.
   private mutating func healthChecks(_ own: [String: String]) -> [String] {
     guard let value = own[Self.healthLabel] else { return [] }
     var checks: [String] = []
@@ -188,7 +192,7 @@ public struct LabelReading: Hashable, Sendable {
   }
 }
 
-/// A text of a stranger for a message: one line, and not longer than a line.
+/// A stranger's text for a message: at most one line.
 func shown(_ text: String) -> String {
   let line = text.unicodeScalars.map { $0.value < 0x20 || $0.value == 0x7F ? "?" : String($0) }
     .joined()

@@ -1,11 +1,11 @@
-/// Annotations of a pod, as labels of one of its containers: `dormouse.io/KEY` is for all of them, and
-/// `CONTAINER.dormouse.io/KEY` for one, which counts more.
+/// Annotations of a pod as labels of one of its containers. `dormouse.io/KEY` is for all
+/// containers. `CONTAINER.dormouse.io/KEY` is for one, and takes precedence.
 public enum PodAnnotations {
   private static let domain = "dormouse.io/"
-  /// What this program writes to a pod: no setting.
+  /// The annotations that this program writes to a pod, which aren't settings.
   private static let own: Set<String> = ["dormouse.io/requests"]
 
-  /// Whether one of them concerns Dormouse.
+  /// Returns whether one of the annotations concerns Dormouse.
   public static func matter(_ annotations: [String: String]) -> Bool {
     annotations.keys.contains {
       ($0.hasPrefix(domain) || $0.contains("." + domain)) && !own.contains($0)

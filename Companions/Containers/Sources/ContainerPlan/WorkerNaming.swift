@@ -4,17 +4,17 @@ import Policy
 enum WorkerNaming {
   private static let longest = NameRule.longest
 
-  /// A container's own name. Of a pod's container it is `NAMESPACE.POD.CONTAINER`; where that is too long, the middle of
-  /// the pod's name is left out: namespace and container can be read from it, and its end differs from that of other
-  /// pods.
+  /// A container's own name. For a pod's container it is `NAMESPACE.POD.CONTAINER`. If that is too
+  /// long, the middle of the pod's name is left out: the namespace and the container stay readable,
+  /// and the end differs from that of other pods.
   static func natural(_ container: Container) -> String {
     guard let member = container.member, container.name.utf8.count > longest else {
       return container.name
     }
     let room = longest - member.namespace.utf8.count - member.container.utf8.count - 2
-    // Nothing of use fits.
+    // No useful part of the pod's name would fit.
     guard room >= 8 else { return container.name }
-    // As long as a Deployment's `-7f9c4d5b6-x8kzq`.
+    // The tail is as long as a Deployment's `-7f9c4d5b6-x8kzq`.
     let tail = min(16, room / 2)
     var head = member.pod.utf8.prefix(room - 1 - tail)
     while let last = head.last, isSeparator(last) { head.removeLast() }
@@ -35,7 +35,7 @@ enum WorkerNaming {
       ? with(suffix: id, of: "container") : String(decoding: bytes, as: UTF8.self)
   }
 
-  /// `web`, or `web-3f2a8b` where another worker has that name.
+  /// The name, or a name such as `web-3f2a8b` if another worker has that one.
   static func unique(_ name: String, _ id: String, taken: Set<String>) -> String {
     if !taken.contains(name) { return name }
     for length in [6, 12, 24] {

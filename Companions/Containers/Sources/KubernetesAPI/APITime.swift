@@ -1,6 +1,6 @@
 /// Times as the API writes them: whole seconds, in UTC.
 public enum APITime {
-  /// `2026-11-21T08:46:07Z`.
+  /// The time as text, such as `2026-11-21T08:46:07Z`.
   public static func text(_ secondsSince1970: Int64) -> String {
     let day = floorDivided(secondsSince1970, by: 86_400)
     let second = secondsSince1970 - day * 86_400
@@ -10,8 +10,8 @@ public enum APITime {
       + "T\(parts.joined(separator: ":"))Z"
   }
 
-  /// Of the Gregorian calendar, from days since 1970. March counts as the first month, so that a leap day is the
-  /// last day of its year.
+  /// The date of the Gregorian calendar for a number of days since 1970. March counts as the first
+  /// month, so that a leap day is the last day of its year.
   private static func civil(day: Int64) -> (year: Int64, month: Int64, day: Int64) {
     let shifted = day + 719_468
     let era = floorDivided(shifted, by: 146_097)

@@ -1,7 +1,7 @@
 import JSONLines
 
 extension JSON {
-  /// An object; members that are nil are left out.
+  /// An object. Members that are nil are left out.
   static func object(of members: KeyValuePairs<String, JSON?>) -> JSON {
     .object(members.compactMap { name, value in value.map { Member(name, $0) } })
   }

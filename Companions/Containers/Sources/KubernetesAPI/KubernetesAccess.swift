@@ -1,15 +1,15 @@
 import Control
 import Linux
 
-/// Where the API is, and by what this program is known there.
+/// The address of the API, and this program's credentials there.
 public struct KubernetesAccess: Hashable, Sendable {
-  /// Without a slash at its end.
+  /// The address, without a slash at its end.
   public var url: String
-  /// Read at each request: the kubelet replaces it.
+  /// The file with the token. It is read at each request: the kubelet replaces it.
   public var tokenFile: String?
-  /// Certificates of authorities, PEM; nil: the system's.
+  /// The file with certificates of authorities, in PEM; nil for the system's.
   public var authorityFile: String?
-  /// Of this client, PEM; both or none.
+  /// This client's certificate, in PEM. It is set only together with the key.
   public var certificateFile: String?
   public var keyFile: String?
 
@@ -26,14 +26,14 @@ public struct KubernetesAccess: Hashable, Sendable {
 
   public static let accountDirectory = "/var/run/secrets/kubernetes.io/serviceaccount"
 
-  /// Of a pod with a service account. nil: the environment isn't that of a pod.
+  /// The access of a pod with a service account; nil if the environment isn't that of a pod.
   public static func ofPod(
     _ environment: (String) -> String?, directory: String = accountDirectory
   ) -> KubernetesAccess? {
     guard let host = environment("KUBERNETES_SERVICE_HOST"), !host.isEmpty,
       let port = environment("KUBERNETES_SERVICE_PORT"), UInt16(port) != nil
     else { return nil }
-    // An address of IPv6.
+    // An IPv6 address needs brackets.
     let name = host.contains(":") ? "[\(host)]" : host
     return KubernetesAccess(
       url: "https://\(name):\(port)", tokenFile: "\(directory)/token",
@@ -47,7 +47,7 @@ public struct KubernetesAccess: Hashable, Sendable {
       text = String(decoding: try readFile(tokenFile), as: UTF8.self)
     } catch { throw .token("\(error)") }
     let token = text.split(whereSeparator: \.isWhitespace).first.map(String.init) ?? ""
-    // What a header can hold.
+    // A token must be valid in a header.
     guard !token.isEmpty, token.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
       throw .token("\(escaped(tokenFile)) has none")
     }

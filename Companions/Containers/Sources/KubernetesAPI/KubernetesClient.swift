@@ -8,19 +8,19 @@ import NIOHTTP1
 public struct KubernetesClient: Sendable {
   private let access: KubernetesAccess
   private let http: HTTPClient
-  private let patience: Duration
+  private let timeout: Duration
 
-  /// An answer of more bytes isn't read.
-  static let mostBytes = 8 << 20
-  /// What the API notes as the author of a change.
+  /// The maximum length of an answer in bytes.
+  static let maxBytes = 8 << 20
+  /// The name that the API records as the author of a change.
   static let fieldManager = "dormouse-containers"
 
   public init(
-    _ access: KubernetesAccess, http: HTTPClient, patience: Duration = .seconds(10)
+    _ access: KubernetesAccess, http: HTTPClient, timeout: Duration = .seconds(10)
   ) {
     self.access = access
     self.http = http
-    self.patience = patience
+    self.timeout = timeout
   }
 
   public func pod(_ pod: PodReference) async throws(KubernetesError) -> PodRecord {
@@ -45,7 +45,7 @@ public struct KubernetesClient: Sendable {
     _ = try await call(.POST, Self.events(event.pod.namespace), body: event.json)
   }
 
-  /// The event has happened again.
+  /// Records that the event has happened again.
   public func repeated(_ event: KubernetesEvent) async throws(KubernetesError) {
     let path = Self.events(event.pod.namespace) + "/" + Self.escaped(event.name)
     _ = try await call(.PATCH, path, body: event.repetition)
@@ -61,7 +61,8 @@ public struct KubernetesClient: Sendable {
     "/api/v1/namespaces/\(escaped(namespace))/events"
   }
 
-  /// Names come from the runtime: one with a slash must not become another path.
+  /// Escapes a name for a path. Names come from the runtime, and one with a slash must not become
+  /// another path.
   private static func escaped(_ name: String) -> String {
     let isPlain = name.utf8.allSatisfy { byte in
       switch byte {
@@ -99,9 +100,9 @@ public struct KubernetesClient: Sendable {
     }
     do {
       let response = try await http.execute(
-        request, timeout: .nanoseconds(Int64(patience / .nanoseconds(1))))
+        request, timeout: .nanoseconds(Int64(timeout / .nanoseconds(1))))
       let bytes = Array(
-        (try await response.body.collect(upTo: Self.mostBytes)).readableBytesView)
+        (try await response.body.collect(upTo: Self.maxBytes)).readableBytesView)
       guard (200..<300).contains(response.status.code) else {
         throw KubernetesError.status(
           Int(response.status.code), Self.message(bytes), after: Self.delay(response.headers))
@@ -111,7 +112,7 @@ public struct KubernetesClient: Sendable {
     } catch { throw failure(error) }
   }
 
-  /// Of a `Status` object.
+  /// Returns the message of a `Status` object.
   private static func message(_ body: [UInt8]) -> String {
     let text = JSON(body)?["message"]?.text ?? String(decoding: body.prefix(200), as: UTF8.self)
     return Control.escaped(String(text.prefix(400)))
@@ -129,8 +130,8 @@ public struct KubernetesClient: Sendable {
     case let error as KubernetesError: error
     case let error as HTTPClientError
     where error == .deadlineExceeded || error == .readTimeout || error == .connectTimeout:
-      .timedOut(patience)
-    case is NIOTooManyBytesError: .tooLong(Self.mostBytes)
+      .timedOut(timeout)
+    case is NIOTooManyBytesError: .tooLong(Self.maxBytes)
     default: .unreachable(Control.escaped(String("\(error)".prefix(300))))
     }
   }

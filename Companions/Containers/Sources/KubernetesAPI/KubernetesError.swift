@@ -1,17 +1,17 @@
 import Control
 
-/// What went wrong between this program and the Kubernetes API.
+/// A failure between this program and the Kubernetes API.
 public enum KubernetesError: Error, Hashable, Sendable, CustomStringConvertible {
   case unreachable(String)
   case timedOut(Duration)
   /// The token can't be read.
   case token(String)
-  /// `after`: how long the API wants to be left in peace.
+  /// The API has answered with a status. `after` is the time for which the API wants no request.
   case status(Int, String, after: Duration?)
   case malformed(String)
   case tooLong(Int)
 
-  /// The API as a whole is concerned, not this one request: it is tried again later.
+  /// True if the API as a whole is concerned, not only this request: it is tried again later.
   public var isOutage: Bool {
     switch self {
     case .unreachable, .timedOut, .token, .malformed, .tooLong: true

@@ -1,21 +1,21 @@
 import JSONLines
 
-/// An event of `v1`, which `kubectl describe pod` shows. Repetition is counted in one object.
+/// An event of `v1`, which `kubectl describe pod` shows. Repetitions are counted in one object.
 public struct KubernetesEvent: Hashable, Sendable {
   public enum Kind: String, Hashable, Sendable { case normal = "Normal", warning = "Warning" }
 
   public var name: String
   public var pod: PodReference
-  /// nil: it concerns all of the pod.
+  /// The container; nil if the event concerns the whole pod.
   public var container: String?
   public var kind: Kind
   public var reason: String
   public var message: String
   public var count: Int
-  /// Seconds since 1970.
+  /// The time of the first occurrence, in seconds since 1970.
   public var first: Int64
   public var last: Int64
-  /// The node.
+  /// The name of the node.
   public var node: String
 
   public init(
@@ -34,14 +34,14 @@ public struct KubernetesEvent: Hashable, Sendable {
     self.node = node
   }
 
-  /// The API refuses longer ones of newer kinds of events.
-  static let longestMessage = 1024
+  /// The maximum length of a message: the API refuses longer ones for newer kinds of events.
+  static let maxMessage = 1024
 
   private var shownMessage: JSON {
-    if message.utf8.count <= Self.longestMessage { return .string(message) }
-    // A cut character becomes U+FFFD, of three bytes.
+    if message.utf8.count <= Self.maxMessage { return .string(message) }
+    // A cut character becomes U+FFFD, which has three bytes.
     return .string(
-      String(decoding: message.utf8.prefix(Self.longestMessage - 6), as: UTF8.self) + "…")
+      String(decoding: message.utf8.prefix(Self.maxMessage - 6), as: UTF8.self) + "…")
   }
 
   var json: JSON {
@@ -61,7 +61,7 @@ public struct KubernetesEvent: Hashable, Sendable {
     ])
   }
 
-  /// What a repetition changes.
+  /// The changes of a repetition.
   var repetition: JSON {
     .object(of: [
       "count": .int(Int64(count)), "lastTimestamp": .string(APITime.text(last)),

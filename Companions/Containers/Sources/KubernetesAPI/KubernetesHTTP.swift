@@ -5,12 +5,12 @@ import NIOSSL
 
 /// The connection to the API, with the cluster's own authority.
 public enum KubernetesHTTP {
-  /// Why there can't be one: a file that can't be read.
+  /// The reason why there can't be a connection: a file can't be read.
   public struct Unusable: Error, Hashable, Sendable, CustomStringConvertible {
     public var description: String
   }
 
-  /// To be shut down after use.
+  /// Returns a client, which must be shut down after use.
   public static func client(
     for access: KubernetesAccess
   ) throws(Unusable) -> HTTPClient {
@@ -18,7 +18,8 @@ public enum KubernetesHTTP {
     configuration.timeout.connect = .seconds(5)
     configuration.httpVersion = .http1Only
     configuration.redirectConfiguration = .disallow
-    // Requests come one at a time. A proxy of the environment isn't asked: the API is in the cluster.
+    // Requests come one at a time. A proxy of the environment isn't used: the API is in the
+    // cluster.
     configuration.connectionPool.idleTimeout = .seconds(60)
     if access.url.hasPrefix("https:") {
       configuration.tlsConfiguration = try security(access)

@@ -1,25 +1,25 @@
 /// An amount of memory as the API writes it: `128Mi`, `1.5Gi`, `500M`, `128974848`, `1e9`.
 public struct MemoryQuantity: Hashable, Sendable, CustomStringConvertible {
-  /// As it was written: a restored request reads as before.
+  /// The amount as it was written: a restored request reads as before.
   public let text: String
   public let bytes: Int64
 
   public var description: String { text }
 
-  /// nil: it isn't one, or is negative, or has no place in 64 bits.
+  /// The result is nil if the text isn't an amount, is negative, or doesn't fit in 64 bits.
   public init?(_ text: String) {
     let number = text.prefix { $0.isASCII && ($0.isNumber || $0 == "." || $0 == "+") }
     guard let factor = Self.factor(text.dropFirst(number.count)), let value = Double(number),
       value >= 0
     else { return nil }
-    // Rounded up, as the API does with parts of a byte.
+    // The amount is rounded up, as the API does with fractions of a byte.
     let bytes = (value * factor).rounded(.up)
     guard bytes < 9e18 else { return nil }
     self.text = text
     self.bytes = Int64(bytes)
   }
 
-  /// Whole Mi, rounded up, and at least `floor`.
+  /// The amount in whole Mi, rounded up, and at least `floor`.
   public init(roundingUp bytes: Int64, floor: Int64) {
     let unit: Int64 = 1 << 20
     let least = max(min(bytes, Int64.max - unit), floor, 0)

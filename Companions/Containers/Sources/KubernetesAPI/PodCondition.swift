@@ -11,7 +11,7 @@ public struct PodCondition: Hashable, Sendable {
   /// One word, for programs.
   public var reason: String
   public var message: String
-  /// When `status` changed; nil: not known.
+  /// The time at which `status` changed; nil if it is unknown.
   public var since: String?
 
   public init(
@@ -24,7 +24,7 @@ public struct PodCondition: Hashable, Sendable {
     self.since = since
   }
 
-  /// Whether both say the same, whenever that began.
+  /// Returns whether both have the same content. The time of the change is ignored.
   public func says(_ other: PodCondition) -> Bool {
     status == other.status && reason == other.reason && message == other.message
       && type == other.type

@@ -1,10 +1,11 @@
 import JSONLines
 
-/// A strategic merge patch of a pod. Its uid makes the API refuse it for another pod of the same name.
+/// A strategic merge patch of a pod. Because of its uid, the API refuses it for another pod with
+/// the same name.
 public struct PodPatch: Hashable, Sendable {
   var json: JSON
 
-  /// Changes nothing: the answer is the pod.
+  /// A patch that changes nothing: the answer is the pod.
   public static func nothing(_ pod: PodReference) -> PodPatch {
     PodPatch(json: .object(of: ["metadata": metadata(pod, annotations: [:])]))
   }
@@ -17,7 +18,7 @@ public struct PodPatch: Hashable, Sendable {
     withCondition(.object(of: ["$patch": .string("delete"), "type": .string(type)]), pod)
   }
 
-  /// nil removes it.
+  /// Sets annotations. nil removes one.
   public static func annotate(
     _ pod: PodReference, _ annotations: [String: String?]
   ) -> PodPatch {
@@ -59,10 +60,10 @@ public struct PodPatch: Hashable, Sendable {
   }
 }
 
-/// A container's request of memory.
+/// A container's memory request.
 public struct MemoryRequest: Hashable, Sendable {
   public var container: String
-  /// It is one of `initContainers`, which runs beside the others.
+  /// True if it is one of `initContainers` that runs beside the others.
   public var isInit: Bool
   public var quantity: MemoryQuantity
 

@@ -1,28 +1,30 @@
 import JSONLines
 
-/// What the API knows of a pod, as far as it matters here.
+/// The fields of a pod in the API that are used here.
 public struct PodRecord: Hashable, Sendable {
   public struct Container: Hashable, Sendable {
     public var name: String
-    /// It is one of `initContainers`, which runs beside the others.
+    /// True if it is one of `initContainers` that runs beside the others.
     public var isInit: Bool
-    /// nil: it has none, or one that can't be read.
+    /// The memory request; nil if it has none, or one that can't be read.
     public var memoryRequest: MemoryQuantity?
-    /// It is restarted when its memory is resized (`resizePolicy`).
+    /// True if the container is restarted when its memory is resized (`resizePolicy`).
     public var isRestartedByResize: Bool
   }
 
   public var uid: String
   public var annotations: [String: String]
   public var conditions: [PodCondition]
-  /// `Guaranteed`, `Burstable`, `BestEffort`.
+  /// The QoS class: `Guaranteed`, `Burstable` or `BestEffort`.
   public var qosClass: String
   public var containers: [Container]
-  /// The pod has requests of its own (`spec.resources`), which count instead of its containers'.
+  /// True if the pod has requests of its own (`spec.resources`), which count instead of its
+  /// containers'.
   public var hasOwnRequests: Bool
-  /// It is being deleted.
+  /// True if the pod is being deleted.
   public var isEnding: Bool
-  /// Why the kubelet hasn't applied the last resize; nil: it has, or hasn't looked at it yet.
+  /// The reason why the kubelet hasn't applied the last resize. It is nil if the kubelet has
+  /// applied it, or hasn't processed it yet.
   public var pendingResize: PodCondition?
 
   public init?(_ json: JSON) {
@@ -49,7 +51,7 @@ public struct PodRecord: Hashable, Sendable {
     if let found = conditions.first(where: { $0.type == type }) {
       return found.status == .yes ? found : nil
     }
-    // Before Kubernetes 1.33.
+    // This is the form before Kubernetes 1.33.
     guard let word = status?["resize"]?.text, word == "Deferred" || word == "Infeasible" else {
       return nil
     }
@@ -65,7 +67,7 @@ extension PodRecord.Container {
     self.name = name
     self.isInit = isInit
     let request = json["resources"]?["requests"]?["memory"]
-    // A number without quotes is one, too.
+    // A number without quotes is an amount, too.
     memoryRequest = (request?.text ?? request?.integer.map { "\($0)" }).flatMap(MemoryQuantity.init)
     isRestartedByResize = (json["resizePolicy"]?.elements ?? []).contains {
       $0["resourceName"]?.text == "memory" && $0["restartPolicy"]?.text == "RestartContainer"

@@ -10,6 +10,6 @@ public struct PodReference: Hashable, Sendable {
     self.uid = uid
   }
 
-  /// As `kubectl` has it: `shop/web-0`.
+  /// The title as in `kubectl`, such as `shop/web-0`.
   public var title: String { "\(namespace)/\(name)" }
 }

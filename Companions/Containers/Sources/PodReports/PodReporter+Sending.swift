@@ -2,7 +2,7 @@ import Control
 import Glibc
 import KubernetesAPI
 
-/// What a role permits.
+/// A permission of a role.
 enum Right: String, Hashable, Sendable {
   case events = "`create` and `patch` of `events`"
   case status = "`patch` of `pods/status`"
@@ -10,14 +10,14 @@ enum Right: String, Hashable, Sendable {
   case get = "`get` of `pods`"
 }
 
-/// At most `burst` requests at a time, and `rate` a second in the long run.
+/// Limits requests to `burst` at once, and to `rate` a second on average.
 struct Pace: Sendable {
   private let burst = 20.0
   private let rate = 10.0
   private var tokens = 20.0
   private var filled = ContinuousClock.now
 
-  /// nil: now.
+  /// Returns the time to wait; nil if a request may be sent now.
   mutating func delay(at now: ContinuousClock.Instant) -> Duration? {
     tokens = min(burst, tokens + (now - filled) / .seconds(1) * rate)
     filled = now
@@ -29,15 +29,15 @@ struct Pace: Sendable {
 extension PodReporter {
   enum Work: Sendable {
     case pod(PodReference, PodState.Step)
-    case event(EventBook.Delivery)
+    case event(EventQueue.Delivery)
   }
 
-  /// Until the task is cancelled.
+  /// Sends reports until the task is cancelled.
   public func run() async {
     while !Task.isCancelled {
       let now = Instant.now
       if let outageUntil, now < outageUntil {
-        // Cancelled: the loop ends.
+        // If the task is cancelled, the loop ends.
         try? await Task.sleep(until: outageUntil, clock: .continuous)
       } else if let work = nextWork(at: now) {
         await perform(work)
@@ -48,7 +48,8 @@ extension PodReporter {
     }
   }
 
-  /// Pods come first: requests of one that is awake are restored before anything else.
+  /// Returns the next work. Pods come first: requests of a pod that is awake are restored before
+  /// anything else.
   func nextWork(at now: Instant, ending: Bool = false) -> Work? {
     let steps = states.compactMap { pod, state in state.step(at: now).map { (pod, $0) } }
       .filter { isPermitted($0.1, at: now) }
@@ -56,7 +57,7 @@ extension PodReporter {
       return .pod(pod, step)
     }
     guard !ending, !isBlocked(.events, at: now) else { return nil }
-    return book.next(at: now).map { .event($0) }
+    return queue.next(at: now).map { .event($0) }
   }
 
   private static func order(_ entry: (PodReference, PodState.Step)) -> (Int, String) {
@@ -72,13 +73,13 @@ extension PodReporter {
   private func nextTime(after now: Instant) -> Instant? {
     var times = states.values.compactMap { $0.nextTime(after: now) }
     times += blocked.values.filter { $0 > now }
-    if let next = book.nextTime { times.append(max(next, now + .milliseconds(100))) }
+    if let next = queue.nextTime { times.append(max(next, now + .milliseconds(100))) }
     return times.min()
   }
 
   func perform(_ work: Work) async {
     if let delay = pace.delay(at: .now) {
-      // Cancelled: the request fails at once.
+      // If the task is cancelled, the request fails at once.
       try? await Task.sleep(for: delay)
     }
     switch work {
@@ -136,7 +137,8 @@ extension PodReporter {
     }
   }
 
-  /// The time of the transition stays where only the message changes.
+  /// Returns the condition with the time of its transition, which stays if only the message
+  /// changes.
   private func dated(_ condition: PodCondition, _ pod: PodReference) -> PodCondition {
     var condition = condition
     let present = states[pod]?.record?.condition(condition.type)
@@ -160,7 +162,7 @@ extension PodReporter {
 
   // MARK: events
 
-  private func send(_ delivery: EventBook.Delivery) async {
+  private func send(_ delivery: EventQueue.Delivery) async {
     do throws(KubernetesError) {
       if delivery.isNew {
         try await client.create(delivery.event)
@@ -168,23 +170,23 @@ extension PodReporter {
         try await client.repeated(delivery.event)
       }
       succeeded()
-      book.delivered(delivery, at: .now)
+      queue.delivered(delivery, at: .now)
     } catch {
       if error.isOutage { return failed(error) }
       succeeded()
-      if error.code == 404, !delivery.isNew { return book.isMissing(delivery) }
-      if error.code == 409, delivery.isNew { return book.isThereAlready(delivery) }
+      if error.code == 404, !delivery.isNew { return queue.didDisappear(delivery) }
+      if error.code == 409, delivery.isNew { return queue.didExist(delivery) }
       if isMissingRight(error) {
         block(.events, error)
         return
       }
-      book.isRefused(delivery)
+      queue.didRefuse(delivery)
       once("\(title): an event of \(delivery.event.pod.title) was refused: \(error)")
     }
   }
 
   private func noteLost() {
-    let lost = book.takeLost()
+    let lost = queue.drainLost()
     if lost > 0 { log("\(title): \(lost) events of pods were lost; it didn't answer for too long") }
   }
 
@@ -201,7 +203,8 @@ extension PodReporter {
     outageUntil = .now + (error.retryAfter ?? outageDelay)
     outageDelay = min(outageDelay * 2, settings.timing.longestOutage)
     failures += 1
-    // A single one may be a connection that the API has closed meanwhile, or the end of this program.
+    // A single failure may be a connection that the API has closed meanwhile, or the end of this
+    // program.
     if failures == 2, !Task.isCancelled {
       log("\(title): \(error); pods are managed all the same, events and conditions are late")
     }

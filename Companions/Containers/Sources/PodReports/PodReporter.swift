@@ -3,15 +3,15 @@ import Control
 import Glibc
 import KubernetesAPI
 
-/// Reports to the Kubernetes API what happens to pods. What it is notified of only changes its memory: it never waits
-/// for the API. `run` does the rest, one request at a time.
+/// Reports to the Kubernetes API what happens to pods. A notification only changes the reporter's
+/// state and never waits for the API. `run` sends, one request at a time.
 public actor PodReporter {
   typealias Instant = ContinuousClock.Instant
 
   public struct Settings: Sendable {
     /// The node's name, for events.
     public var node: String
-    /// Requests shrink while a pod sleeps.
+    /// True if requests shrink while a pod sleeps.
     public var resizes: Bool
     public var timing: ReportTiming
 
@@ -22,7 +22,7 @@ public actor PodReporter {
     }
   }
 
-  /// What a worker is a part of.
+  /// The pod and the container of a worker.
   private struct Place {
     var pod: PodReference
     var container: String
@@ -30,27 +30,27 @@ public actor PodReporter {
   }
 
   let client: KubernetesClient
-  /// Of the API, for messages.
+  /// The API's title, for messages.
   let title: String
   let settings: Settings
   let log: @Sendable (String) -> Void
 
   var states: [PodReference: PodState] = [:]
-  var book: EventBook
+  var queue: EventQueue
   private var views: [PodReference: PodView] = [:]
   private var places: [String: Place] = [:]
   private var changed: [String: Instant] = [:]
   private var daemonAwaySince: Instant?
 
-  // What sending needs.
+  // The state of sending.
   var outageUntil: Instant?
   var outageDelay: Duration
-  /// Since it answered last.
+  /// The failures since the API's last answer.
   var failures = 0
   var blocked: [Right: Instant] = [:]
   var noted: Set<String> = []
   var pace = Pace()
-  private var isRung = false
+  private var isWoken = false
   private var waiter: CheckedContinuation<Void, Never>?
 
   public init(
@@ -61,15 +61,18 @@ public actor PodReporter {
     title = "the Kubernetes API at \(escaped(access.url))"
     self.settings = settings
     self.log = log
-    book = EventBook(node: settings.node, limits: settings.timing.events)
+    queue = EventQueue(node: settings.node, limits: settings.timing.events)
     outageDelay = settings.timing.firstOutage
   }
 
   // MARK: what happens
 
+  /// Compares a new list of pods with the last one.
+  ///
   /// - Parameters:
-  ///   - isComplete: all runtimes have answered, so that a pod that isn't among these has ended.
-  ///   - began: before the runtimes and the daemon were asked.
+  ///   - isComplete: True if all runtimes have answered. A pod that isn't in the list has ended
+  ///     then.
+  ///   - began: The time before the runtimes and the daemon were asked.
   public func looked(
     _ found: [PodView], isComplete: Bool, began: ContinuousClock.Instant
   ) {
@@ -85,29 +88,29 @@ public actor PodReporter {
       views[view.pod] = view
       want(view)
     }
-    // An event about a worker may come after its end was seen.
+    // An event about a worker may come after its end was noticed.
     places = places.filter { now - $0.value.seen < .seconds(60) }
     if isComplete {
       let present = Set(found.map(\.pod))
       views = views.filter { present.contains($0.key) }
       states = states.filter { present.contains($0.key) }
     }
-    ring()
+    wake()
   }
 
   /// The daemon doesn't answer.
-  public func daemonIsAway() {
+  public func daemonDidDisconnect() {
     let now = Instant.now
     let since = daemonAwaySince ?? now
     daemonAwaySince = since
-    guard now - since >= settings.timing.daemonPatience else { return }
+    guard now - since >= settings.timing.daemonTimeout else { return }
     for (pod, view) in views where view.isManaged {
       states[pod]?.want(HibernatedCondition.withoutDaemon, asleep: nil)
     }
-    ring()
+    wake()
   }
 
-  /// An event of the daemon.
+  /// The daemon has sent an event.
   public func happened(_ record: EventRecord) {
     guard let worker = record.worker, let place = places[worker] else { return }
     let now = Instant.now
@@ -123,34 +126,34 @@ public actor PodReporter {
     if record.code == "released" { view.containers[number].worker = nil }
     views[place.pod] = view
     want(view)
-    ring()
+    wake()
   }
 
   /// The daemon has adopted a container.
-  public func adopted(
+  public func didAdopt(
     _ pod: PodReference, container: String, as worker: String, terms: String
   ) {
     places[worker] = Place(pod: pod, container: container, seen: .now)
     note(
-      PodHappening(
+      PodOccurrence(
         "Adopted", "Container \(container) is managed by Dormouse: \(terms)", of: pod,
         container: container))
   }
 
-  /// The daemon doesn't adopt it.
-  public func refused(_ pod: PodReference, container: String, why: String) {
+  /// The daemon has refused a container.
+  public func didRefuse(_ pod: PodReference, container: String, reason: String) {
     note(
-      PodHappening(
-        "NotAdopted", "Container \(container) isn't managed by Dormouse: \(why)", of: pod,
+      PodOccurrence(
+        "NotAdopted", "Container \(container) isn't managed by Dormouse: \(reason)", of: pod,
         container: container, kind: .warning))
   }
 
-  func note(_ happening: PodHappening) {
-    book.note(happening, at: .now, wall: Int64(time(nil)))
-    ring()
+  func note(_ happening: PodOccurrence) {
+    queue.record(happening, at: .now, wall: Int64(time(nil)))
+    wake()
   }
 
-  /// The answer of a look may be older than the last event.
+  /// Returns the view with later events: it may be older than the last event.
   private func withNewerEvents(_ view: PodView) -> PodView {
     var view = view
     for (number, container) in view.containers.enumerated() {
@@ -172,7 +175,7 @@ public actor PodReporter {
     states[view.pod] = state
   }
 
-  /// nil: the pod is awake, or fell asleep just now.
+  /// Returns the footprints; nil if the pod is awake, or fell asleep just now.
   private func footprints(_ view: PodView) -> [String: Int64]? {
     let least = settings.timing.resizeAfter / .seconds(1)
     guard view.isAsleep, view.containers.allSatisfy({ $0.secondsInState >= least }) else {
@@ -183,7 +186,8 @@ public actor PodReporter {
 
   // MARK: the end
 
-  /// Restores requests and removes conditions: nothing keeps them true from now on. Call it after `run`.
+  /// Restores requests and removes conditions: nothing updates them from now on. Call it after
+  /// `run`.
   public func finish() async {
     for pod in states.keys { states[pod]?.want(nil, asleep: nil) }
     outageUntil = nil
@@ -197,34 +201,34 @@ public actor PodReporter {
 
   // MARK: waiting
 
-  func ring() {
+  func wake() {
     guard let waiter else {
-      isRung = true
+      isWoken = true
       return
     }
     self.waiter = nil
     waiter.resume()
   }
 
-  /// Until news comes, that time is reached, or the task is cancelled.
+  /// Waits until there is work, that time is reached, or the task is cancelled.
   func wait(until time: Instant?) async {
-    if isRung || Task.isCancelled {
-      isRung = false
+    if isWoken || Task.isCancelled {
+      isWoken = false
       return
     }
     let timer = time.map { time in
       Task {
-        // Cancelled: the wait is over.
+        // If the task is cancelled, the wait is over.
         try? await Task.sleep(until: time, clock: .continuous)
-        if !Task.isCancelled { self.ring() }
+        if !Task.isCancelled { self.wake() }
       }
     }
     await withTaskCancellationHandler {
       await withCheckedContinuation { waiter = $0 }
     } onCancel: {
-      Task { await self.ring() }
+      Task { await self.wake() }
     }
     timer?.cancel()
-    isRung = false
+    isWoken = false
   }
 }

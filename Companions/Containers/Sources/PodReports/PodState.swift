@@ -1,9 +1,9 @@
 import Control
 import KubernetesAPI
 
-/// One pod: what is wanted of the API, what the API has answered, and what to do next. Pure. A step that fails, or
-/// whose answer is lost, makes the API's side unknown; it is read again, and the difference decides. So the API's side
-/// becomes what is wanted whatever fails on the way.
+/// One pod: the wanted state of the API, its answers, and the next step. It is pure. If a step
+/// fails, or its answer is lost, the API's state is unknown; it is read again, and the difference
+/// decides. So the API reaches the wanted state, whatever fails on the way.
 struct PodState: Sendable {
   typealias Instant = ContinuousClock.Instant
 
@@ -17,19 +17,20 @@ struct PodState: Sendable {
   let pod: PodReference
   private let timing: ReportTiming
   private let resizes: Bool
-  /// The API's side; nil: not known.
+  /// The API's state; nil if it is unknown.
   private(set) var record: PodRecord?
   private var readAt: Instant?
-  /// nil: no such condition.
+  /// The wanted condition; nil if there is none.
   private var condition: PodCondition?
-  /// Footprints of all containers, while all sleep; nil: the pod is awake.
+  /// The footprints of all containers, while all sleep; nil while the pod is awake.
   private var asleep: [String: Int64]?
-  /// The pod isn't in the API, or another has its name; until then the API isn't asked for it.
+  /// The pod isn't in the API, or another one has its name. Until this time the API isn't asked for
+  /// it.
   private(set) var lostUntil: Instant?
   private var notBefore: Instant?
   private var delay: Duration
   private var restoredAt: Instant?
-  /// When it is looked whether the kubelet has applied a restored request.
+  /// The time to check whether the kubelet has applied a restored request.
   private var checkAt: Instant?
   private var refusals = 0
   private var isRefused = false
@@ -47,7 +48,7 @@ struct PodState: Sendable {
   mutating func want(_ condition: PodCondition?, asleep: [String: Int64]?) {
     self.condition = condition
     if resizes, asleep == nil, self.asleep != nil {
-      // What the requests are now is read before they are restored.
+      // The requests are read before they are restored.
       if record?.annotations[RequestPlan.annotation] != nil { forgetRecord() }
       isRefused = false
     }
@@ -65,7 +66,8 @@ struct PodState: Sendable {
     return shrinkStep(record, at: now).map { .requests($0) }
   }
 
-  /// When `step` may have something, if it has nothing now; nil: not without news.
+  /// The time at which `step` may have a step, if it has none now; nil if only a change can cause
+  /// one.
   func nextTime(after now: Instant) -> Instant? {
     if let wait = pause, now < wait { return wait }
     if record?.isEnding == true { return nil }
@@ -103,10 +105,10 @@ struct PodState: Sendable {
 
   // MARK: what came of it
 
-  /// A line for the log, each only once; and what is for the pod's events.
+  /// Lines for the log, each only once, and occurrences for the pod's events.
   struct Outcome: Sendable {
     var lines: [String] = []
-    var happenings: [PodHappening] = []
+    var happenings: [PodOccurrence] = []
   }
 
   mutating func answered(_ step: Step, _ record: PodRecord, at now: Instant) -> Outcome {
@@ -163,7 +165,7 @@ struct PodState: Sendable {
     return outcome
   }
 
-  /// It may only be tried again later, for a reason that isn't the pod's.
+  /// Delays the next attempt, for a reason that isn't the pod's.
   mutating func wait(until time: Instant) { notBefore = time }
 
   private mutating func check(_ record: PodRecord, _ outcome: inout Outcome) {
@@ -173,9 +175,10 @@ struct PodState: Sendable {
     outcome.lines.append(
       "\(pod.title): its restored memory requests aren't applied: \(pending.reason)\(text)")
     outcome.happenings.append(
-      PodHappening(
+      PodOccurrence(
         "RequestsNotRestored",
-        "The pod is awake, and the node has no room for its memory requests: \(pending.reason)\(text)",
+        "The pod is awake, and the node has no room for its memory requests: "
+          + "\(pending.reason)\(text)",
         of: pod, kind: .warning))
   }
 
@@ -188,7 +191,7 @@ struct PodState: Sendable {
     if noted.insert(line).inserted { outcome.lines.append(line) }
   }
 
-  /// The uid isn't that of the pod of this name.
+  /// Returns whether the error means that the pod with this name has another uid.
   private static func isAnotherPod(_ error: KubernetesError) -> Bool {
     guard case .status(let code, let text, _) = error else { return false }
     return (code == 409 || code == 422) && text.contains("metadata.uid")

@@ -4,9 +4,9 @@ import KubernetesAPI
 public struct PodView: Hashable, Sendable {
   public struct Container: Hashable, Sendable {
     public var name: String
-    /// nil: it isn't adopted.
+    /// The worker; nil if the container isn't adopted.
     public var worker: String?
-    /// The worker's.
+    /// The state of the worker.
     public var state: String?
     public var footprint: Int64
     public var secondsInState: Double
@@ -26,9 +26,10 @@ public struct PodView: Hashable, Sendable {
   }
 
   public var pod: PodReference
-  /// The kubelet has it from a file: the API's pod of this name is a picture of it, with another uid.
+  /// True if the kubelet has the pod from a file: the API's pod of this name is a copy of it, with
+  /// another uid.
   public var isStatic: Bool
-  /// Those that run, sorted.
+  /// The running containers, sorted.
   public var containers: [Container]
 
   public init(_ pod: PodReference, isStatic: Bool = false, containers: [Container]) {
@@ -41,11 +42,11 @@ public struct PodView: Hashable, Sendable {
   public var isManaged: Bool { containers.contains { $0.worker != nil } }
 }
 
-/// The condition by which the API says whether a pod sleeps.
+/// The condition by which the API shows whether a pod sleeps.
 public enum HibernatedCondition {
   public static let type = "dormouse.io/Hibernated"
 
-  /// nil: none of its containers is managed, and so it has no such condition.
+  /// Returns the condition; nil if none of the pod's containers is managed.
   public static func wanted(_ view: PodView) -> PodCondition? {
     guard view.isManaged else { return nil }
     let asleep = view.containers.filter(\.isAsleep)

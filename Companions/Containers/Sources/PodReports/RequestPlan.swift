@@ -2,11 +2,11 @@ import Control
 import JSONLines
 import KubernetesAPI
 
-/// Memory requests of pods that sleep: what they become, and what they were. The pod itself keeps that, in an
-/// annotation, so that a request can be restored by another run of this program.
+/// The memory requests of pods that sleep, and their former values. The pod itself keeps these in
+/// an annotation, so that another run of this program can restore a request.
 public enum RequestPlan {
   public static let annotation = "dormouse.io/requests"
-  /// A smaller request isn't made.
+  /// The smallest request that is made, in bytes.
   public static let floor: Int64 = 4 << 20
 
   public struct Entry: Hashable, Sendable {
@@ -14,7 +14,7 @@ public enum RequestPlan {
     public var asleep: MemoryQuantity
   }
 
-  /// What the pod keeps; nil: nothing, or nothing that can be read.
+  /// Returns the former values that the pod keeps; nil if there are none, or if they can't be read.
   public static func note(_ record: PodRecord) -> [String: Entry]? {
     guard let text = record.annotations[annotation], let json = JSON(Array(text.utf8)),
       case .object(let members) = json
@@ -41,7 +41,7 @@ public enum RequestPlan {
     return String(decoding: JSON.object(members).line, as: UTF8.self)
   }
 
-  /// Why the pod's requests stay as they are; nil: they may shrink.
+  /// Returns the reason why the pod's requests stay as they are; nil if they may shrink.
   public static func obstacle(_ record: PodRecord) -> String? {
     if record.qosClass == "Guaranteed" {
       return "its QoS class is Guaranteed, so that requests and limits are equal"
@@ -54,7 +54,7 @@ public enum RequestPlan {
     return nil
   }
 
-  /// - Parameter footprints: of the sleeping containers.
+  /// - Parameter footprints: The footprints of the sleeping containers.
   public static func entries(
     _ record: PodRecord, footprints: [String: Int64]
   ) -> [String: Entry] {
@@ -72,19 +72,19 @@ public enum RequestPlan {
   }
 
   public enum Step: Hashable, Sendable {
-    /// Keeps what the requests are now, before they are changed.
+    /// Keeps the present requests before they are changed.
     case annotate([String: Entry])
     case shrink([MemoryRequest])
     case restore([MemoryRequest])
-    /// All requests are what they were.
+    /// All requests have their former values again.
     case forget
   }
 
-  /// The next step towards requests of a pod that is awake.
+  /// Returns the next step towards the requests of a pod that is awake.
   public static func restoring(_ record: PodRecord) -> Step? {
     guard record.annotations[annotation] != nil else { return nil }
     let changed = record.containers.compactMap { container -> MemoryRequest? in
-      // One that another program has set meanwhile stays.
+      // A request that another program has set meanwhile stays.
       guard let entry = note(record)?[container.name], let request = container.memoryRequest,
         request.bytes == entry.asleep.bytes, request.bytes != entry.was.bytes
       else { return nil }
@@ -93,7 +93,7 @@ public enum RequestPlan {
     return changed.isEmpty ? .forget : .restore(changed)
   }
 
-  /// The next step towards requests of a pod that sleeps.
+  /// Returns the next step towards the requests of a pod that sleeps.
   public static func shrinking(_ record: PodRecord, footprints: [String: Int64]) -> Step? {
     guard record.annotations[annotation] != nil else {
       let entries = entries(record, footprints: footprints)

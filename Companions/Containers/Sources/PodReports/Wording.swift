@@ -3,12 +3,12 @@ import KubernetesAPI
 
 /// The daemon's events about a worker, as events of its pod.
 public enum Wording {
-  /// nil: it isn't for a pod's event.
+  /// Returns the event; nil if it isn't for a pod.
   public static func happening(
     _ record: EventRecord, of pod: PodReference, container: String
-  ) -> PodHappening? {
+  ) -> PodOccurrence? {
     guard let (reason, kind) = reason(of: record) else { return nil }
-    return PodHappening(
+    return PodOccurrence(
       reason, "Container \(container)\(clause(reason, record))", of: pod, container: container,
       kind: kind)
   }
@@ -39,7 +39,7 @@ public enum Wording {
     }
   }
 
-  /// Dormouse has ended it. An end by itself is the kubelet's to report.
+  /// Returns whether Dormouse has ended the worker. The kubelet reports any other end.
   private static func isOwnDecision(_ code: String) -> Bool {
     code == "pressure" || code == "footprint_limit" || code == "watchdog"
       || code.hasPrefix("requested_")

@@ -12,14 +12,15 @@ struct ContainersProgram: AsyncParsableCommand {
     commandName: "dormouse-containers",
     abstract: "Lets Dormouse put idle containers to sleep, as their labels or annotations say.",
     discussion: """
-      A container with the label `dormouse.policy=server` is adopted when it starts, and forgotten when it \
-      ends. `dormouse.KEY=VALUE` replaces a value of that policy, such as `dormouse.hibernate.after=5m`. \
-      Also: dormouse.enable, dormouse.name, dormouse.importance, dormouse.may_terminate, dormouse.mode, \
-      dormouse.health_checks_while_asleep, dormouse.image_labels. Labels of the image have no effect without the \
-      last one.
+      A container with the label `dormouse.policy=server` is adopted when it starts, and forgotten \
+      when it ends. `dormouse.KEY=VALUE` replaces a value of that policy, such as \
+      `dormouse.hibernate.after=5m`. Also: dormouse.enable, dormouse.name, dormouse.importance, \
+      dormouse.may_terminate, dormouse.mode, dormouse.health_checks_while_asleep, \
+      dormouse.image_labels. Labels of the image have no effect without the last one.
 
       On a node of Kubernetes, --containerd or --crio watches pods: they have annotations such as \
-      `dormouse.io/policy: server` instead of labels. --kubernetes reports to the API what happens to them.
+      `dormouse.io/policy: server` instead of labels. --kubernetes reports to the API what happens \
+      to them.
 
       Without a runtime's option Docker and Podman are watched at their usual sockets.
 
@@ -66,7 +67,7 @@ struct RuntimeOptions: ParsableArguments {
     return settings
   }
 
-  /// `DOCKER_HOST` has a URL.
+  /// Returns the path of a `DOCKER_HOST`, which is a URL.
   private static func path(_ text: String) -> String {
     text.hasPrefix("unix://") ? String(text.dropFirst("unix://".count)) : text
   }
@@ -125,7 +126,7 @@ struct WatchCommand: AsyncParsableCommand {
     _ settings: WatchSettings, _ http: HTTPClient, reporter: PodReporter?
   ) async -> Bool {
     let watch = ContainerWatch(settings, http: http, reporter: reporter) { Streams.complain($0) }
-    if once { return await watch.look() }
+    if once { return await watch.poll() }
     await Signals.untilEnd { await watch.run() }
     return true
   }

@@ -5,7 +5,7 @@ import Glibc
 import KubernetesAPI
 import PodReports
 
-/// What of the Kubernetes API is used. Without these options nothing is.
+/// The options for the Kubernetes API. Without them it isn't used.
 struct KubernetesOptions: ParsableArguments {
   @Flag(
     help: """
@@ -69,7 +69,7 @@ struct KubernetesOptions: ParsableArguments {
     }
   }
 
-  /// nil: the API isn't used.
+  /// Returns the access; nil if the API isn't used.
   func access() throws -> KubernetesAccess? {
     guard isUsed else { return nil }
     if var url = kubernetesApi {

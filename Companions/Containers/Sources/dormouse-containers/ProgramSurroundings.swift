@@ -4,7 +4,7 @@ import Glibc
 import NIOCore
 
 enum HTTP {
-  /// A client for Unix sockets, closed afterwards.
+  /// Runs `body` with a client for Unix sockets, and closes the client.
   static func use<Value: Sendable>(
     _ body: @Sendable (HTTPClient) async throws -> Value
   ) async throws -> Value {
@@ -24,7 +24,7 @@ enum HTTP {
       try await http.shutdown()
       return value
     } catch {
-      // The first error matters.
+      // The first error is the one to report.
       try? await http.shutdown()
       throw error
     }
@@ -40,7 +40,7 @@ enum Streams {
     var rest = bytes[...]
     while !rest.isEmpty {
       let count = rest.withUnsafeBytes { Glibc.write(file, $0.baseAddress, $0.count) }
-      // Without a reader there is no use for the rest.
+      // If there is no reader, the remainder isn't written.
       if count <= 0 { return }
       rest = rest.dropFirst(count)
     }
@@ -48,7 +48,7 @@ enum Streams {
 }
 
 enum Signals {
-  /// Runs until SIGINT or SIGTERM, which cancel it.
+  /// Runs `body` until SIGINT or SIGTERM, which cancel it.
   static func untilEnd(_ body: @escaping @Sendable () async -> Void) async {
     let task = Task { await body() }
     let sources = [SIGINT, SIGTERM].map { number in

@@ -8,8 +8,8 @@ enum ChildProcess {
       code: code, output: try String(contentsOfFile: file, encoding: .utf8))
   }
 
-  /// Not by Foundation's `Process`: it waits until all that have inherited a descriptor of it have ended, and a
-  /// container's monitor has.
+  /// Starts a program without Foundation's `Process`: that waits until all processes that have
+  /// inherited a descriptor of it have ended, and a container's monitor is one.
   static func spawn(_ command: [String], output: String) throws -> pid_t {
     var actions = posix_spawn_file_actions_t()
     posix_spawn_file_actions_init(&actions)
@@ -17,7 +17,7 @@ enum ChildProcess {
     posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
     posix_spawn_file_actions_addopen(&actions, 1, output, O_WRONLY | O_CREAT | O_TRUNC, 0o600)
     posix_spawn_file_actions_adddup2(&actions, 1, 2)
-    // Without descriptors that belong to other processes of the tests.
+    // Descriptors that belong to other processes of the tests aren't inherited.
     let closing = "import os, sys; os.closerange(3, 4096); os.execv(sys.argv[1], sys.argv[1:])"
     let command = ["/usr/bin/python3", "-c", closing] + command
     var arguments = command.map { strdup($0) } + [nil]
@@ -37,8 +37,8 @@ enum ChildProcess {
   }
 }
 
-/// A mount namespace for a runtime. Runtimes refuse the two versions of cgroups side by side, so version 2 is hidden
-/// there. It ends with this object.
+/// A mount namespace for a runtime. Runtimes refuse the two versions of cgroups side by side, so
+/// version 2 is hidden there. It ends with this object.
 final class MountHolder: Sendable {
   private let pid: pid_t
 
@@ -61,7 +61,7 @@ final class MountHolder: Sendable {
 
   deinit {
     kill(pid, SIGKILL)
-    // It is this process's child.
+    // The process is this process's child.
     _ = try? ChildProcess.wait(for: pid)
   }
 }

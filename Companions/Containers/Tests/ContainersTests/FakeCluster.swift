@@ -1,18 +1,18 @@
 import JSONLines
 
-/// What a Kubernetes API server does with the few requests that are made here, without a network.
+/// A Kubernetes API server without a network, for the few requests that are made here.
 struct FakeCluster: Sendable {
   struct Answer: Sendable {
     var status: Int
     var body: JSON
   }
 
-  /// By `namespace/name`.
+  /// The pods, by `namespace/name`.
   var pods: [String: JSON] = [:]
   var events: [String: JSON] = [:]
-  /// It knows `pods/resize`.
+  /// True if the server supports `pods/resize`.
   var hasResize = true
-  /// Requests of more Mi than this are refused.
+  /// The number of Mi above which requests are refused.
   var quota: Int64?
 
   static func pod(
@@ -22,10 +22,7 @@ struct FakeCluster: Sendable {
       #"{"name":"\#(container)","resources":{"requests":{"cpu":"100m","memory":"\#(memory)"},"limits":{"memory":"1Gi"}}}"#
     }
     let text = """
-      {"apiVersion":"v1","kind":"Pod","metadata":{"name":"\(name)","namespace":"shop","uid":"\(uid)",\
-      "annotations":{"dormouse.io/policy":"server"}},"spec":{"containers":[\(containers.joined(separator: ","))]},\
-      "status":{"phase":"Running","qosClass":"\(qos)","conditions":[{"type":"Ready","status":"True",\
-      "lastTransitionTime":"2026-11-21T08:46:07Z"}]}}
+      {"apiVersion":"v1","kind":"Pod","metadata":{"name":"\(name)","namespace":"shop","uid":"\(uid)","annotations":{"dormouse.io/policy":"server"}},"spec":{"containers":[\(containers.joined(separator: ","))]},"status":{"phase":"Running","qosClass":"\(qos)","conditions":[{"type":"Ready","status":"True","lastTransitionTime":"2026-11-21T08:46:07Z"}]}}
       """
     return JSON(Array(text.utf8)) ?? .null
   }
@@ -156,7 +153,7 @@ extension FakeCluster {
     }
   }
 
-  /// `True`, `False`, `Unknown`; nil: there is none.
+  /// The condition's status, `True`, `False` or `Unknown`; nil if there is none.
   func status(_ pod: String) -> String? { condition(pod)?["status"]?.text }
 
   func request(_ pod: String, _ container: String) -> String? {

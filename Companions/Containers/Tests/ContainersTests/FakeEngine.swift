@@ -3,7 +3,7 @@ import NIOHTTP1
 import NIOPosix
 import Synchronization
 
-/// The Engine API of a runtime that a test makes up.
+/// The Engine API of a test's own runtime.
 final class FakeEngine: Sendable {
   struct Shape: Sendable {
     var id: String
@@ -12,7 +12,7 @@ final class FakeEngine: Sendable {
     var pid: Int32
     var isPaused = false
     var healthcheck = ""
-    /// nil: the runtime doesn't know its image any more.
+    /// The labels of the image; nil if the runtime doesn't have the image any more.
     var imageLabels: [String: String]? = [:]
 
     var listed: String {
@@ -33,7 +33,7 @@ final class FakeEngine: Sendable {
 
   struct State: Sendable {
     var containers: [Shape] = []
-    /// Instead of lists and details.
+    /// A text that is sent instead of lists and details.
     var garbage: String?
     var status = HTTPResponseStatus.ok
     var streams: [any Channel] = []
@@ -62,7 +62,7 @@ final class FakeEngine: Sendable {
     listener.withLock { $0 = channel }
   }
 
-  /// As when the runtime's daemon ends: nothing listens, and all streams end.
+  /// Stops the runtime, as when its daemon ends: nothing listens, and all streams end.
   func stop() throws {
     try listener.withLock { held in
       let channel = held
@@ -85,7 +85,7 @@ final class FakeEngine: Sendable {
     if let event { send("{\"Type\":\"container\",\"Action\":\"\(event)\"}\n") }
   }
 
-  /// To all streams.
+  /// Sends a text to all streams.
   func send(_ text: String) {
     for stream in state.withLock({ $0.streams }) {
       stream.writeAndFlush(
@@ -94,7 +94,7 @@ final class FakeEngine: Sendable {
   }
 
   deinit {
-    // What can't be closed has been closed.
+    // If it can't be closed, it was closed before.
     try? stop()
   }
 }

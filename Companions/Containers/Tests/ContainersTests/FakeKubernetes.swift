@@ -8,7 +8,7 @@ import Synchronization
 /// `FakeCluster` as a server on the loopback interface, with HTTP or HTTPS.
 final class FakeKubernetes: Sendable {
   enum Fault: Sendable {
-    /// This status instead of an answer.
+    /// The server sends this status instead of an answer.
     case status(Int, retryAfter: Int? = nil)
     /// The request has its effect, and the connection is closed without an answer.
     case loseAnswer
@@ -25,7 +25,7 @@ final class FakeKubernetes: Sendable {
   struct State: Sendable {
     var cluster = FakeCluster()
     var requests: [Request] = []
-    /// Of all requests, until it is nil.
+    /// The fault of all requests, until it is nil.
     var fault: Fault?
     /// Statuses for requests whose path ends with this.
     var refused: [String: Int] = [:]
@@ -45,7 +45,7 @@ final class FakeKubernetes: Sendable {
   var url: String { "\(security == nil ? "http" : "https")://127.0.0.1:\(port)" }
   var cluster: FakeCluster { state.withLock { $0.cluster } }
 
-  /// At the same port as before.
+  /// Starts the server, at the same port as before.
   func start() throws {
     let channel = try ServerBootstrap(group: .singletonMultiThreadedEventLoopGroup)
       .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
@@ -72,7 +72,7 @@ final class FakeKubernetes: Sendable {
     }?.close().wait()
   }
 
-  /// nil: the connection is closed.
+  /// Returns the answer; nil if the connection is closed.
   fileprivate func answer(_ request: Request) -> (Int, [UInt8], retryAfter: Int?)? {
     state.withLock { state in
       state.requests.append(request)

@@ -11,21 +11,21 @@ import Testing
     Container(runtime: runtime, id: id, name: name ?? id, labels: labels, pid: pid)
   }
 
-  private func look(
+  private func snapshot(
     _ containers: [Container], _ workers: [(String, Int32?)] = [], daemon: Int32 = 1
-  ) -> AdoptionLedger.Look {
-    AdoptionLedger.Look(
+  ) -> AdoptionLedger.Snapshot {
+    AdoptionLedger.Snapshot(
       containers: ["docker": containers],
       workers: workers.map { ManagedWorker(name: $0.0, pid: $0.1) }, daemon: daemon)
   }
 
-  /// The names under which it would adopt; all succeed.
+  /// Adopts all containers of a plan, and returns their names.
   private func adopt(
-    _ ledger: inout AdoptionLedger, _ look: AdoptionLedger.Look
+    _ ledger: inout AdoptionLedger, _ snapshot: AdoptionLedger.Snapshot
   ) -> [String] {
-    ledger.plan(look).actions.compactMap { action in
+    ledger.plan(snapshot).actions.compactMap { action in
       guard case .adopt(let wish, let name) = action else { return nil }
-      _ = ledger.adopted(wish, as: name, by: look.daemon)
+      _ = ledger.didAdopt(wish, as: name, by: snapshot.daemon)
       return name
     }
   }
@@ -34,44 +34,44 @@ import Testing
   func once() {
     var ledger = AdoptionLedger()
     let web = container("web", pid: 10)
-    #expect(adopt(&ledger, look([web])) == ["web"])
-    #expect(ledger.plan(look([web], [("web", 10)])) == .init())
+    #expect(adopt(&ledger, snapshot([web])) == ["web"])
+    #expect(ledger.plan(snapshot([web], [("web", 10)])) == .init())
     #expect(ledger.name(of: web) == "web")
   }
 
   @Test("After a restart of this program what the daemon has isn't adopted again")
   func restarted() {
     var ledger = AdoptionLedger()
-    #expect(ledger.plan(look([container("web", pid: 10)], [("other", 10)])) == .init())
+    #expect(ledger.plan(snapshot([container("web", pid: 10)], [("other", 10)])) == .init())
   }
 
   @Test("A new daemon that has released its workers adopts them again")
   func newDaemon() {
     var ledger = AdoptionLedger()
     let web = container("web", pid: 10)
-    #expect(adopt(&ledger, look([web])) == ["web"])
-    #expect(adopt(&ledger, look([web], daemon: 2)) == ["web"])
+    #expect(adopt(&ledger, snapshot([web])) == ["web"])
+    #expect(adopt(&ledger, snapshot([web], daemon: 2)) == ["web"])
   }
 
   @Test("A worker that you have released isn't adopted again until its container is restarted")
   func released() {
     var ledger = AdoptionLedger()
     let web = container("web", pid: 10)
-    #expect(adopt(&ledger, look([web])) == ["web"])
-    _ = ledger.plan(look([web], [("web", 10)]))
-    let plan = ledger.plan(look([web]))
+    #expect(adopt(&ledger, snapshot([web])) == ["web"])
+    _ = ledger.plan(snapshot([web], [("web", 10)]))
+    let plan = ledger.plan(snapshot([web]))
     #expect(plan.actions.isEmpty && plan.notes.count == 1, "\(plan)")
     #expect(plan.notes[0].contains("web was released"))
-    #expect(ledger.plan(look([web])) == .init())
-    #expect(ledger.plan(look([web], daemon: 2)) == .init())
-    #expect(adopt(&ledger, look([container("web", pid: 11)])) == ["web"])
+    #expect(ledger.plan(snapshot([web])) == .init())
+    #expect(ledger.plan(snapshot([web], daemon: 2)) == .init())
+    #expect(adopt(&ledger, snapshot([container("web", pid: 11)])) == ["web"])
   }
 
   @Test("A restarted container keeps its name, also before the daemon has forgotten its last run")
   func nextRun() {
     var ledger = AdoptionLedger()
-    #expect(adopt(&ledger, look([container("web", pid: 10)])) == ["web"])
-    #expect(adopt(&ledger, look([container("web", pid: 11)], [("web", 10)])) == ["web"])
+    #expect(adopt(&ledger, snapshot([container("web", pid: 10)])) == ["web"])
+    #expect(adopt(&ledger, snapshot([container("web", pid: 11)], [("web", 10)])) == ["web"])
   }
 
   @Test("A container whose name another worker has gets its own name")
@@ -80,15 +80,15 @@ import Testing
     let both = [
       container("aaaaaaaa", pid: 10, name: "x"), container("bbbbbbbb", pid: 11, name: "x"),
     ]
-    #expect(adopt(&ledger, look(both, [("x", 5)])) == ["x-aaaaaa", "x-bbbbbb"])
+    #expect(adopt(&ledger, snapshot(both, [("x", 5)])) == ["x-aaaaaa", "x-bbbbbb"])
   }
 
   @Test("A container that two sockets list is adopted once")
   func twice() {
     var ledger = AdoptionLedger()
-    var look = look([container("web", pid: 10)])
-    look.containers["podman"] = [container("web", pid: 10, runtime: "podman")]
-    #expect(adopt(&ledger, look) == ["web"])
+    var snapshot = snapshot([container("web", pid: 10)])
+    snapshot.containers["podman"] = [container("web", pid: 10, runtime: "podman")]
+    #expect(adopt(&ledger, snapshot) == ["web"])
   }
 
   @Test("Containers of one pod are peers while the daemon has them")
@@ -100,18 +100,18 @@ import Testing
     ]
     for (index, pod) in ["a", "a", "b"].enumerated() { containers[index].pod = pod }
     #expect(ledger.peers(of: containers[0]).isEmpty)
-    #expect(adopt(&ledger, look(containers)).count == 4)
+    #expect(adopt(&ledger, snapshot(containers)).count == 4)
     #expect(ledger.peers(of: containers[0]) == ["db"])
     #expect(ledger.peers(of: containers[2]).isEmpty && ledger.peers(of: containers[3]).isEmpty)
-    _ = ledger.plan(look([containers[0]]))
+    _ = ledger.plan(snapshot([containers[0]]))
     #expect(ledger.peers(of: containers[0]).isEmpty)
   }
 
   @Test("When a runtime doesn't answer, nothing is decided about its containers")
   func silent() {
     var ledger = AdoptionLedger()
-    #expect(adopt(&ledger, look([container("web", pid: 10)])) == ["web"])
-    let silent = AdoptionLedger.Look(
+    #expect(adopt(&ledger, snapshot([container("web", pid: 10)])) == ["web"])
+    let silent = AdoptionLedger.Snapshot(
       containers: [:], workers: [ManagedWorker(name: "web", pid: 10)], daemon: 1)
     #expect(ledger.plan(silent) == .init())
   }
@@ -120,12 +120,12 @@ import Testing
   func ended() {
     var ledger = AdoptionLedger()
     let both = [container("a", pid: 10), container("b", pid: 11)]
-    #expect(adopt(&ledger, look(both)) == ["a", "b"])
-    let plan = ledger.plan(look([], [("b", 11)]))
+    #expect(adopt(&ledger, snapshot(both)) == ["a", "b"])
+    let plan = ledger.plan(snapshot([], [("b", 11)]))
     #expect(plan.actions == [.release("b", of: both[1])])
     #expect(plan.notes == ["a (docker a): ended; the worker a is forgotten"])
-    #expect(ledger.plan(look([])).notes == ["b (docker b): ended; the worker b is forgotten"])
-    #expect(ledger.plan(look([])) == .init())
+    #expect(ledger.plan(snapshot([])).notes == ["b (docker b): ended; the worker b is forgotten"])
+    #expect(ledger.plan(snapshot([])) == .init())
   }
 
   @Test(
@@ -135,11 +135,11 @@ import Testing
     var (paused, outside) = (container("p", pid: 10), container("o", pid: 1))
     paused.isPaused = true
     outside.isContained = false
-    let plan = ledger.plan(look([paused, outside]))
+    let plan = ledger.plan(snapshot([paused, outside]))
     #expect(plan.actions.isEmpty && plan.notes.count == 2, "\(plan)")
-    #expect(ledger.plan(look([paused, outside])) == .init())
+    #expect(ledger.plan(snapshot([paused, outside])) == .init())
     paused.isPaused = false
-    #expect(adopt(&ledger, look([paused, outside])) == ["p"])
+    #expect(adopt(&ledger, snapshot([paused, outside])) == ["p"])
   }
 
   @Test("A refusal is tried again at each look, and logged when it changes")
@@ -147,11 +147,11 @@ import Testing
     var ledger = AdoptionLedger()
     let web = container("web", pid: 10)
     for (text, isNew) in [("a", true), ("a", false), ("b", true)] {
-      guard case .adopt(let wish, _)? = ledger.plan(look([web])).actions.first else {
+      guard case .adopt(let wish, _)? = ledger.plan(snapshot([web])).actions.first else {
         Issue.record("it isn't tried")
         return
       }
-      #expect((ledger.refused(wish, text) != nil) == isNew)
+      #expect((ledger.didRefuse(wish, text) != nil) == isNew)
     }
   }
 
@@ -172,7 +172,8 @@ import Testing
   }
 
   @Test(
-    "In any history no process is adopted twice, names are valid and unique, and the plan comes to rest",
+    "In any history no process is adopted twice, names are valid and unique, and the plan comes to "
+      + "rest",
     arguments: 1...200)
   func histories(seed: UInt64) {
     var random = Random(state: seed)
@@ -203,17 +204,17 @@ import Testing
       case 5 where random.below(3) == 0: if !workers.isEmpty { workers.removeLast() }
       default: break
       }
-      // A few looks come to rest.
+      // A few polls finish all actions.
       var rest: AdoptionLedger.Plan?
       for _ in 0..<3 {
-        let look = AdoptionLedger.Look(
+        let snapshot = AdoptionLedger.Snapshot(
           containers: ["docker": containers], workers: workers, daemon: daemon)
-        let plan = ledger.plan(look)
+        let plan = ledger.plan(snapshot)
         rest = plan
         apply(plan, &ledger, &workers, daemon)
       }
       #expect(rest == .init(), "\(String(describing: rest)), step \(step)")
-      // Whatever others do: a valid container is managed, or was released.
+      // A valid container is managed, or was released, whatever others do.
       for each in containers where LabelReading(each).wish == nil {
         #expect(!workers.contains { $0.pid == each.pid })
       }
@@ -230,14 +231,14 @@ import Testing
         #expect(NameRule.allows(name))
         #expect(!workers.contains { $0.name == name || $0.pid == wish.container.pid }, "\(name)")
         workers.append(ManagedWorker(name: name, pid: wish.container.pid))
-        _ = ledger.adopted(wish, as: name, by: daemon)
+        _ = ledger.didAdopt(wish, as: name, by: daemon)
       case .release(let name, _): workers.removeAll { $0.name == name }
       }
     }
   }
 }
 
-/// SplitMix64: the same numbers for the same seed.
+/// A SplitMix64 generator: the same seed gives the same numbers.
 struct Random {
   var state: UInt64
 

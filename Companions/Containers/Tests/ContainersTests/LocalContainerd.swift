@@ -1,8 +1,9 @@
 import CRI
 import Foundation
 
-/// containerd with a store of its own, and pods that a test makes through CRI, as kubelet does. They are in the network
-/// of this machine, so that no network plugin is needed. All of it ends with this object.
+/// containerd with a store of its own, and pods that a test makes through CRI, as kubelet does.
+/// They are in the network of this machine, so that no network plugin is needed. All of it ends
+/// with this object.
 final class LocalContainerd {
   let scratch: ScratchDirectory
   var socket: String { "\(scratch.path)/containerd.sock" }
@@ -46,7 +47,7 @@ final class LocalContainerd {
     let deadline = ContinuousClock.now + .seconds(60)
     while try !FileManager.default.fileExists(atPath: socket) || ctr(["version"]).code != 0 {
       if ContinuousClock.now > deadline {
-        // For a message: without it there is less to read.
+        // The log is only for a message.
         let log = try? String(contentsOfFile: "\(scratch.path)/service.log", encoding: .utf8)
         throw Failure("containerd doesn't listen: \(log ?? "")")
       }
@@ -57,7 +58,7 @@ final class LocalContainerd {
   func stopService() {
     guard let service else { return }
     kill(service, SIGTERM)
-    // It is this process's child.
+    // The process is this process's child.
     _ = try? ChildProcess.wait(for: service)
     self.service = nil
     unlink(socket)
@@ -69,14 +70,16 @@ final class LocalContainerd {
       output: "\(scratch.path)/output")
   }
 
-  /// Without a registry: a pause program, and directories into which this machine's programs are mounted.
+  /// Creates images without a registry: a pause program, and directories into which this machine's
+  /// programs are mounted.
   private func makeImages() throws {
     try write("pause.c", "#include <unistd.h>\nint main(void) { for (;;) pause(); }\n")
     try write("images.py", Self.imageMaker)
     let made = try ChildProcess.run(
       [
         "/bin/sh", "-c",
-        "cd \(scratch.path) && cc -static -o pause pause.c && python3 images.py \(Self.image) \(Self.pause)",
+        "cd \(scratch.path) && cc -static -o pause pause.c && python3 images.py \(Self.image) "
+          + "\(Self.pause)",
       ], output: "\(scratch.path)/output")
     if made.code != 0 { throw Failure("no images: \(made.output)") }
     let imported = try ctr(["images", "import", "\(scratch.path)/images.tar"])
@@ -99,23 +102,26 @@ final class LocalContainerd {
     names = "etc tmp run proc sys dev usr data var".split()
     links = [(name, "usr/" + name) for name in "bin sbin lib lib64".split()]
     layers = {
-        sys.argv[1]: tar([(name, None) for name in names] + links + [("etc/passwd", b"root:x:0:0::/root:/bin/sh\\n")]),
+        sys.argv[1]: tar([(name, None) for name in names] + links + [("etc/passwd", \
+        b"root:x:0:0::/root:/bin/sh\\n")]),
         sys.argv[2]: tar([("pause", open("pause", "rb").read())]),
     }
     entries, manifest = [], []
     for tag, layer in layers.items():
         digest = hashlib.sha256(layer).hexdigest()
-        config = json.dumps({"architecture": "amd64", "os": "linux", "config": {"Entrypoint": ["/pause"]},
+        config = json.dumps({"architecture": "amd64", "os": "linux", "config": {"Entrypoint": \
+        ["/pause"]},
             "rootfs": {"type": "layers", "diff_ids": ["sha256:" + digest]}}).encode()
         name = hashlib.sha256(config).hexdigest() + ".json"
         entries += [(name, config), (digest + ".tar", layer)]
         manifest.append({"Config": name, "RepoTags": [tag], "Layers": [digest + ".tar"]})
-    open("images.tar", "wb").write(tar(entries + [("manifest.json", json.dumps(manifest).encode())]))
+    open("images.tar", "wb").write(tar(entries + [("manifest.json", \
+    json.dumps(manifest).encode())]))
 
     """
 
   deinit {
-    // What is left is in a directory that is removed, or is ended with the holder.
+    // What remains is in a directory that is removed, or ends with the holder.
     _ = try? ctr(["tasks", "ls", "-q"]).output.split(separator: "\n").forEach {
       _ = try ctr(["tasks", "kill", "-s", "SIGKILL", String($0)])
       _ = try ctr(["tasks", "rm", "-f", String($0)])
@@ -123,7 +129,7 @@ final class LocalContainerd {
     stopService()
   }
 
-  /// Why no pod can be started here; nil: one can.
+  /// The reason why no pod can be started here; nil if one can.
   static let obstacle: String? = {
     if geteuid() != 0 { return "only root starts containers here" }
     for program in ["/usr/bin/containerd", "/usr/bin/ctr", "/usr/sbin/runc"]

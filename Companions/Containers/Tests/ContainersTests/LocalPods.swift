@@ -2,7 +2,7 @@ import Foundation
 
 @testable import CRI
 
-// What kubelet asks of a runtime, as far as the tests need it.
+// The requests of kubelet to a runtime that the tests need.
 extension LocalContainerd {
   struct Pod: Sendable {
     var id: String
@@ -10,7 +10,7 @@ extension LocalContainerd {
     fileprivate var configuration: @Sendable (inout ProtobufWriter) -> Void
   }
 
-  /// A pod in the namespace `default`.
+  /// Starts a pod in the namespace `default`.
   func startPod(_ name: String, annotations: [String: String]) async throws -> Pod {
     let configuration: @Sendable (inout ProtobufWriter) -> Void = { pod in
       pod.message(1) {
@@ -29,7 +29,7 @@ extension LocalContainerd {
     writer.message(field) { $0.number(1, 2) }
   }
 
-  /// A running container of it that sees this machine's programs.
+  /// Starts a container of a pod, which sees this machine's programs.
   func startContainer(
     _ name: String, of pod: Pod, attempt: UInt64 = 0, _ command: [String]
   ) async throws -> String {
@@ -57,7 +57,7 @@ extension LocalContainerd {
     return id
   }
 
-  /// As kubelet does before it starts the next one of this name.
+  /// Stops a container, as kubelet does before it starts the next one with this name.
   func stop(_ container: String, within seconds: UInt64) async throws {
     _ = try await ask("StopContainer") {
       $0.text(1, container)
@@ -65,7 +65,7 @@ extension LocalContainerd {
     }
   }
 
-  /// What the program has printed.
+  /// Runs a command in a container, and returns what it has printed.
   func execute(_ command: [String], in container: String) async throws -> String {
     try await ask("ExecSync") { request in
       request.text(1, container)
@@ -91,7 +91,7 @@ extension LocalContainerd {
     return nil
   }
 
-  /// The first field of the answer, which is an id or a text.
+  /// Makes a request, and returns the first field of the answer, which is an id or a text.
   private func ask(
     _ call: String, _ write: @Sendable (inout ProtobufWriter) -> Void
   ) async throws -> String {
@@ -106,7 +106,7 @@ extension LocalContainerd {
     _ call: String, _ write: @Sendable (inout ProtobufWriter) -> Void
   ) async throws -> [UInt8] {
     let request = ProtobufWriter(write).bytes
-    return try await CRIConnection.use(socket: socket, patience: .seconds(90)) {
+    return try await CRIConnection.use(socket: socket, timeout: .seconds(90)) {
       connection throws(CRIError) in try await connection.call(call, request)
     }
   }

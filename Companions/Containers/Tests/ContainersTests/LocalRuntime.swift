@@ -1,16 +1,16 @@
 import Foundation
 import Testing
 
-/// The runtimes of which the tests start one of their own.
+/// The runtimes that the tests can start.
 enum RuntimeKind: String, CaseIterable, Sendable, CustomStringConvertible {
   case docker, podman
 
   var description: String { rawValue }
 
-  /// Those that can start a container here.
+  /// The runtimes that can start a container here.
   static let usable = allCases.filter { obstacles[$0] == nil }
 
-  /// Why not, of the others.
+  /// The reasons why other runtimes can't.
   static let obstacles: [RuntimeKind: String] = {
     var obstacles: [RuntimeKind: String] = [:]
     for kind in allCases { obstacles[kind] = kind.obstacle() }
@@ -32,9 +32,9 @@ enum RuntimeKind: String, CaseIterable, Sendable, CustomStringConvertible {
   }
 }
 
-/// Docker or Podman with a store of its own, its service, and a holder of the mounts that it makes. All of it ends with
-/// this object. Images aren't fetched: one without files of its own is made here, and the containers see this machine's
-/// /usr.
+/// Docker or Podman with a store of its own, its service, and a holder of the mounts that it makes.
+/// All of it ends with this object. Images aren't fetched: one without files of its own is made
+/// here, and the containers see this machine's /usr.
 final class LocalRuntime {
   let kind: RuntimeKind
   let scratch: ScratchDirectory
@@ -47,10 +47,10 @@ final class LocalRuntime {
   init(_ kind: RuntimeKind) throws {
     self.kind = kind
     scratch = try ScratchDirectory()
-    // For containers that run as another user.
+    // Containers that run as another user must be able to read the directory.
     chmod(scratch.path, 0o755)
     holder = try MountHolder(scratch)
-    // The default limits are more than a process without CAP_SYS_RESOURCE may set.
+    // A process without CAP_SYS_RESOURCE can't set limits as high as the default ones.
     try write(
       "containers.conf",
       """
@@ -97,9 +97,10 @@ final class LocalRuntime {
         "--exec-root", "\(scratch.path)/run", "--pidfile", "\(scratch.path)/docker.pid",
         "--storage-driver", "vfs", "--exec-opt", "native.cgroupdriver=cgroupfs",
         "--default-ulimit", "nofile=1024:4096", "--default-ulimit", "nproc=4096:4096",
-        // It doesn't touch this machine's packet filters; its proxy carries the published ports.
+        // The runtime doesn't change this machine's packet filters; its proxy carries the published
+        // ports.
         "--iptables=false", "--ip6tables=false", "--ip-masq=false",
-        // Containers outlive it.
+        // Containers outlive the runtime.
         "--live-restore",
       ]
     self.service = try ChildProcess.spawn(inside(service), output: "\(scratch.path)/service.log")
@@ -111,14 +112,14 @@ final class LocalRuntime {
   }
 
   private var serviceLog: String {
-    // For a message: without it there is less to read.
+    // The log is only for a message.
     (try? String(contentsOfFile: "\(scratch.path)/service.log", encoding: .utf8)) ?? ""
   }
 
   func stopService() {
     guard let service else { return }
     kill(service, SIGTERM)
-    // It is this process's child.
+    // The process is this process's child.
     _ = try? ChildProcess.wait(for: service)
     self.service = nil
     unlink(socket)
@@ -144,7 +145,7 @@ final class LocalRuntime {
     try run(inside(client + arguments))
   }
 
-  /// A script of sh in which `"$@"` is the runtime's own command.
+  /// Runs a script of sh in which `"$@"` is the runtime's own command.
   func shell(_ script: String) throws -> TestedPrograms.Outcome {
     try run(inside(["sh", "-c", script, "sh"] + client))
   }
@@ -162,7 +163,8 @@ final class LocalRuntime {
     return outcome.output.trimmingCharacters(in: .whitespacesAndNewlines)
   }
 
-  /// A container with the policy `server` that sees this machine's programs, and the directory of test programs.
+  /// Starts a container with the policy `server`. It sees this machine's programs, and the
+  /// directory of test programs.
   func start(_ name: String, _ options: [String] = [], _ command: [String]) throws {
     let outcome = try tryCommand(
       [
@@ -179,7 +181,8 @@ final class LocalRuntime {
     Int32(try command("inspect", "-f", "{{.State.Pid}}", name)) ?? 0
   }
 
-  /// What the kernel charges its cgroup for, in bytes; nil: nothing counts that here.
+  /// The memory that the kernel charges to the container's cgroup, in bytes; nil if it isn't
+  /// counted here.
   func charge(of name: String) throws -> Int64? {
     let text = try String(contentsOfFile: "/proc/\(try pid(of: name))/cgroup", encoding: .utf8)
     for line in text.split(separator: "\n") {
@@ -189,7 +192,7 @@ final class LocalRuntime {
         parts[1] == "memory"
         ? "/sys/fs/cgroup/memory\(parts[2])/memory.usage_in_bytes"
         : "/sys/fs/cgroup\(parts[2])/memory.current"
-      // Only one of the two is there.
+      // Only one of the two files exists.
       if let value = try? String(contentsOfFile: file, encoding: .utf8) {
         return Int64(value.trimmingCharacters(in: .whitespacesAndNewlines))
       }
@@ -198,7 +201,7 @@ final class LocalRuntime {
   }
 
   deinit {
-    // What is left is in a directory that is removed, or is ended with the holder.
+    // What remains is in a directory that is removed, or ends with the holder.
     _ = try? shell(#"ids=$("$@" ps -aq); [ -z "$ids" ] || { "$@" kill $ids; "$@" rm -f $ids; }"#)
     stopService()
   }

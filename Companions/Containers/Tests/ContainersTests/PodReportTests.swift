@@ -7,7 +7,7 @@ import Testing
 @testable import KubernetesAPI
 @testable import PodReports
 
-/// Pods of a runtime that a test makes up; nothing but lists of them.
+/// The pods of a test's own runtime, which only has lists of them.
 final class MadeUpPods: RuntimeClient {
   let runtime = Runtime(name: "containerd", socket: "/nowhere", interface: .cri)
   let pods = Mutex<[Container]>([])
@@ -19,7 +19,7 @@ final class MadeUpPods: RuntimeClient {
   ) async throws(EngineError) {
     await opened()
     while !Task.isCancelled {
-      // Cancelled: the loop ends.
+      // If the task is cancelled, the loop ends.
       try? await Task.sleep(for: .milliseconds(200))
       await changed()
     }
@@ -74,7 +74,7 @@ struct PodReportTests {
       return text ?? ""
     }
 
-    /// - Parameter statuses: one of them; `-`: no condition.
+    /// - Parameter statuses: The statuses to wait for; `-` means no condition.
     func wait(status statuses: String..., request: String) async throws {
       let isThere = try await eventually {
         statuses.contains(server.cluster.status("shop/web") ?? "-")
@@ -132,12 +132,12 @@ struct PodReportTests {
     world.daemon.crash()
     try await world.wait(status: "Unknown", request: "100Mi")
     try world.daemon.start()
-    // The next daemon wakes it.
+    // The next daemon wakes the worker.
     try await world.wait(status: "False", request: "100Mi")
     try await world.daemon.hibernate("shop.web.web")
     try await world.wait(status: "True", request: "4Mi")
     world.daemon.stop()
-    // Its last events may say that it was released.
+    // The daemon's last events may report that the worker was released.
     try await world.wait(status: "Unknown", "-", request: "100Mi")
     try await world.end()
     #expect(world.server.cluster.condition("shop/web") == nil)

@@ -28,7 +28,8 @@ struct PodReporterTests {
     let states = await running.reporter.states
     #expect(
       isThere,
-      "\(status ?? "-") \(request ?? "-"); \(server.cluster); \(requests); \(running.log.all); \(states)"
+      "\(status ?? "-") \(request ?? "-"); \(server.cluster); \(requests); \(running.log.all); "
+        + "\(states)"
     )
   }
 
@@ -39,11 +40,11 @@ struct PodReporterTests {
     let running = try RunningReporter(KubernetesAccess(url: server.url))
     await running.reporter.adopted(
       running.pod, container: "web", as: "shop.web.web", terms: "policy server")
-    await running.look("background")
+    await running.report("background")
     try await Self.expect(server, running, status: "False")
     await running.happened("suspended", "hibernated", "idle for 5 m; 51.6 MB → 0.5 MB")
     try await Self.expect(server, running, status: "True", request: nil)
-    await running.look("hibernated")
+    await running.report("hibernated")
     try await Self.expect(server, running, status: "True", request: "4Mi")
     await running.happened("hibernated", "foreground", "woken by data; 12 ms")
     try await Self.expect(server, running, status: "False")
@@ -54,7 +55,7 @@ struct PodReporterTests {
     #expect(event["involvedObject"]?["fieldPath"]?.text == "spec.containers{web}")
     #expect(event["source"]?["component"]?.text == "dormouse")
     #expect(event["reportingInstance"]?.text == "node-1" && event["type"]?.text == "Normal")
-    await running.look("hibernated")
+    await running.report("hibernated")
     try await Self.expect(server, running, status: "True", request: "4Mi")
     try await running.end()
     #expect(server.cluster.condition("shop/web") == nil)
@@ -76,7 +77,7 @@ struct PodReporterTests {
         ).json)
     }
     let running = try RunningReporter(KubernetesAccess(url: server.url), resizes: false)
-    await running.look("hibernated")
+    await running.report("hibernated")
     let isSet = try await eventually {
       server.cluster.condition("shop/web")?["reason"]?.text == "Hibernated"
     }
@@ -93,12 +94,13 @@ struct PodReporterTests {
   }
 
   @Test(
-    "An API that is away, slow or confused is logged once, and the state is right when it answers again",
+    "An API that is away, slow or confused is logged once, and the state is right when it answers "
+      + "again",
     arguments: [0, 1, 2, 3])
   func outages(kind: Int) async throws {
     let server = try Self.server()
     let running = try RunningReporter(KubernetesAccess(url: server.url))
-    await running.look("background")
+    await running.report("background")
     try await Self.expect(server, running, status: "False")
     switch kind {
     case 0: try server.stop()
@@ -111,10 +113,10 @@ struct PodReporterTests {
       server.state.withLock { $0.fault = .status(500) }
     }
     await running.happened("suspended", "hibernated", "idle")
-    await running.look("hibernated")
+    await running.report("hibernated")
     try await running.log.wait(for: "pods are managed all the same")
     for _ in 0..<20 { await running.happened("hibernated", "foreground", "woken") }
-    await running.look("hibernated")
+    await running.report("hibernated")
     server.state.withLock { $0.fault = nil }
     if kind == 0 { try server.start() }
     try await Self.expect(server, running, status: "True", request: "4Mi")
@@ -132,9 +134,9 @@ struct PodReporterTests {
     let server = try Self.server()
     server.state.withLock { $0.refused = ["/events": 403, "/pods/web": 403] }
     let running = try RunningReporter(KubernetesAccess(url: server.url))
-    await running.look("background")
+    await running.report("background")
     await running.happened("suspended", "hibernated", "idle")
-    await running.look("hibernated")
+    await running.report("hibernated")
     try await Self.expect(server, running, status: "True", request: "4Mi")
     try await running.log.wait(for: "doesn't permit `create` and `patch` of `events`")
     try await running.log.wait(for: "doesn't permit `get` of `pods`")
@@ -150,8 +152,8 @@ struct PodReporterTests {
     let server = try Self.server()
     server.state.withLock { $0.cluster.pods["shop/web"] = FakeCluster.pod("web", uid: "u2") }
     let running = try RunningReporter(KubernetesAccess(url: server.url), resizes: false)
-    await running.look("hibernated")
-    // It is looked for again, in case that it comes.
+    await running.report("hibernated")
+    // The API is asked again, in case the pod appears.
     let isAskedAgain = try await eventually {
       server.state.withLock { $0.requests.count } > 1
     }
@@ -165,10 +167,10 @@ struct PodReporterTests {
   func quota() async throws {
     let server = try Self.server()
     let running = try RunningReporter(KubernetesAccess(url: server.url))
-    await running.look("hibernated")
+    await running.report("hibernated")
     try await Self.expect(server, running, status: "True", request: "4Mi")
     server.state.withLock { $0.cluster.quota = 50 }
-    await running.look("foreground")
+    await running.report("foreground")
     try await running.log.wait(for: "can't be restored yet: it has answered with status 403")
     let isTriedAgain = try await eventually {
       server.state.withLock { $0.requests.count { $0.path.contains("/resize") } } > 3
@@ -183,14 +185,14 @@ struct PodReporterTests {
   func deferred() async throws {
     let server = try Self.server()
     let running = try RunningReporter(KubernetesAccess(url: server.url))
-    await running.look("hibernated")
+    await running.report("hibernated")
     try await Self.expect(server, running, status: "True", request: "4Mi")
     server.state.withLock { state in
       state.cluster.pods["shop/web"]?.change("status") {
         $0.set("resize", .string("Infeasible"))
       }
     }
-    await running.look("foreground")
+    await running.report("foreground")
     try await Self.expect(server, running, status: "False")
     let isReported = try await eventually {
       server.cluster.events("RequestsNotRestored").count == 1
@@ -203,14 +205,14 @@ struct PodReporterTests {
   func noDaemon() async throws {
     let server = try Self.server()
     let running = try RunningReporter(KubernetesAccess(url: server.url))
-    await running.look("hibernated")
+    await running.report("hibernated")
     try await Self.expect(server, running, status: "True", request: "4Mi")
-    await running.reporter.daemonIsAway()
+    await running.reporter.daemonDidDisconnect()
     try await Self.expect(server, running, status: "Unknown")
-    await running.look("hibernated")
+    await running.report("hibernated")
     try await Self.expect(server, running, status: "True", request: "4Mi")
-    // It is released: no Dormouse manages it.
-    await running.look(nil)
+    // The container is released: Dormouse doesn't manage it any more.
+    await running.report(nil)
     try await Self.expect(server, running, status: nil)
     try await running.end()
   }
@@ -240,21 +242,21 @@ struct PodReporterTests {
       certificateFile: try file("client.crt", TestCertificates.client),
       keyFile: try file("client.key", TestCertificates.clientKey))
     let running = try RunningReporter(access)
-    await running.look("background")
+    await running.report("background")
     try await Self.expect(server, running, status: "False")
     _ = try file("token", "second")
-    await running.look("hibernated")
+    await running.report("hibernated")
     try await Self.expect(server, running, status: "True", request: "4Mi")
     let tokens = server.state.withLock { state in
       state.requests.compactMap { $0.headers.first(name: "Authorization") }
     }
     #expect(tokens.first == "Bearer first" && tokens.last == "Bearer second")
     try await running.end()
-    // Another authority: no request gets through, so no token either.
+    // With another authority no request is sent, and so no token either.
     let count = server.state.withLock { $0.requests.count }
     access.authorityFile = try file("other.crt", TestCertificates.otherAuthority)
     let deceived = try RunningReporter(access)
-    await deceived.look("background")
+    await deceived.report("background")
     try await deceived.log.wait(for: "it can't be reached")
     #expect(server.state.withLock { $0.requests.count } == count)
     try await deceived.end()

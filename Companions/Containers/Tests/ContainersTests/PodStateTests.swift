@@ -34,7 +34,7 @@ struct PodStateTests {
 
     enum Luck { case works, failsBefore(KubernetesError), answerIsLost }
 
-    /// False: there was nothing to do.
+    /// Carries out the next step. The result is false if there was none.
     mutating func step(_ luck: Luck = .works) -> Bool {
       guard let step = state.step(at: now) else { return false }
       if case .failsBefore(let error) = luck {
@@ -74,7 +74,7 @@ struct PodStateTests {
       }
     }
 
-    /// Until nothing is left to do, with the time that waits need.
+    /// Carries out steps until there is none, with the time that waits need.
     @discardableResult
     mutating func settle() -> Bool {
       for _ in 0..<200 {
@@ -204,7 +204,7 @@ struct PodStateTests {
     #expect(world.cluster.status("shop/web") == (isAsleep ? "True" : "False"))
     let request = world.cluster.request("shop/web", "web")
     if isAsleep {
-      // As it was where the API has refused the resize.
+      // The request has its former value if the API has refused the resize.
       #expect(request == "4Mi" || request == "100Mi")
     } else {
       #expect(request == "100Mi" && world.cluster.request("shop/web", "db") == "64Mi")
@@ -213,7 +213,7 @@ struct PodStateTests {
   }
 }
 
-/// SplitMix64: the same numbers for the same seed.
+/// A SplitMix64 generator: the same seed gives the same numbers.
 struct SeededGenerator: RandomNumberGenerator {
   private var state: UInt64
 

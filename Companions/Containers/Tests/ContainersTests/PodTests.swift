@@ -28,7 +28,7 @@ extension RuntimeSuites {
         watch = RunningWatch(settings)
       }
 
-      /// A server in a container; its port, on which it listens when this returns.
+      /// Starts a server in a container, and returns the port on which it listens then.
       func startServer(
         _ name: String, of pod: LocalContainerd.Pod, attempt: UInt64 = 0
       ) async throws -> (id: String, port: UInt16) {
@@ -48,7 +48,8 @@ extension RuntimeSuites {
     ]
 
     @Test(
-      "The containers of an annotated pod sleep one by one and wake together, and its pause container is left alone"
+      "The containers of an annotated pod sleep one by one and wake together, and its pause "
+        + "container is left alone"
     )
     func together() async throws {
       let world = try World()
@@ -67,7 +68,7 @@ extension RuntimeSuites {
         try await world.daemon.hibernate(name)
       }
       #expect(try world.daemon.workers().allSatisfy { $0.footprint < 1 << 20 })
-      // The kubelet's exec probes: the program runs, and the container sleeps on.
+      // The kubelet's exec probes run a program, and the container sleeps on.
       #expect(
         try await world.containerd.execute(["/bin/echo", "alive"], in: web.id) == "alive\n")
       #expect(try world.daemon.state(of: "default.shop.web") == "hibernated")
@@ -87,7 +88,7 @@ extension RuntimeSuites {
           for: "adopted as default.shop.web", count: Int(attempt) + 1)
         try await world.daemon.hibernate("default.shop.web")
         try await world.containerd.stop(web.id, within: 30)
-        // Not 137: it wasn't killed.
+        // The code isn't 137, so the process wasn't killed.
         #expect(try await world.containerd.exitCode(of: web.id) == 0)
         try await world.watch.log.wait(
           for: "ended; the worker default.shop.web is forgotten", count: Int(attempt) + 1)
@@ -132,7 +133,7 @@ extension RuntimeSuites {
 }
 
 enum FreePort {
-  /// Free now; another program may take it before it is used.
+  /// Returns a port that is free now; another program may use it before.
   static func find() throws -> UInt16 {
     let file = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
     defer { close(file) }

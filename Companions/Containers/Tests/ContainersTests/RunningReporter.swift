@@ -12,7 +12,8 @@ final class RunningReporter: Sendable {
   private let http: HTTPClient
   private let task: Task<Void, Never>
 
-  /// - Parameter runs: its requests are made; false: another part of the test does that.
+  /// - Parameter runs: True if its requests are made here, false if another part of the test does
+  ///   that.
   init(_ access: KubernetesAccess, resizes: Bool = true, runs: Bool = true) throws {
     http = try KubernetesHTTP.client(for: access)
     var timing = ReportTiming()
@@ -22,15 +23,15 @@ final class RunningReporter: Sendable {
     (timing.firstOutage, timing.longestOutage) = (.milliseconds(50), .milliseconds(200))
     (timing.firstRetry, timing.longestRetry) = (.milliseconds(50), .milliseconds(200))
     timing.forbidden = .milliseconds(500)
-    timing.daemonPatience = .zero
+    timing.daemonTimeout = .zero
     timing.events.first = .milliseconds(50)
     let settings = PodReporter.Settings(node: "node-1", resizes: resizes, timing: timing)
     reporter = PodReporter(access, http: http, settings: settings) { [log] in log.add($0) }
     task = Task { [reporter] in if runs { await reporter.run() } }
   }
 
-  /// What the daemon and the runtime say: one container, in this state.
-  func look(_ state: String?, footprint: Int64 = 500_000) async {
+  /// Reports a list with one container in this state, as the daemon and the runtime would.
+  func report(_ state: String?, footprint: Int64 = 500_000) async {
     let container = PodView.Container(
       "web", worker: state == nil ? nil : "shop.web.web", state: state, footprint: footprint,
       secondsInState: 100)

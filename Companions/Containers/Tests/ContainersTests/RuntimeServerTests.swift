@@ -18,8 +18,10 @@ extension RuntimeSuites {
         ["/usr/bin/redis-server", "--protected-mode", "no", "--dir", "/data"])
       let configuration = """
         daemon off; worker_processes 2; pid /run/nginx.pid; error_log stderr; user www-data;
-        events {} http { access_log off; client_body_temp_path /run/b; proxy_temp_path /run/p; fastcgi_temp_path /run/f;
-        uwsgi_temp_path /run/u; scgi_temp_path /run/s; server { listen 8080; location / { return 200 "here\\n"; } } }
+        events {} http { access_log off; client_body_temp_path /run/b; proxy_temp_path /run/p; \
+        fastcgi_temp_path /run/f;
+        uwsgi_temp_path /run/u; scgi_temp_path /run/s; server { listen 8080; location / { return \
+        200 "here\\n"; } } }
 
         """
       try Data(configuration.utf8).write(
@@ -34,7 +36,7 @@ extension RuntimeSuites {
       #expect(try redis.ask("GET key") == "$5\r\nvalue\r\n")
       let answer = try LineConnection(port: port).ask("GET / HTTP/1.0\r\n")
       #expect(answer.contains("200 OK"), "\(answer)")
-      // Stopped while it sleeps it saves its data, as always.
+      // If it is stopped while it sleeps, it saves its data as always.
       try await world.hibernate("redis")
       try world.runtime.command("stop", "-t", "30", "redis")
       try world.runtime.command("start", "redis")
@@ -44,7 +46,7 @@ extension RuntimeSuites {
       try await world.watch.end()
     }
 
-    /// As Debian installs it.
+    /// The program, as Debian installs it.
     private static let postgres: String? = {
       let versions =
         (try? FileManager.default.contentsOfDirectory(atPath: "/usr/lib/postgresql")) ?? []
@@ -61,7 +63,8 @@ extension RuntimeSuites {
         set -e
         [ -d /data/db ] || \(programs)/initdb -D /data/db -A trust -N >/dev/null
         echo 'host all all all trust' >> /data/db/pg_hba.conf
-        exec \(programs)/postgres -D /data/db -c listen_addresses=* -c unix_socket_directories= -c shared_buffers=16MB
+        exec \(programs)/postgres -D /data/db -c listen_addresses=* -c unix_socket_directories= -c \
+        shared_buffers=16MB
         """
       let data = "\(world.runtime.scratch.path)/data"
       try FileManager.default.createDirectory(atPath: data, withIntermediateDirectories: true)
@@ -87,7 +90,7 @@ extension RuntimeSuites {
       }
       try await world.hibernate("db")
       try world.runtime.command("stop", "-t", "30", "db")
-      // It has written its last checkpoint.
+      // The server has written its last checkpoint.
       #expect(try world.runtime.command("logs", "db").contains("database system is shut down"))
       try await world.watch.end()
     }
@@ -103,7 +106,7 @@ extension RuntimeSuites {
       var output: Pipe
 
       func end() {
-        // At the end of its input psql ends; it may have ended before.
+        // psql ends at the end of its input. It may have ended before.
         try? input.fileHandleForWriting.close()
         process.waitUntilExit()
       }
@@ -135,7 +138,8 @@ extension RuntimeSuites {
       let world = try RuntimeWorld(kind)
       let script = """
         let count = 0; const memory = Buffer.alloc(16 << 20, 7);
-        require("net").createServer((c) => c.on("data", () => c.write(`${++count} ${memory[count]}`))).listen(8000)
+        require("net").createServer((c) => c.on("data", () => c.write(`${++count} \
+        ${memory[count]}`))).listen(8000)
         """
       try world.runtime.start("node", ["-p", "127.0.0.1::8000"], ["/usr/bin/node", "-e", script])
       let old = try LineConnection(port: try await world.published(8000, of: "node"))

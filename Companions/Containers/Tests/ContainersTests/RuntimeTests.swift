@@ -3,7 +3,7 @@ import Testing
 
 @testable import Containers
 
-/// One after the other: each starts a runtime.
+/// The tests run one after another: each starts a runtime.
 @Suite(
   .serialized,
   .enabled(
@@ -14,7 +14,8 @@ enum RuntimeSuites {}
 extension RuntimeSuites {
   @Suite("Containers of a real Docker and a real Podman") struct RuntimeTests {
     @Test(
-      "A hibernated container gives its memory back, keeps its connections, and is woken by its published port",
+      "A hibernated container gives its memory back, keeps its connections, and is woken by its "
+        + "published port",
       arguments: RuntimeKind.usable)
     func sleep(kind: RuntimeKind) async throws {
       let world = try RuntimeWorld(kind)
@@ -23,7 +24,7 @@ extension RuntimeSuites {
       #expect(try world.daemon.workers().first?.policy == "server")
       let old = try LineConnection(port: port)
       let first = try old.ask()
-      // It may have been measured at its adoption, before it had its memory.
+      // The container may have been measured at its adoption, before it had its memory.
       let isFilled = try await eventually {
         try world.daemon.workers().first?.footprint ?? 0 > 20 << 20
       }
@@ -57,13 +58,14 @@ extension RuntimeSuites {
       try await world.daemon.waitForRecord(of: "web", state: "hibernated")
       world.daemon.crash()
       try world.daemon.start()
-      // The next daemon wakes it: its tracer has ended.
+      // The next daemon wakes the worker: its tracer has ended.
       try await world.daemon.wait(for: "web", "foreground", "background")
       #expect(try world.daemon.workers().first?.policy == "server")
       try await world.hibernate("web")
       world.runtime.stopService()
       try await world.watch.log.wait(for: "\(kind) at \(world.runtime.socket): it")
-      // Docker's own proxy ends with it: the end of a connection through it wakes the container.
+      // Docker's own proxy ends with it. The end of a connection through the proxy wakes the
+      // container.
       if kind != .docker { #expect(try world.state("web") == "hibernated") }
       try world.runtime.startService()
       try await world.watch.log.wait(for: "its events are followed")
@@ -80,7 +82,8 @@ extension RuntimeSuites {
     ]
     private static let podmans = [["--userns=auto"], ["--uidmap=0:200000:65536"], ["--init"]]
 
-    /// What this machine may lack: a range of users for containers in /etc/subuid, catatonit, all capabilities.
+    /// Returns whether the failure is for lack of something on this machine: a range of users for
+    /// containers in /etc/subuid, catatonit, or all capabilities.
     private static func isMachines(_ failure: Failure) -> Bool {
       ["subuid", "user \"containers\"", "container-init binary", "unable to apply caps"].contains {
         failure.description.contains($0)
@@ -88,7 +91,8 @@ extension RuntimeSuites {
     }
 
     @Test(
-      "A container hibernates and answers in each kind of namespace and with each kind of restriction",
+      "A container hibernates and answers in each kind of namespace and with each kind of "
+        + "restriction",
       arguments: RuntimeKind.usable)
     func restricted(kind: RuntimeKind) async throws {
       let world = try RuntimeWorld(kind)

@@ -7,7 +7,8 @@ extension RuntimeSuites {
   @Suite("What the verbs of Docker and Podman do to a hibernated container") struct RuntimeVerbTests
   {
     @Test(
-      "Each verb of the runtime works on a hibernated container, and wakes it only where it is needed",
+      "Each verb of the runtime works on a hibernated container, and wakes it only where it is "
+        + "needed",
       arguments: RuntimeKind.usable)
     func verbs(kind: RuntimeKind) async throws {
       let world = try RuntimeWorld(kind)
@@ -26,20 +27,20 @@ extension RuntimeSuites {
       #expect(try runtime.command("inspect", "-f", "{{.State.Status}}", "web") == "running")
       #expect(try world.state("web") == "hibernated", "\(world.daemon.words)")
       try runtime.command("update", "--cpus", "1", "web")
-      // Only watched, with its input closed.
+      // The container is only watched, with its input closed.
       #expect(try runtime.shell(#"timeout -s KILL 2 "$@" attach --no-stdin web"#).code == 137)
       #expect(try world.state("web") == "hibernated", "\(world.daemon.words)")
-      // A pause isn't a wish to run; `commit` pauses it as well.
+      // A pause doesn't wake a container; `commit` pauses it as well.
       try runtime.command("commit", "web", "localhost/dormouse-commit")
       try runtime.command("pause", "web")
       try runtime.command("unpause", "web")
       #expect(try world.state("web") == "hibernated", "\(world.daemon.words)")
       #expect(try old.ask() == "2" + first.dropFirst())
-      // A signal is.
+      // A signal wakes it.
       try await world.hibernate("web")
       try runtime.command("kill", "-s", "USR1", "web")
       try await world.daemon.wait(for: "web", "foreground", "background")
-      // A program in it that connects to it, as a health check does.
+      // So does a program in the container that connects to it, as a health check does.
       try await world.hibernate("web")
       try runtime.command(
         "exec", "web", "/usr/bin/python3", "-c",
@@ -60,7 +61,7 @@ extension RuntimeSuites {
       let began = ContinuousClock.now
       try world.runtime.command("stop", "-t", "30", "web")
       #expect(ContinuousClock.now - began < .seconds(20), "it was killed, not stopped")
-      // Its handler ran with its memory.
+      // The container's handler ran with its memory.
       #expect(try world.runtime.command("logs", "web").contains("heard 15"))
       #expect(try world.runtime.command("inspect", "-f", "{{.State.ExitCode}}", "web") == "0")
       try await world.watch.log.wait(for: "ended; the worker web is forgotten")
@@ -100,12 +101,14 @@ extension RuntimeSuites {
     }
 
     @Test(
-      "A health check that looks at something else lets a container sleep, and one that connects wakes it",
+      "A health check that looks at something else lets a container sleep, and one that connects "
+        + "wakes it",
       arguments: RuntimeKind.usable)
     func healthChecks(kind: RuntimeKind) async throws {
       let world = try RuntimeWorld(kind)
       let connects =
-        "python3 -c 'import socket; s = socket.create_connection((\"127.0.0.1\", 8000), 30); s.send(b\"x\\n\"); s.recv(9)'"
+        "python3 -c 'import socket; s = socket.create_connection((\"127.0.0.1\", 8000), 30); "
+        + "s.send(b\"x\\n\"); s.recv(9)'"
       _ = try await world.startServer(
         "quiet", ["--health-cmd", "test -d /proc/1", "--health-interval", "1s"])
       _ = try await world.startServer(
@@ -122,7 +125,8 @@ extension RuntimeSuites {
       try await world.watch.end()
     }
 
-    /// Health checks that succeed. Docker runs them itself; Podman leaves that to timers of systemd, which may not be there.
+    /// Health checks that succeed. Docker runs them itself. Podman leaves that to timers of
+    /// systemd, which may not be there.
     private struct Checks {
       private let world: RuntimeWorld
 

@@ -67,7 +67,7 @@ final class RuntimeWorld {
   func state(_ name: String) throws -> String { try daemon.state(of: name) ?? "none" }
 }
 
-/// Lines over TCP.
+/// A connection of lines over TCP.
 final class LineConnection {
   private let file: Int32
 
@@ -101,7 +101,8 @@ final class LineConnection {
     return String(decoding: answer[..<count], as: UTF8.self)
   }
 
-  /// Docker's proxy accepts connections before the server does, and closes them.
+  /// True if the connection stays open. Docker's proxy accepts connections before the server does,
+  /// and closes them.
   var isOpen: Bool {
     usleep(200_000)
     var byte: UInt8 = 0

@@ -1,4 +1,4 @@
-/// Certificates of tests, valid for 100 years. The keys are for nothing else.
+/// Certificates for tests, valid for 100 years. The keys are used nowhere else.
 enum TestCertificates {
   static let authority = """
     -----BEGIN CERTIFICATE-----

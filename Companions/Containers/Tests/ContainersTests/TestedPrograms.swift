@@ -1,19 +1,19 @@
 import Foundation
 import Testing
 
-/// The programs that tests start, and where they are.
+/// The programs that tests start, and their paths.
 enum TestedPrograms {
   static let root = (0..<5).reduce(URL(filePath: #filePath)) { url, _ in
     url.deletingLastPathComponent()
   }.path
 
-  /// `DORMOUSE`, or else the debug build of this source tree.
+  /// The path in `DORMOUSE`, or else the debug build of this source tree.
   static let dormouse =
     ProcessInfo.processInfo.environment["DORMOUSE"] ?? "\(root)/.build/debug/dormouse"
 
   static var hasDormouse: Bool { FileManager.default.isExecutableFile(atPath: dormouse) }
 
-  /// Beside the tests' own executable.
+  /// The program beside the tests' own executable.
   static let containers: String = {
     let own = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? ""
     return (own as NSString).deletingLastPathComponent + "/dormouse-containers"
@@ -51,8 +51,9 @@ enum TestedPrograms {
     return (process, pipe)
   }
 
-  /// Its ends aren't inherited by programs that other tests start at the same time, for which a reader would wait:
-  /// Foundation's `Process` closes only descriptors that were open when it looked.
+  /// A pipe whose ends aren't inherited by programs that other tests start at the same time: a
+  /// reader would wait for those. Foundation's `Process` closes only descriptors that were open
+  /// when it checked.
   static func pipe() -> Pipe {
     let pipe = Pipe()
     for end in [pipe.fileHandleForReading, pipe.fileHandleForWriting] {
@@ -78,10 +79,10 @@ final class AdoptingTestDaemon {
   var socket: String { "\(scratch.path)/control.sock" }
   private var process: Process?
 
-  /// - Parameter policy: keys of `policy_overrides`.
+  /// - Parameter policy: Keys of `policy_overrides`.
   init(_ policy: String = "background: { suspend_after: never }") throws {
     scratch = try ScratchDirectory()
-    // The machine stalls now and then: no test here is about pressure.
+    // The machine stalls now and then, and no test here is about pressure.
     let text = """
       policy: server
       policy_overrides:
@@ -104,7 +105,7 @@ final class AdoptingTestDaemon {
       "daemon", "--config", "\(scratch.path)/dormouse.yaml", "--socket", socket,
       "--state-directory", "\(scratch.path)/state",
     ]
-    // Without a cgroup, which every machine permits; and a debug build measures its loop.
+    // There is no cgroup, which every machine permits; and a debug build measures its loop.
     process.environment = ProcessInfo.processInfo.environment.merging(
       ["DORMOUSE_CGROUP": "/proc/nowhere", "DORMOUSE_LOOP_CHECK": "5s"]) { $1 }
     process.standardInput = FileHandle.nullDevice
@@ -128,7 +129,7 @@ final class AdoptingTestDaemon {
     }
   }
 
-  /// With SIGKILL.
+  /// Kills the daemon by SIGKILL.
   func crash() {
     guard let process else { return }
     kill(process.processIdentifier, SIGKILL)
@@ -136,9 +137,9 @@ final class AdoptingTestDaemon {
     self.process = nil
   }
 
-  /// Releases its workers.
+  /// Ends the daemon, which releases its workers.
   func stop() {
-    // What doesn't end by itself is ended below.
+    // If the daemon doesn't end by itself, it is ended below.
     _ = try? ask("shutdown")
     guard let process else { return }
     if process.isRunning { kill(process.processIdentifier, SIGKILL) }
@@ -180,20 +181,20 @@ final class AdoptingTestDaemon {
 
   func hibernate(_ name: String) async throws {
     try await wait(for: name, "foreground", "background")
-    // A connection may be too fresh; a request isn't refused for that, but may find a busy thread.
+    // A connection may be too fresh. A request isn't refused for that, but may find a busy thread.
     let isAsleep = try await eventually {
       try ask("hibernate", name).code == 0 && state(of: name) == "hibernated"
     }
     if !isAsleep { throw Failure("\(name) doesn't hibernate: \(words)") }
   }
 
-  /// The next daemon finds it in this state.
+  /// Waits for the record in which the next daemon finds the worker in this state.
   func waitForRecord(of name: String, state: String) async throws {
     // The daemon escapes dots.
     let file = name.replacing(".", with: "%2e")
     let path = "\(scratch.path)/state/workers/\(file).worker"
     let isThere = try await eventually {
-      // Until it is written it isn't there.
+      // The file doesn't exist until it is written.
       let text = try? String(contentsOfFile: path, encoding: .utf8)
       return text?.contains("\nstate=\(state)\n") ?? false
     }

@@ -21,12 +21,12 @@ final class ScratchDirectory: Sendable {
   }
 
   deinit {
-    // A directory that stays behind is in /tmp.
+    // A directory that can't be removed stays in /tmp.
     try? FileManager.default.removeItem(atPath: path)
   }
 }
 
-/// Asks until the answer is true, at most for `limit`.
+/// Calls `body` until it is true, for at most `limit`.
 func eventually(
   within limit: Duration = .seconds(60), _ body: () async throws -> Bool
 ) async throws -> Bool {
@@ -38,7 +38,7 @@ func eventually(
   return false
 }
 
-/// What was logged.
+/// The lines that were logged.
 final class LogLines: Sendable {
   private let lines = Mutex<[String]>([])
 

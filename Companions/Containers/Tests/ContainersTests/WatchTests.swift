@@ -108,7 +108,7 @@ struct WatchTests {
   func reusedNumber() async throws {
     let world = try World()
     let pods = MadeUpPods()
-    // As the runtime said it: "a" has ended since, and another process has its number.
+    // The list is the runtime's: "a" has ended since, and another process has its pid.
     let containers = try ["a", "b"].map { name in
       var container = Container(
         runtime: "containerd", id: name, name: name, labels: ["dormouse.policy": "server"],
@@ -122,7 +122,7 @@ struct WatchTests {
     settings.runtimes = [pods.runtime]
     let log = LogLines()
     let watch = ContainerWatch(settings, engines: [pods], reporter: nil) { log.add($0) }
-    _ = await watch.look()
+    _ = await watch.poll()
     try await log.wait(for: "b (containerd b): adopted as b")
     #expect(log.count("adopted as a") == 0, "\(log.all)")
     #expect(try world.daemon.workers().map(\.name) == ["b"])
@@ -172,7 +172,7 @@ struct WatchTests {
     try await watch.log.wait(for: "no daemon")
     try world.daemon.start()
     try await watch.log.wait(for: "the daemon answers")
-    // The next daemon wakes it: its tracer has ended.
+    // The next daemon wakes the worker: its tracer has ended.
     try await world.daemon.wait(for: "web", "foreground", "background")
     #expect(try world.daemon.workers().first?.policy == "server")
     #expect(watch.log.count("adopted as") == 1, "\(watch.log.all)")
@@ -181,7 +181,7 @@ struct WatchTests {
     try await watch.log.wait(for: "adopted as web", count: 2)
     #expect(try world.daemon.workers().first?.pid == process.processIdentifier)
     try await watch.end()
-    // Another one begins: it finds the worker, and adopts nothing.
+    // Another watch finds the worker, and adopts nothing.
     let next = RunningWatch(world.settings())
     let lists = world.engine.state.withLock { $0.lists }
     let hasLooked = try await eventually { world.engine.state.withLock { $0.lists } > lists + 1 }
@@ -195,7 +195,7 @@ struct WatchTests {
     world.engine.set([Self.shape("web", try world.sleeper())])
     let watch = RunningWatch(world.settings())
     try await watch.log.wait(for: "adopted as web")
-    // It has seen that the daemon has it.
+    // The watch has seen that the daemon has the worker.
     try world.daemon.ask("release", "web")
     try await watch.log.wait(for: "web was released; it isn't adopted again until it is restarted")
     #expect(try world.daemon.workers().isEmpty)
@@ -207,7 +207,7 @@ struct WatchTests {
   @Test("`--once --dry-run` says what it would do, and does nothing")
   func dryRun() async throws {
     let world = try World()
-    // In a mount namespace of its own, as in a container.
+    // The process has a mount namespace of its own, as in a container.
     let process = try TestedPrograms.start("/usr/bin/unshare", ["-m", "sleep", "10000"]).process
     defer { kill(process.processIdentifier, SIGKILL) }
     world.engine.set([Self.shape("web", process), Self.shape("no", try world.sleeper())])

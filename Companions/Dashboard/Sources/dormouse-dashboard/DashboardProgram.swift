@@ -21,7 +21,8 @@ struct DashboardProgram: AsyncParsableCommand {
   @Option(help: "The daemon's control socket.")
   var socket: String?
 
-  // `dormouse dashboard` has this option too, and passes that project's socket in DORMOUSE_CONTROL_SOCKET.
+  // `dormouse dashboard` has this option too, and passes that project's socket in
+  // DORMOUSE_CONTROL_SOCKET.
   @Option(help: .hidden)
   var project: String?
 
@@ -29,13 +30,15 @@ struct DashboardProgram: AsyncParsableCommand {
     guard let address = ListenAddress(listen) else {
       Self.end(
         .usage,
-        "--listen \(escaped(listen)): expected an address and a port, such as 127.0.0.1:7411 or [::1]:7411"
+        "--listen \(escaped(listen)): expected an address and a port, such as 127.0.0.1:7411 or "
+          + "[::1]:7411"
       )
     }
     guard address.isLoopback || allowRemote else {
       Self.end(
         .usage,
-        "--listen \(address): other machines could reach this address, and HTTP isn't encrypted; use 127.0.0.1 "
+        "--listen \(address): other machines could reach this address, and HTTP isn't encrypted; "
+          + "use 127.0.0.1 "
           + "and `ssh -L`, or add --allow-remote")
     }
     let token: AccessToken
@@ -52,7 +55,8 @@ struct DashboardProgram: AsyncParsableCommand {
     } catch let error as IOError {
       Self.end(
         .cannotCreate,
-        "can't listen at \(address): \(errorText(error.errnoCode)); choose another port with --listen"
+        "can't listen at \(address): \(errorText(error.errnoCode)); choose another port with "
+          + "--listen"
       )
     } catch {
       Self.end(.cannotCreate, "can't listen at \(address): \(error)")

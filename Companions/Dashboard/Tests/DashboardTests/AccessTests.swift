@@ -130,7 +130,7 @@ import Testing
         == .unknownPeer)
     let open = gate(user: nil, allowsRemote: true)
     #expect(denial { () throws(RequestGate.Denial) in try open.checkConnection(facts) } == nil)
-    // On this machine the user counts even so.
+    // A connection of this machine is still checked by its user.
     let local = try self.facts()
     #expect(
       denial { () throws(RequestGate.Denial) in try open.checkConnection(local) } == .unknownPeer)
@@ -144,7 +144,7 @@ import Testing
     #expect(denial { () throws(RequestGate.Denial) in _ = try gate.checkToken(facts) } == .token)
     facts.cookie = "wrong"
     #expect(denial { () throws(RequestGate.Denial) in _ = try gate.checkToken(facts) } == .token)
-    // The token is no session.
+    // The token isn't a session.
     facts.cookie = "right"
     #expect(denial { () throws(RequestGate.Denial) in _ = try gate.checkToken(facts) } == .token)
     facts.cookie = gate.sessions.begin().text
@@ -212,7 +212,7 @@ import Testing
     let own = Endpoint(address: peer.address, port: 7411)
     for (state, user, inode, found) in [
       ("05", 0, 0, nil), ("04", 0, 0, nil), ("01", 1000, 0, nil), ("06", 0, 0, nil),
-      // Only its writing half is closed: a process still has it.
+      // Only its writing half is closed: a process still has the socket.
       ("05", 1007, 2, UInt32(1007)),
     ] {
       let table = """
@@ -243,26 +243,26 @@ import Testing
   }
 
   @Test("Strangers and other machines have places of their own, and leave this user's free")
-  func places() throws {
-    var places = ConnectionPlaces()
-    func fill(_ owner: ConnectionPlaces.Owner) -> Int {
-      (0..<1000).count { _ in places.take(owner) }
+  func quota() throws {
+    var quota = ConnectionQuota()
+    func fill(_ owner: ConnectionQuota.Owner) -> Int {
+      (0..<1000).count { _ in quota.take(owner) }
     }
     let machines = try (1...9).map {
-      ConnectionPlaces.Owner.remote(try #require(IPAddress("10.0.0.\($0)")))
+      ConnectionQuota.Owner.remote(try #require(IPAddress("10.0.0.\($0)")))
     }
-    #expect(fill(.stranger) == ConnectionPlaces.ofStrangers)
-    #expect(fill(machines[0]) == ConnectionPlaces.ofOneRemote)
+    #expect(fill(.stranger) == ConnectionQuota.ofStrangers)
+    #expect(fill(machines[0]) == ConnectionQuota.ofOneRemote)
     #expect(
       machines.dropFirst().reduce(0) { $0 + fill($1) }
-        == ConnectionPlaces.ofRemotes - ConnectionPlaces.ofOneRemote)
-    #expect(fill(.own) == ConnectionPlaces.ofOwn)
-    // None of them can stop the server from accepting.
+        == ConnectionQuota.ofRemotes - ConnectionQuota.ofOneRemote)
+    #expect(fill(.own) == ConnectionQuota.ofOwn)
+    // None of the owners can stop the server from accepting.
     #expect(
-      ConnectionPlaces.ofOwn + ConnectionPlaces.ofStrangers + ConnectionPlaces.ofRemotes
-        < ConnectionPlaces.all)
+      ConnectionQuota.ofOwn + ConnectionQuota.ofStrangers + ConnectionQuota.ofRemotes
+        < ConnectionQuota.all)
     for owner in [.own, .stranger, machines[0]] {
-      places.free(owner)
+      quota.free(owner)
       #expect(fill(owner) == 1)
     }
   }

@@ -1,8 +1,8 @@
 import Foundation
 import Testing
 
-/// `Tests/Browser/try_page.py` does what a person does; this starts what it needs. `DORMOUSE_PICTURES=DIRECTORY` keeps
-/// its screenshots.
+/// `Tests/Browser/try_page.py` acts as a user; this starts what it needs.
+/// `DORMOUSE_PICTURES=DIRECTORY` keeps its screenshots.
 @Suite(
   "The dashboard in a browser",
   .enabled(if: Programs.hasDormouse, "no dormouse: build the root package, or set DORMOUSE"),
@@ -11,7 +11,9 @@ struct BrowserTests {
   private static func workers(port: UInt16) -> String {
     // The HTML would do harm if a page used it as such.
     let chatty =
-      "import itertools, time\\nfor n in itertools.count():\\n  print('line', n, '<img src=x onerror=\\\"harmed=1\\\"><script>harmed=1</script>' if n % 3 == 0 else '', flush=True)\\n  time.sleep(0.5)"
+      "import itertools, time\\nfor n in itertools.count():\\n  print('line', n, '<img src=x "
+      + "onerror=\\\"harmed=1\\\"><script>harmed=1</script>' if n % 3 == 0 else '', "
+      + "flush=True)\\n  time.sleep(0.5)"
     return """
         web:
           command: [python3, -m, http.server, "\(port)", --bind, 127.0.0.1]
@@ -23,7 +25,8 @@ struct BrowserTests {
   }
 
   @Test(
-    "A person's way through the pages, by mouse and by keyboard, works on real workers, and is accessible"
+    "A person's way through the pages, by mouse and by keyboard, works on real workers, and is "
+      + "accessible"
   )
   func way() throws {
     let port = try Programs.freePort()
@@ -41,7 +44,7 @@ struct BrowserTests {
     print(outcome.output)
     let failed = outcome.output.split(separator: "\n").filter { $0.hasPrefix("failed") }
     #expect(failed.isEmpty && outcome.code == 0, "\(outcome.output)")
-    // What the page showed is what the daemon says.
+    // The page showed what the daemon reports.
     #expect(try daemon.state(of: "notes") == "hibernated")
     #expect(try daemon.state(of: "web") == "suspended")
   }

@@ -12,7 +12,7 @@ final class Scratch: Sendable {
   }
 
   deinit {
-    // A directory that stays behind is in /tmp.
+    // A directory that can't be removed stays in /tmp.
     try? FileManager.default.removeItem(atPath: path)
   }
 }
@@ -22,7 +22,7 @@ struct Failure: Error, CustomStringConvertible {
   init(_ text: String) { description = text }
 }
 
-/// Asks until the answer is true, at most for `limit`.
+/// Calls `body` until it is true, for at most `limit`.
 func eventually(_ limit: Duration = .seconds(90), _ body: () throws -> Bool) throws -> Bool {
   let deadline = ContinuousClock.now + limit
   repeat {

@@ -50,7 +50,7 @@ import Testing
     fleet.take(Answer(workers: [report], details: ["web": report]), at: 101)
     #expect(fleet.unknownSnapshots.isEmpty)
     #expect(fleet.report.workers.first?.snapshot?.text == "hi")
-    // It was awake between two looks.
+    // The worker was awake between two polls.
     fleet.take(Answer(workers: [worker("web", "hibernated", inState: 1)]), at: 120)
     #expect(fleet.unknownSnapshots == ["web"])
     fleet.take(Answer(workers: [worker("web", "background")]), at: 121)

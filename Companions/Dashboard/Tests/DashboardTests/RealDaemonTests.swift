@@ -6,7 +6,8 @@ import Testing
   .enabled(if: Programs.hasDormouse, "no dormouse: build the root package, or set DORMOUSE"))
 struct RealDaemonTests {
   private static let sleeper = """
-      web: { command: [python3, -c, "import time; print('<b>hello</b>', flush=True); time.sleep(9999)"] }
+      web: { command: [python3, -c, "import time; print('<b>hello</b>', flush=True); \
+      time.sleep(9999)"] }
 
     """
 
@@ -59,7 +60,7 @@ struct RealDaemonTests {
     let daemon = try RunningDaemon(Self.sleeper)
     try daemon.wait(for: "web", "foreground", "background")
     let dashboard = try RunningDashboard(socket: daemon.socket)
-    // Both are served; then it happens.
+    // Both streams are served before the change.
     let streams = try (0..<2).map { _ in
       try dashboard.client.openStream("/api/stream", dashboard.cookie) {
         $0.contains("event: fleet")
@@ -76,7 +77,7 @@ struct RealDaemonTests {
     }
   }
 
-  /// Until the dashboard has both of its connections with the daemon.
+  /// Waits until the dashboard has both of its connections with the daemon.
   private func sleepUntilFollowed(_ daemon: RunningDaemon) {
     _ = try? eventually { try connections(daemon) >= 2 }
   }
@@ -94,7 +95,7 @@ struct RealDaemonTests {
   func sharing() throws {
     let daemon = try RunningDaemon(Self.sleeper)
     let dashboard = try RunningDashboard(socket: daemon.socket)
-    // The daemon closes those of the test's own requests a moment after their clients.
+    // The daemon closes the connections of the test's own requests a moment after their clients.
     #expect(try eventually { try connections(daemon) == 0 })
     let pages = try (0..<4).map { _ in
       try dashboard.client.openStream("/api/stream", dashboard.cookie) {

@@ -7,7 +7,8 @@ import Testing
   }
 
   @Test(
-    "The printed address sets a cookie that scripts can't read, and leads to the page without the token"
+    "The printed address sets a cookie that scripts can't read, and leads to the page without the "
+      + "token"
   )
   func login() throws {
     let dashboard = try dashboard()
@@ -20,7 +21,7 @@ import Testing
     let page = try dashboard.client.get("/", ["Cookie": value])
     #expect(page.status == 200 && page.body.contains("<title>Dormouse</title>"))
     #expect(!page.body.contains(dashboard.token))
-    // Also a browser that has a session gets the token out of the address.
+    // A browser that has a session also gets an address without the token.
     #expect(try dashboard.client.get("/?token=\(dashboard.token)", ["Cookie": value]).status == 303)
   }
 
@@ -51,7 +52,7 @@ import Testing
       close(idle)
       close(page)
     }
-    // Returns at the end of the stream.
+    // The call returns at the end of the stream.
     #expect(try WebClient.read(idle) { _ in false }.hasPrefix("HTTP/1.1 200"))
     _ = try WebClient.read(page) { $0.contains("event: ") }
     let text = try WebClient.read(page) { $0.contains("event: ") }
@@ -123,7 +124,7 @@ import Testing
         try dashboard.client.request("POST", path, headers.merging([name: value]) { $1 }).status
           == 403)
     }
-    // All is right, but there is no daemon.
+    // The request is right, but there is no daemon.
     let answer = try dashboard.client.request("POST", path, headers)
     #expect(answer.status == 503 && answer.body.contains("no daemon answers"))
     #expect(
@@ -159,7 +160,8 @@ import Testing
   }
 
   @Test(
-    "An address that other machines reach is refused without --allow-remote, a wrong one in any case"
+    "An address that other machines reach is refused without --allow-remote, a wrong one in any "
+      + "case"
   )
   func remote() throws {
     let refused = try Programs.run(Programs.dashboard, ["--listen", "0.0.0.0:0"])
@@ -196,7 +198,8 @@ import Testing
     .enabled(if: geteuid() == 0, "only root can be two users"))
   func crowd() throws {
     let dashboard = try dashboard()
-    // More than the server accepts in all, without a request; those that are closed come again.
+    // The script opens more connections than the server accepts in all, without a request. It opens
+    // closed ones again.
     let script = """
       import os, select, socket, time
       os.setgid(65534); os.setuid(65534)
@@ -246,11 +249,12 @@ import Testing
       os.setgid(65534); os.setuid(65534)
       c = socket.socket()
       c.connect(("127.0.0.1", \(dashboard.client.port)))
-      c.sendall(b"GET / HTTP/1.1\\r\\nHost: 127.0.0.1:\(dashboard.client.port)\\r\\nConnection: close\\r\\n"
+      c.sendall(b"GET / HTTP/1.1\\r\\nHost: 127.0.0.1:\(dashboard.client.port)\\r\\nConnection: \
+      close\\r\\n"
                 b"Authorization: Bearer \(dashboard.token)\\r\\n\\r\\n")
       while part := c.recv(65536): os.write(1, part)
       """
-    // Root's dashboard, and a request of the user 65534.
+    // The dashboard is root's, and the request is of the user 65534.
     let outcome = try Programs.run("/usr/bin/env", ["python3", "-c", script])
     #expect(
       outcome.output.hasPrefix("HTTP/1.1 403") && outcome.output.contains("65534"), "\(outcome)")

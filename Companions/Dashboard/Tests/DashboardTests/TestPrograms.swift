@@ -1,9 +1,9 @@
 import Foundation
 import Testing
 
-/// The programs that tests start, and where they are.
+/// The programs that tests start, and their paths.
 enum Programs {
-  /// Beside the tests' own executable.
+  /// The program beside the tests' own executable.
   static let dashboard: String = {
     let own = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? ""
     return (own as NSString).deletingLastPathComponent + "/dormouse-dashboard"
@@ -13,7 +13,7 @@ enum Programs {
     url.deletingLastPathComponent()
   }.path
 
-  /// `DORMOUSE`, or else the debug build of this source tree.
+  /// The path in `DORMOUSE`, or else the debug build of this source tree.
   static let dormouse =
     ProcessInfo.processInfo.environment["DORMOUSE"] ?? "\(root)/.build/debug/dormouse"
 
@@ -41,8 +41,8 @@ enum Programs {
     return UInt16(bigEndian: address.sin_port)
   }
 
-  /// Its ends aren't inherited by programs that other tests start at the same time (see `WebClient.open`): the reader
-  /// would wait for their ends.
+  /// A pipe whose ends aren't inherited by programs that other tests start at the same time (see
+  /// `WebClient.open`): the reader would wait for those.
   static func pipe() -> Pipe {
     let pipe = Pipe()
     for end in [pipe.fileHandleForReading, pipe.fileHandleForWriting] {
@@ -78,11 +78,11 @@ enum Programs {
 /// The dashboard, as its executable; it ends with this object.
 final class RunningDashboard {
   let process = Process()
-  /// With the token.
+  /// The address, with the token.
   let url: String
   let token: String
   let client: WebClient
-  /// Of a browser's session.
+  /// The cookie of a browser's session.
   let cookie: [String: String]
 
   init(socket: String, _ options: [String] = []) throws {
@@ -116,7 +116,7 @@ final class RunningDashboard {
     process.waitUntilExit()
   }
 
-  /// Of the page, from the first event of its stream.
+  /// Returns the page's token, from the first event of its stream.
   func actionToken() throws -> String {
     let text = try client.stream("/api/stream", cookie) {
       $0.contains("event: hello\ndata: ") && $0.contains("\"version\"")
@@ -133,12 +133,12 @@ final class RunningDaemon {
   private let directory: String
   private var process: Process?
 
-  /// `workers`: below `workers:`.
+  /// - Parameter workers: The lines below `workers:`.
   init(_ workers: String) throws {
     guard let directory = scratch?.path else { throw Failure("no directory") }
     self.directory = directory
     socket = "\(directory)/control.sock"
-    // The machine stalls now and then: no test here is about pressure, nor about idle times.
+    // The machine stalls now and then, and no test here is about pressure or idle times.
     let text = """
       policy: ios-5
       policy_overrides:
@@ -159,7 +159,7 @@ final class RunningDaemon {
       "daemon", "--config", "\(directory)/dormouse.yaml", "--socket", socket, "--state-directory",
       "\(directory)/state",
     ]
-    // Without a cgroup, which every machine permits; and a debug build measures its loop.
+    // There is no cgroup, which every machine permits; and a debug build measures its loop.
     process.environment = ProcessInfo.processInfo.environment.merging(
       ["DORMOUSE_CGROUP": "/proc/nowhere", "DORMOUSE_LOOP_CHECK": "5s"]) { $1 }
     process.standardInput = FileHandle.nullDevice
@@ -196,7 +196,7 @@ final class RunningDaemon {
 
   /// Ends the daemon; its workers too.
   func stop() {
-    // What doesn't end by itself is ended below.
+    // If the daemon doesn't end by itself, it is ended below.
     _ = try? ask("shutdown")
     if let process, process.isRunning { kill(process.processIdentifier, SIGKILL) }
     process?.waitUntilExit()

@@ -1,13 +1,14 @@
 import Foundation
 import Glibc
 
-/// A small HTTP client: one request a connection, with exactly the headers that a test names.
+/// A small HTTP client. It sends one request on each connection, with exactly the headers that a
+/// test names.
 struct WebClient {
   let port: UInt16
 
   struct Answer {
     var status: Int
-    /// Names in lower case.
+    /// The headers, by names in lower case.
     var headers: [String: String]
     var body: String
   }
@@ -16,7 +17,8 @@ struct WebClient {
     try request("GET", path, headers)
   }
 
-  /// `host`: nil: 127.0.0.1 and the port; empty: no such header.
+  /// - Parameter host: The value of the header. nil means 127.0.0.1 and the port; an empty text
+  ///   means no such header.
   func request(
     _ method: String, _ path: String, _ headers: [String: String] = [:], host: String? = nil
   ) throws -> Answer {
@@ -25,7 +27,7 @@ struct WebClient {
     return try Self.parse(try Self.read(stream, until: { _ in false }))
   }
 
-  /// The stream until `isEnough` is true of all text that has come.
+  /// Returns the text of a stream when `isEnough` is true of it.
   func stream(
     _ path: String, _ headers: [String: String], limit: Duration = .seconds(90),
     until isEnough: (String) -> Bool
@@ -35,8 +37,9 @@ struct WebClient {
     return try Self.read(stream, limit, until: isEnough)
   }
 
-  /// A stream that stays open, of which enough has come. The dashboard closes a connection whose token it hasn't
-  /// checked within 10 s (`ConnectionGuard`), and a busy machine may need longer for that: then it is opened again.
+  /// Returns a stream that stays open, when enough has arrived. The dashboard closes a connection
+  /// whose token it hasn't checked within 10 s (`ConnectionGuard`). A busy machine may need longer
+  /// for that, and then the connection is opened again.
   func openStream(
     _ path: String, _ headers: [String: String], until isEnough: (String) -> Bool
   ) throws -> Int32 {
@@ -53,8 +56,9 @@ struct WebClient {
   func open(
     _ method: String, _ path: String, _ headers: [String: String], host: String? = nil, closes: Bool
   ) throws -> Int32 {
-    // Foundation's `Process` closes only descriptors that were open when it looked: a program that another test
-    // starts at that moment would hold the connection open, and the dashboard would see no end of it.
+    // Foundation's `Process` closes only descriptors that were open when it checked. A program that
+    // another test starts at that moment would keep the connection open, and the dashboard wouldn't
+    // notice its end.
     let file = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
     var address = sockaddr_in()
     address.sin_family = sa_family_t(AF_INET)

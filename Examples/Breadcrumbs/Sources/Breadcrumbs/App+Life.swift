@@ -1,16 +1,16 @@
 import WorkerKit
 
-/// The daemon's messages. WorkerKit empties caches and `@Unloadable` values itself; this extension does what
-/// only this program can do.
+/// The daemon's messages. WorkerKit empties caches and `@Unloadable` values itself; this extension
+/// does what only this program can do.
 extension App: WorkerDelegate {
   func didEnterBackground() { keepOrSay() }
 
   func didReceiveMemoryWarning(_ warning: MemoryWarning) {
-    // Hidden screens hold only their edits by now. SQLite still holds pages.
+    // By now hidden screens keep only their edits. SQLite still has pages of the file.
     journal.shrink()
   }
 
-  /// Saves the state, from which the next run continues.
+  /// Saves the state from which the next run continues.
   func willTerminate(reason: String) { keepOrSay() }
 
   private func keepOrSay() {
@@ -20,7 +20,7 @@ extension App: WorkerDelegate {
     } catch { say("\(error)") }
   }
 
-  /// Writes to disk what can't be made again.
+  /// Writes the state that can't be made again to disk.
   func keep() throws(SQLiteError) {
     try journal.keep(
       Restoration(
@@ -28,7 +28,7 @@ extension App: WorkerDelegate {
         drafts: screens.compactMapValues(\.draft)))
   }
 
-  /// The text that is shown while it sleeps.
+  /// The text that is shown while the program sleeps.
   func snapshot() throws(SQLiteError) -> String {
     var lines: [String] = []
     if let shown, let entry = try journal.entry(shown) {

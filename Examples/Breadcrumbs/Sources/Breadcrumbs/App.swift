@@ -21,9 +21,9 @@ actor App {
   var screens: [Int: EntryScreen] = [:]
   var shown: Int?
 
-  /// Restores what was on the screen when it last ended.
+  /// Restores the screen of the last run.
   ///
-  /// - Parameter isBroken: its slide show leaks, as in the talk.
+  /// - Parameter isBroken: True if the slide show leaks, as in the talk.
   init(album: Album, journal: sending Journal, isBroken: Bool) throws(SQLiteError) {
     let before = try journal.restoration()
     self.album = album
@@ -110,7 +110,7 @@ actor App {
 
   private func write(_ text: String, for number: Int) throws(SQLiteError) {
     try journal.save(text, for: number)
-    // Unless it was edited further meanwhile.
+    // A draft that was edited further meanwhile stays.
     if screens[number]?.draft == text { screens[number]?.draft = nil }
   }
 
@@ -130,7 +130,7 @@ actor App {
     for _ in 0..<times {
       bitmap = nil
       bitmap = try slides.next()
-      // Lets warnings and other clients' commands run.
+      // Warnings and other clients' commands may run here.
       await Task.yield()
     }
     guard let bitmap else { return .refused("the slide show was stopped") }

@@ -51,7 +51,7 @@ import WorkerKit
   }
 }
 
-/// To stderr, with a name.
+/// Prints a text to standard error, after the program's name.
 func say(_ text: String) {
   File.writeAll(Array("Breadcrumbs: \(text)\n".utf8), to: 2)
 }

@@ -1,8 +1,9 @@
 import Glibc
 
-/// Reads and writes whole files, without Foundation, which would cost more memory than the rest of this program.
+/// Reads and writes whole files, without Foundation: it would cost more memory than all other code
+/// of this program.
 enum File {
-  /// `nil`: it can't be read.
+  /// Returns the bytes of a file; `nil` if it can't be read.
   static func read(_ path: String) -> [UInt8]? {
     let file = open(path, O_RDONLY | O_CLOEXEC)
     guard file >= 0 else { return nil }
@@ -23,7 +24,7 @@ enum File {
     return isWhole ? bytes : nil
   }
 
-  /// Whether it has been written.
+  /// Returns whether the bytes were written.
   static func write(_ bytes: [UInt8], to path: String) -> Bool {
     let file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
     guard file >= 0 else { return false }
@@ -31,7 +32,7 @@ enum File {
     return close(file) == 0 && isWritten
   }
 
-  /// Whether all bytes were written.
+  /// Returns whether all bytes were written.
   @discardableResult static func writeAll(_ bytes: [UInt8], to file: Int32) -> Bool {
     var done = 0
     while done < bytes.count {
@@ -45,7 +46,7 @@ enum File {
     return true
   }
 
-  /// Makes the directory and its parents, for this user only. Whether it exists.
+  /// Creates the directory and its parents, for this user only. Returns whether it exists.
   static func makeDirectory(_ path: String) -> Bool {
     if mkdir(path, 0o700) == 0 || errno == EEXIST { return true }
     guard errno == ENOENT, let slash = path.lastIndex(of: "/"), slash > path.startIndex else {

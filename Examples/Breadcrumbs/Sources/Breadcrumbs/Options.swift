@@ -3,14 +3,15 @@ import Glibc
 /// The options on the command line.
 struct Options: Hashable {
   var data: String
-  /// `nil`: no HTTP, unless a socket was given.
+  /// The port; `nil` if HTTP isn't served, unless a socket was given.
   var port: UInt16?
   var isBroken = false
 
   static let usage = """
     usage: Breadcrumbs [--data DIRECTORY] [--http PORT] [--broken]
 
-    A travel journal that is a good citizen of memory. Commands are read from stdin, a line each (`help` lists them),
+    A travel journal that is a good citizen of memory. Commands are read from stdin, a line each \
+    (`help` lists them),
     and from HTTP at 127.0.0.1 with --http, or where a socket is given in LISTEN_FDS.
 
       --data DIRECTORY  for the journal and its photos; ~/.local/share/breadcrumbs without it

@@ -1,7 +1,7 @@
 /// A command: a line at stdin, or the path of an HTTP request.
 enum Command: Hashable, Sendable {
   case entries
-  /// `nil`: what is on the screen.
+  /// Shows an entry; `nil` means what is on the screen.
   case show(Int?)
   case edit(Int, String)
   case save
@@ -16,7 +16,7 @@ enum Command: Hashable, Sendable {
   case help
   case quit
 
-  /// The command changes more than what is on the screen.
+  /// True if the command changes more than what is on the screen.
   var isChange: Bool {
     switch self {
     case .entries, .show, .thumbnails, .footprint, .snapshot, .help: false
@@ -39,7 +39,8 @@ enum Command: Hashable, Sendable {
     help, quit
     """
 
-  /// Words may be apart by any number of blanks; the text of an edit is taken as it is.
+  /// Reads a line. Words may be separated by any number of blanks; the text of an edit stays as it
+  /// is.
   init(line: String) throws(CommandError) {
     var rest = line[...]
     func word() -> String {

@@ -7,7 +7,7 @@ struct TestFailure: Error, CustomStringConvertible {
   init(_ description: String) { self.description = description }
 }
 
-/// A directory of a test's own, removed with all that is in it.
+/// A directory of a test's own, which is removed with its content.
 final class Scratch: Sendable {
   let path: String
 
@@ -24,7 +24,7 @@ final class Scratch: Sendable {
 }
 
 enum Programs {
-  /// Beside the test's executable, where SwiftPM builds both.
+  /// The program is beside the test's executable, where SwiftPM builds both.
   static let breadcrumbs = {
     let own =
       (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe"))
@@ -32,7 +32,7 @@ enum Programs {
     return URL(filePath: own).deletingLastPathComponent().appending(path: "Breadcrumbs").path()
   }()
 
-  /// What DORMOUSE names, or the debug build in the repository; nil when there is none.
+  /// The program that DORMOUSE names, or the debug build in the repository; nil if there is none.
   static let dormouse: String? = {
     var repository = URL(filePath: #filePath)
     for _ in 0..<5 { repository.deleteLastPathComponent() }
@@ -62,7 +62,8 @@ final class Running {
     try process.run()
   }
 
-  /// Its exit code. SIGTERM after `limit`, and SIGKILL 10 s after that.
+  /// Waits for the end, and returns the exit code. It sends SIGTERM after `limit`, and SIGKILL 10 s
+  /// after that.
   @discardableResult
   func wait(_ limit: Duration = .seconds(60)) -> Int32 {
     if !eventually(within: limit, { !process.isRunning }) { process.terminate() }
@@ -74,7 +75,7 @@ final class Running {
   }
 }
 
-/// Waits for a condition without an event.
+/// Waits for a condition that causes no event.
 func eventually(
   within limit: Duration = .seconds(30), _ condition: () throws -> Bool
 ) rethrows -> Bool {
@@ -108,7 +109,8 @@ final class Connection {
 
   private func ask(_ method: String, _ path: String, _ body: String) throws -> String {
     let request = Array(
-      "\(method) \(path) HTTP/1.1\r\nHost: test\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)"
+      "\(method) \(path) HTTP/1.1\r\nHost: test\r\nContent-Length: \(body.utf8.count)\r\n\r\n"
+        + "\(body)"
         .utf8)
     guard send(socket, request, request.count, Int32(MSG_NOSIGNAL)) == request.count else {
       throw TestFailure("\(path) could not be sent: errno \(errno)")

@@ -1,11 +1,11 @@
 import Foundation
 import Testing
 
-/// How workers are stopped, and rest while they are hibernated.
+/// How workers are stopped, and kept at rest while they are hibernated.
 enum Setting: String, CaseIterable, CustomTestStringConvertible {
   /// Workers are frozen in cgroups, if the machine permits them.
   case frozen
-  /// Workers are stopped by signal, and rest traced when hibernated.
+  /// Workers are stopped by signals, and traced while they are hibernated.
   case traced
 
   var testDescription: String { rawValue }
@@ -27,7 +27,7 @@ final class DaemonProcess {
       var victimBecause: Code?
     }
     struct Code: Decodable { var code: String }
-    /// `no_report`
+    /// The code of a report, such as `no_report`.
     var code: String?
     var workers: [Worker]?
   }
@@ -59,9 +59,9 @@ final class DaemonProcess {
     running.wait(.seconds(30))
   }
 
-  /// Its log.
+  /// The daemon's log.
   var words: String {
-    // Only for messages.
+    // The log is only for messages, so an unreadable one doesn't matter.
     (try? String(contentsOfFile: log, encoding: .utf8)) ?? ""
   }
 
@@ -74,7 +74,7 @@ final class DaemonProcess {
     return (code, try String(contentsOfFile: output, encoding: .utf8))
   }
 
-  /// A verb that must succeed; its output.
+  /// Runs a verb that must succeed, and returns its output.
   @discardableResult
   func done(_ words: String...) throws -> String {
     let outcome = try enter(words)

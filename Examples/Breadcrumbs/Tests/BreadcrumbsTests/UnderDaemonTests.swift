@@ -3,7 +3,7 @@ import Testing
 
 /// Breadcrumbs as the worker `journal` of a daemon, in a data directory of its own.
 private struct JournalWorker {
-  /// Painting takes two seconds: once is enough. The directory with the photos.
+  /// The directory with the photos. Painting takes two seconds, so they are painted once.
   private static let painted = Result<Scratch, any Error> {
     let (photos, output) = (try Scratch(), try Scratch())
     let code = try Running(
@@ -49,7 +49,8 @@ private struct JournalWorker {
 
   func connect() throws -> Connection { try Connection(port: port) }
 
-  /// Bytes, as the kernel counts them: anonymous and shared memory that no other process has, and swap.
+  /// The footprint in bytes, as the kernel counts it: anonymous and shared memory that no other
+  /// process has, and swap.
   func footprint() throws -> Int64 {
     let pid = try #require(try daemon.worker("journal").pid)
     let text = try String(contentsOfFile: "/proc/\(pid)/smaps_rollup", encoding: .utf8)
@@ -124,7 +125,7 @@ struct UnderDaemonTests {
     #expect(asleep.state == "hibernated", "\(daemon.words)")
     #expect(asleep.snapshot?.text == before[2].trimmingLineEnd)
     try daemon.done("wake", "journal")
-    // The same process, on the same connection.
+    // The same process answers on the same connection.
     #expect(try pages.map { try connection.page($0) } == before)
 
     try daemon.done("terminate", "journal")
@@ -153,8 +154,8 @@ struct UnderDaemonTests {
     try crumbs.daemon.wait("journal", toBe: "hibernated")
   }
 
-  /// A device with memory for five photos, and not for ten. It doesn't hibernate: a worker whose client pauses
-  /// would be hibernated instead of its end.
+  /// A device with memory for five photos, and not for ten. It doesn't hibernate: otherwise a
+  /// worker whose client pauses would be hibernated instead of terminated.
   private static let device = """
     policy: ios-5
     policy_overrides:

@@ -1,14 +1,15 @@
 /// The options for steps without commands.
 struct Arguments {
-  /// nil: without end.
+  /// The number of steps; nil for no limit.
   var steps: Int?
-  /// nil: it waits for commands.
+  /// The interval of the steps; nil if the program waits for commands.
   var every: Duration?
 
   static let usage = """
     usage: consume [--steps N] [--every TIME]
 
-    An object cache that consumes a megabyte a step, and gives all of it back when it is warned of low
+    An object cache that consumes a megabyte a step, and gives all of it back when it is warned of \
+    low
     memory: by its Dormouse daemon, by SIGUSR1, or by `warn`.
 
       --steps N      N steps by itself, and then it waits

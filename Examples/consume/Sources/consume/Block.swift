@@ -2,7 +2,7 @@
 final class Block: Sendable {
   static let bytes = 1 << 20
 
-  /// Written only in `init`, before the object is shared.
+  /// The words are written only in `init`, before the object is shared.
   private nonisolated(unsafe) let words: UnsafeMutableBufferPointer<UInt64>
 
   init(seed: UInt64) {

@@ -9,7 +9,7 @@ import WorkerKit
 #endif
 
 @main struct Consume {
-  /// All objects can be made again, so they are in a cache, which WorkerKit empties on a warning.
+  /// The cache of all objects. They can be made again, so WorkerKit empties it on a warning.
   private let objects = MemoryCache<UInt64, Block>(name: "objects", costLimit: 0)
 
   static func main() async {
@@ -52,7 +52,8 @@ import WorkerKit
       guard let count = words.count == 1 ? 1 : Int(words[1]), (0...1_000_000).contains(count) else {
         return say("consume: how many steps?")
       }
-      // On all cores, as a program that decodes pictures: each thread has its own heap.
+      // The objects are made on all cores, as in a program that decodes pictures: each thread has
+      // its own heap.
       await withDiscardingTaskGroup { group in
         for _ in 0..<count { group.addTask { step() } }
       }

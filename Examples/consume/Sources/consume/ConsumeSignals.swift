@@ -29,18 +29,18 @@ func startThread(_ body: @escaping @Sendable () -> Void) {
   if pthread_create(&thread, nil, start, box.toOpaque()) != 0 { box.release() }
 }
 
-/// A pipe from the signal's handler, which may do little more than write to one.
+/// The pipe to which the signal's handler writes: a handler may do little else.
 private let warned: (read: Int32, write: Int32) = {
   var ends: (Int32, Int32) = (-1, -1)
   _ = withUnsafeMutableBytes(of: &ends) { pipe($0.assumingMemoryBound(to: Int32.self).baseAddress) }
   return (ends.0, ends.1)
 }()
 
-/// Each SIGUSR1 from now on. A daemon or `footprint record` sends it only to processes with a handler for it,
-/// because it would end any other.
+/// Returns each SIGUSR1 from now on. A daemon or `footprint record` sends it only to processes with
+/// a handler for it, because it would end any other.
 func warnings() -> AsyncStream<Void> {
   let (stream, continuation) = AsyncStream.makeStream(of: Void.self)
-  // The pipe is made here, before the handler can be the first to ask for it.
+  // The pipe is created here, before the handler uses it.
   let end = warned.read
   signal(SIGUSR1) { _ in
     var byte: UInt8 = 1
@@ -57,7 +57,7 @@ func warnings() -> AsyncStream<Void> {
   return stream
 }
 
-/// Lines of standard input, to its end.
+/// The lines of standard input, until its end.
 func commands() -> AsyncStream<String> {
   let (stream, continuation) = AsyncStream.makeStream(of: String.self)
   startThread {

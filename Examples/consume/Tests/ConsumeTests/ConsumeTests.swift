@@ -9,7 +9,7 @@ private final class Running {
   private var rest = ""
 
   init(_ arguments: [String] = []) throws {
-    // Beside the test's executable, where SwiftPM builds both.
+    // The program is beside the test's executable, where SwiftPM builds both.
     let own = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
     process.executableURL = URL(filePath: own).deletingLastPathComponent()
       .appending(path: "consume")
@@ -24,7 +24,7 @@ private final class Running {
     process.waitUntilExit()
   }
 
-  /// The answer: one line.
+  /// Sends a command, and returns the answer of one line.
   func ask(_ command: String) throws -> String {
     try input.fileHandleForWriting.write(contentsOf: Data("\(command)\n".utf8))
     return try #require(line(), "\(command)")
@@ -51,7 +51,7 @@ private final class Running {
 }
 
 extension String {
-  /// The number before ` MB`, at the end of an answer.
+  /// The number before ` MB` at the end of an answer.
   fileprivate var megabytes: Double? {
     guard hasSuffix(" MB") else { return nil }
     return split(separator: " ").dropLast().last.flatMap { Double($0) }

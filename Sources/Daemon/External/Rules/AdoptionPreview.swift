@@ -16,18 +16,18 @@ public struct AdoptionPreview: Sendable {
     var footprint: ByteCount
   }
 
-  var look: RuleLook
+  var ruleScan: RuleScan
   var adopted: [Adopted]
 
-  init(look: RuleLook, adopted: [Adopted]) {
-    self.look = look
+  init(ruleScan: RuleScan, adopted: [Adopted]) {
+    self.ruleScan = ruleScan
     self.adopted = adopted
   }
 
   /// A preview without a daemon: no process is a worker.
   public init(_ rules: [AdoptionRule]) {
-    look = RuleLook(
-      matching: RuleMatching(rules), owned: [:], released: [], known: [:], now: EventLoop.now)
+    ruleScan = RuleScan(
+      matching: RuleMatching(rules), owned: [:], released: [], entries: [:], now: EventLoop.now)
     adopted = []
   }
 
@@ -35,27 +35,29 @@ public struct AdoptionPreview: Sendable {
   ///
   /// - Returns: nil if /proc can't be listed.
   public func perform() -> AdoptionPreviewReport? {
-    guard let outcome = look.perform() else { return nil }
+    guard let outcome = ruleScan.perform() else { return nil }
     // Without the scan no footprint is known.
     let scan = try? ProcessScan.read()
     var counts: [String: Int] = [:]
     for worker in adopted { counts[worker.rule, default: 0] += 1 }
     var findings = adopted.map { finding($0, in: scan) }
-    for found in outcome.found.sorted(by: { ($0.rule, $0.process.pid) < ($1.rule, $1.process.pid) })
-    {
-      let rule = look.matching.rules[found.rule]
+    let matches = outcome.matches.sorted {
+      ($0.rule, $0.process.pid) < ($1.rule, $1.process.pid)
+    }
+    for match in matches {
+      let rule = ruleScan.matching.rules[match.rule]
       var isFull = false
-      if found.matched == .ready {
+      if match.matched == .ready {
         isFull = counts[rule.name, default: 0] >= rule.limit
         if !isFull { counts[rule.name, default: 0] += 1 }
       }
-      findings.append(finding(found, rule, isFull: isFull, in: scan))
+      findings.append(finding(match, rule, isFull: isFull, in: scan))
     }
-    return AdoptionPreviewReport(rules: look.matching.rules.count, findings: findings)
+    return AdoptionPreviewReport(rules: ruleScan.matching.rules.count, findings: findings)
   }
 
   private func finding(_ worker: Adopted, in scan: ProcessScan?) -> AdoptionFinding {
-    let rule = look.matching.rules.first { $0.name == worker.rule }
+    let rule = ruleScan.matching.rules.first { $0.name == worker.rule }
     let tree = scan?.tree(root: worker.process, session: worker.session)
     return AdoptionFinding(
       rule: worker.rule, mode: (rule?.mode ?? .shadow).rawValue, worker: worker.worker,
@@ -65,31 +67,31 @@ public struct AdoptionPreview: Sendable {
   }
 
   private func finding(
-    _ found: RuleLook.Found, _ rule: AdoptionRule, isFull: Bool, in scan: ProcessScan?
+    _ match: RuleScan.Match, _ rule: AdoptionRule, isFull: Bool, in scan: ProcessScan?
   ) -> AdoptionFinding {
-    let pids = scan?.tree(root: found.process).pids ?? []
+    let pids = scan?.tree(root: match.process).pids ?? []
     // Processes of other users can't be measured.
     let footprint = pids.isEmpty ? nil : try? Footprint.measure(pids).footprint
     return AdoptionFinding(
-      rule: rule.name, mode: rule.mode.rawValue, worker: rule.workerName(of: found.process.pid),
-      pid: found.process.pid, footprint: footprint, processes: max(1, pids.count),
-      command: found.command,
+      rule: rule.name, mode: rule.mode.rawValue, worker: rule.workerName(of: match.process.pid),
+      pid: match.process.pid, footprint: footprint, processes: max(1, pids.count),
+      command: match.command,
       result: isFull
         ? CodedText("limit", "not adopted: the rule has \(rule.limit) workers (limit)")
-        : Self.result(found.matched, rule))
+        : Self.result(match.matched, rule))
   }
 
-  private static func result(_ matched: RuleLook.Matched, _ rule: AdoptionRule) -> CodedText {
+  private static func result(_ matched: RuleScan.Matched, _ rule: AdoptionRule) -> CodedText {
     switch matched {
     case .ready: CodedText("would_adopt", "would be adopted")
-    case .tooYoung(let rest):
-      CodedText("too_young", "would be adopted in \(rest.spoken) (older_than)")
-    case .tooSmall(let footprint, let least):
+    case .tooYoung(let remaining):
+      CodedText("too_young", "would be adopted in \(remaining.spoken) (older_than)")
+    case .tooSmall(let footprint, let minimum):
       CodedText(
-        "too_small", "too small: \(footprint.map { "\($0)" } ?? "?") of \(least) (min_footprint)")
+        "too_small", "too small: \(footprint.map { "\($0)" } ?? "?") of \(minimum) (min_footprint)")
     case .contained(let pid): CodedText("contained", "belongs to pid \(pid), which matches, too")
     case .released: CodedText("released", "not adopted: you have released it")
-    case .refused(let why): CodedText("refused", "not adopted: \(why)")
+    case .refused(let reason): CodedText("refused", "not adopted: \(reason)")
     }
   }
 }

@@ -64,13 +64,13 @@ final class ReleasedProcesses {
   }
 
   private static func entry(_ line: Substring) -> Entry? {
-    let words = line.split(separator: " ")
-    guard words.count == 4, let pid = Int32(words[0]), let start = UInt64(words[1]) else {
+    let fields = line.split(separator: " ")
+    guard fields.count == 4, let pid = Int32(fields[0]), let start = UInt64(fields[1]) else {
       return nil
     }
     return Entry(
-      process: ProcessIdentity(pid: pid, startTime: start), rule: String(words[3]),
-      choice: String(words[2]))
+      process: ProcessIdentity(pid: pid, startTime: start), rule: String(fields[3]),
+      choice: String(fields[2]))
   }
 
   private static func mark(_ rule: AdoptionRule) -> String {

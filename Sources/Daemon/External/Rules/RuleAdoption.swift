@@ -15,24 +15,24 @@ final class RuleAdoption {
   private let timers: any Timers
   private let externals: ExternalAdoption
   private let released: ReleasedProcesses
-  private let looks: any WorkerProcesses
+  private let workerProcesses: any WorkerProcesses
   private let processes: any Processes
   private let phase: DaemonPhase
   private let log: DaemonLog
 
   private(set) var rules: [AdoptionRule] = []
-  private var known: [Int32: RuleLook.Known] = [:]
+  private var entries: [Int32: RuleScan.Entry] = [:]
   /// The number of changes of the rules. Matches of earlier rules aren't adopted.
   private var generation = 0
   private var next: LoopToken?
-  private var isLooking = false
+  private var isScanning = false
   /// The matches that aren't adopted yet. They are examined one after the other.
   private var waiting: [RuledProcess] = []
   private var isAdopting = false
   /// By process, what was logged, so that it isn't logged again.
-  private var noted: [ProcessIdentity: String] = [:]
+  private var logged: [ProcessIdentity: String] = [:]
   private var isSlow = false
-  private var unanswering = UnansweringProcesses()
+  private var unresponsive = UnresponsiveProcesses()
 
   static let interval = Duration.seconds(5)
   /// The time after an examination or a release that has failed.
@@ -40,12 +40,13 @@ final class RuleAdoption {
 
   init(
     timers: any Timers, externals: ExternalAdoption, released: ReleasedProcesses,
-    looks: any WorkerProcesses, processes: any Processes, phase: DaemonPhase, log: DaemonLog
+    workerProcesses: any WorkerProcesses, processes: any Processes, phase: DaemonPhase,
+    log: DaemonLog
   ) {
     self.timers = timers
     self.externals = externals
     self.released = released
-    self.looks = looks
+    self.workerProcesses = workerProcesses
     self.processes = processes
     self.phase = phase
     self.log = log
@@ -59,9 +60,9 @@ final class RuleAdoption {
     guard rules != self.rules || generation == 0 else { return }
     self.rules = rules
     generation += 1
-    known = [:]
+    entries = [:]
     waiting = []
-    noted = [:]
+    logged = [:]
     if !rules.isEmpty, processes.forbidsStrangers {
       log(
         .warning,
@@ -71,11 +72,11 @@ final class RuleAdoption {
     }
     released.keepOnly(rules) { [log] in log(.warning, $0) }
     examineWorkers()
-    lookSoon()
+    scanSoon()
   }
 
   /// Records that the operator has released a process.
-  func wasReleased(_ process: ProcessIdentity, from rule: String) {
+  func didRelease(_ process: ProcessIdentity, from rule: String) {
     guard let rule = rules.first(where: { $0.name == rule }) else { return }
     released.add(process, from: rule) { [log] in log(.warning, $0) }
   }
@@ -90,59 +91,59 @@ final class RuleAdoption {
         command: worker.configuration.command, footprint: footprint(worker.id))
     }
     return AdoptionPreview(
-      look: look(known: [:]), adopted: adopted.sorted { $0.worker < $1.worker })
+      ruleScan: makeScan(entries: [:]), adopted: adopted.sorted { $0.worker < $1.worker })
   }
 
   // MARK: scans
 
-  private func look(known: [Int32: RuleLook.Known]) -> RuleLook {
+  private func makeScan(entries: [Int32: RuleScan.Entry]) -> RuleScan {
     let roots = workers.values.compactMap { $0.process?.identity }
-    return RuleLook(
+    return RuleScan(
       matching: RuleMatching(rules),
       owned: Dictionary(roots.map { ($0.pid, $0.startTime) }) { first, _ in first },
-      released: released.processes, known: known, now: timers.now,
-      passedOver: unanswering.identities)
+      released: released.processes, entries: entries, now: timers.now,
+      passedOver: unresponsive.identities)
   }
 
-  private func lookSoon() {
+  private func scanSoon() {
     if let next { timers.cancel(next) }
     next = nil
-    if !isLooking { lookNow() }
+    if !isScanning { scanNow() }
   }
 
-  private func lookLater() {
-    if next != nil || isLooking { return }
+  private func scanLater() {
+    if next != nil || isScanning { return }
     next = timers.after(Self.interval) { [unowned self] in
       next = nil
-      lookNow()
+      scanNow()
     }
   }
 
-  private func lookNow() {
+  private func scanNow() {
     guard !rules.isEmpty, !phase.isClosing else { return }
-    isLooking = true
+    isScanning = true
     let asked = generation
-    unanswering.removeAnswered()
-    let look = look(known: known)
-    looks.look(look) { [unowned self] outcome in
-      isLooking = false
+    unresponsive.removeAnswered()
+    let scan = makeScan(entries: entries)
+    workerProcesses.scan(scan) { [unowned self] outcome in
+      isScanning = false
       guard !phase.isClosing else { return }
-      if outcome == nil, let process = unanswering.add(look.progress) {
+      if outcome == nil, let process = unresponsive.add(scan.progress) {
         log(
           .warning,
           "adoption by rule: pid \(process.pid) can't be read: its memory or its file system "
             + "doesn't answer. It isn't adopted until it does")
-        return lookNow()
+        return scanNow()
       }
       // The rules have changed meanwhile.
-      guard asked == generation else { return lookNow() }
-      if let outcome { found(outcome) }
-      noteSlowness(outcome == nil)
-      lookLater()
+      guard asked == generation else { return scanNow() }
+      if let outcome { adoptMatches(outcome) }
+      logSlowness(outcome == nil)
+      scanLater()
     }
   }
 
-  private func noteSlowness(_ isSlow: Bool) {
+  private func logSlowness(_ isSlow: Bool) {
     if isSlow, !self.isSlow {
       log(
         .warning, "adoption by rule: /proc can't be read in time. Nothing is adopted until it can")
@@ -150,27 +151,27 @@ final class RuleAdoption {
     self.isSlow = isSlow
   }
 
-  private func found(_ outcome: RuleLook.Outcome) {
-    known = outcome.known
+  private func adoptMatches(_ outcome: RuleScan.Outcome) {
+    entries = outcome.entries
     // Processes that still wait are matched again.
     waiting = []
-    for each in outcome.found {
+    for each in outcome.matches {
       let ruled = RuledProcess(process: each.process, rule: rules[each.rule])
       switch each.matched {
       case .ready: waiting.append(ruled)
-      case .refused(let why): note(ruled, why)
+      case .refused(let reason): logRefusal(ruled, reason)
       case .tooYoung, .tooSmall, .contained, .released: break
       }
     }
     // Processes that have ended aren't logged again.
-    if noted.count > 1000 { noted = noted.filter { known[$0.key.pid] != nil } }
+    if logged.count > 1000 { logged = logged.filter { entries[$0.key.pid] != nil } }
     adoptNext()
   }
 
   /// Logs why a process isn't adopted, once for a process and reason.
-  private func note(_ ruled: RuledProcess, _ why: String) {
-    guard noted.updateValue(why, forKey: ruled.process) != why else { return }
-    log(.notice, "rule \(ruled.rule.name): pid \(ruled.process.pid) isn't adopted: \(why)")
+  private func logRefusal(_ ruled: RuledProcess, _ reason: String) {
+    guard logged.updateValue(reason, forKey: ruled.process) != reason else { return }
+    log(.notice, "rule \(ruled.rule.name): pid \(ruled.process.pid) isn't adopted: \(reason)")
   }
 
   // MARK: adoption
@@ -181,8 +182,8 @@ final class RuleAdoption {
       let ruled = waiting.removeFirst()
       // The process was adopted while it waited.
       if workers.owner(of: ruled.process.pid) != nil { continue }
-      if let why = refusal(by: ruled.rule) {
-        note(ruled, why)
+      if let reason = refusal(by: ruled.rule) {
+        logRefusal(ruled, reason)
         continue
       }
       return adopt(ruled)
@@ -201,7 +202,7 @@ final class RuleAdoption {
     let asked = generation
     externals.adopt(ruled) { [unowned self] refusal in
       isAdopting = false
-      if let refusal { note(ruled, refusal.text) }
+      if let refusal { logRefusal(ruled, refusal.text) }
       // The worker was adopted by a rule that has changed since.
       if refusal == nil, asked != generation { examineWorkers() }
       adoptNext()
@@ -219,7 +220,7 @@ final class RuleAdoption {
     }
     if ruled.isEmpty { return }
     let asked = generation
-    looks.chooseRules(for: ruled, by: RuleMatching(rules)) { [unowned self] choices in
+    workerProcesses.chooseRules(for: ruled, by: RuleMatching(rules)) { [unowned self] choices in
       guard asked == generation, !phase.isClosing else { return }
       guard let choices else {
         log(.warning, "the workers of rules can't be examined in time; they stay as they are")

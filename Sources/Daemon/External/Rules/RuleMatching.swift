@@ -11,7 +11,7 @@ struct RuleChoice: Hashable, Sendable {
     /// It matches when this time has passed (`older_than`).
     case tooYoung(for: Duration)
     /// It matches if it grows (`min_footprint`).
-    case tooSmall(ByteCount?, least: ByteCount)
+    case tooSmall(ByteCount?, minimum: ByteCount)
 
     /// The order of conditions. If several patterns match, the one with the lowest rank counts.
     var rank: Int {
@@ -69,12 +69,12 @@ struct RuleMatching: Sendable {
       fitsGroup(pattern, process)
     else { return nil }
     if isAdopted { return .met }
-    if let least = pattern.olderThan, process.age < least {
-      return .tooYoung(for: least - process.age)
+    if let minimum = pattern.olderThan, process.age < minimum {
+      return .tooYoung(for: minimum - process.age)
     }
-    if let least = pattern.minFootprint {
+    if let minimum = pattern.minFootprint {
       let footprint = process.footprint
-      if footprint.map({ $0 < least }) ?? true { return .tooSmall(footprint, least: least) }
+      if footprint.map({ $0 < minimum }) ?? true { return .tooSmall(footprint, minimum: minimum) }
     }
     return .met
   }

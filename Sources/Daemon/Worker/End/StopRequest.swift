@@ -16,7 +16,7 @@ extension WorkerEnding {
     // No input wakes the worker any more.
     worker.wakeWatch?.stop()
     if worker.sleep?.isMemoryUnverified == true { return kill() }
-    worker.conversation?.offers.dropFound()
+    worker.conversation?.offers.dropRestored()
     if signal == nil, runStopCommand(of: worker) {
       // The command needs a worker that runs.
       return wake(worker, askingBy: nil)

@@ -55,7 +55,7 @@ struct WorkerEnds {
     let id = worker.id
     guard workers[id] === worker else { return }
     restarts.record(
-      footprint: driver.state.footprint(of: id), lastWords: lastLines?.last, of: id)
+      footprint: driver.state.footprint(of: id), lastLine: lastLines?.last, of: id)
     keepLastLines(id, lastLines)
     cleanUp(worker)
     records.remove(id.name)
@@ -81,7 +81,7 @@ struct WorkerEnds {
 
   private func removeImage(of worker: WorkerUnit) {
     let name = worker.id.name
-    imageDisk.imageGone(of: name, keepsBase: false)
+    imageDisk.didRemoveImage(of: name, keepsBase: false)
     // Only an image of this worker has made the disk fuller.
     let then = worker.image == nil ? nil : { [imageDisk] in imageDisk.sendReading() }
     // The image may belong to another process of that name whose record is lost.

@@ -96,7 +96,7 @@ final class DescriptorStoring {
   }
 
   private func hungUp(_ number: UInt64) {
-    guard let name = store?.hungUp(number) else { return }
+    guard let name = store?.didHangUp(number) else { return }
     handle.log(.info, "stored descriptor \(name) closed: the other end hung up")
   }
 }

@@ -105,7 +105,7 @@ final class LaunchPlanner {
     // root get a keyring of their own. Workers of another user's daemon keep its keyring: what they
     // may read there, they may read in any case, and the kernel limits the number of keyrings of a
     // user.
-    plan.ownKeyring = geteuid() == 0
+    plan.newKeyring = geteuid() == 0
     planLog(&plan, configuration)
     if let size = configuration.output.maxSize { plan.logLimit = size.bytes }
     if case .notificationDescriptor(let number) = configuration.readiness {
@@ -124,7 +124,7 @@ final class LaunchPlanner {
     } catch { log(.warning, "\(worker.id): \(error)") }
     planFiles(&plan, worker)
     plan.umask = worker.configuration.umask
-    plan.ownKeyring = geteuid() == 0
+    plan.newKeyring = geteuid() == 0
     // The memory controller may have been off meanwhile (`DelegatedGroup.prepareForStart`).
     if let limit = worker.configuration.limits.memory {
       limitMemory(of: worker.id, plan.cgroup, limit)
@@ -132,7 +132,7 @@ final class LaunchPlanner {
     let path = plan.logPath
     planLog(&plan, worker.configuration)
     // The log stays the file to which the worker was launched to write.
-    plan.logIsElsewhere = plan.logIsElsewhere || path != defaultLog(of: worker.id)
+    plan.isLogPathConfigured = plan.isLogPathConfigured || path != defaultLog(of: worker.id)
     plan.logPath = path
   }
 
@@ -145,7 +145,7 @@ final class LaunchPlanner {
   /// the daemon's user could.
   func logUser(of worker: WorkerUnit) -> String? {
     if let plan = worker.process?.plan {
-      return plan.logIsElsewhere ? plan.account.map { "\($0.identity.user)" } : nil
+      return plan.isLogPathConfigured ? plan.account.map { "\($0.identity.user)" } : nil
     }
     return worker.configuration.output.file == nil ? nil : worker.configuration.user
   }
@@ -187,7 +187,7 @@ final class LaunchPlanner {
   private func planLog(_ plan: inout LaunchPlan, _ configuration: WorkerConfiguration) {
     if let file = configuration.output.file {
       plan.logPath = file
-      plan.logIsElsewhere = true
+      plan.isLogPathConfigured = true
       plan.logLimit = .max
     }
     if configuration.output.maxSize != nil { plan.logKeep = configuration.output.keep }

@@ -40,7 +40,7 @@ struct WantedAccount: Sendable {
       throw .account(error)
     }
     if geteuid() == 0 { return account }
-    guard account.isOurOwn else { throw .notRoot(names) }
+    guard account.isOfThisProcess else { throw .notRoot(names) }
     return nil
   }
 

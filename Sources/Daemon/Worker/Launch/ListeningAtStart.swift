@@ -47,7 +47,7 @@ extension ListeningSockets {
     // The sockets of a worker that has ended, or can't be read, aren't copied: they are opened
     // again.
     guard let tree = try? worker.process?.tree() else { return then() }
-    jobs.run(about: "sockets of \(worker.id)", within: WorkerStart.patience) {
+    jobs.run(about: "sockets of \(worker.id)", within: WorkerStart.timeout) {
       [wanted = worker.configuration.listen] in
       Listener.recover(wanted, from: tree)
     } then: { [weak self] outcome in

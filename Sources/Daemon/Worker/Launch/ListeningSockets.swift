@@ -77,7 +77,7 @@ final class ListeningSockets {
     let wanted = WantedAccount(worker.configuration)
     relisten(worker) { then in
       if wanted.isOurs { return then(.success(nil)) }
-      let limit = WorkerStart.patience
+      let limit = WorkerStart.timeout
       jobs.run(about: "user of \(worker.id)", within: limit) {
         Result { () throws(TermsError) in try wanted.lookUp() }
       } then: { [weak self] outcome in
@@ -148,7 +148,7 @@ final class ListeningSockets {
     openings[worker.id] = []
     let configuration = worker.configuration
     closeUnwanted(of: worker)
-    let limit = WorkerStart.patience
+    let limit = WorkerStart.timeout
     files.open(
       missing(of: worker), of: worker.id.name, for: account,
       isForGroup: configuration.group != nil, within: limit

@@ -36,7 +36,7 @@ final class LogKeeper {
   ) -> Void
   private let rotate: Check
   /// Records the size of a log on another thread. It can't fail.
-  private let recordSize: (WorkerID, LogPlace, _ then: @escaping () -> Void) -> Void
+  private let recordSize: (WorkerID, LogDestination, _ then: @escaping () -> Void) -> Void
   private let unwatch: (Int32) -> Void
   private let log: (DaemonLog.Priority, String) -> Void
   /// Returns whether a worker runs, so that its log may be rotated.
@@ -57,7 +57,9 @@ final class LogKeeper {
 
   init(
     _ timers: any Timers, rotate: @escaping Check,
-    recordSize: @escaping (WorkerID, LogPlace, _ then: @escaping () -> Void) -> Void = { $2() },
+    recordSize: @escaping (WorkerID, LogDestination, _ then: @escaping () -> Void) -> Void = {
+      $2()
+    },
     unwatch: @escaping (Int32) -> Void = { _ in },
     log: @escaping (DaemonLog.Priority, String) -> Void
   ) {
@@ -78,13 +80,13 @@ final class LogKeeper {
       jobs.run(about: "log size of \(id)", within: .seconds(3600)) {
         // The report is requested first, so that a write after the check is reported. Without it
         // the log is checked with each sample.
-        let number = watch.flatMap { try? rotation.place.awaitWrite($0) }
+        let number = watch.flatMap { try? rotation.destination.awaitWrite($0) }
         var outcome = Outcome.small
         let failure = failureText {
           if try rotation.rotateIfTooLarge() { outcome = .rotated }
         }
         // Without this record, `logs --since` shows more lines; the next sample makes one.
-        try? times.note(rotation.place, at: Int64(time(nil)))
+        try? times.record(rotation.destination, at: Int64(time(nil)))
         return (failure.map { .failed($0) } ?? outcome, number)
       } then: { (outcome: JobOutcome<(Outcome, Int32?)>) in
         if case .done(let (outcome, number)) = outcome {
@@ -93,16 +95,16 @@ final class LogKeeper {
           then(.small, nil)
         }
       }
-    } recordSize: { [jobs = services.jobs] id, place, then in
+    } recordSize: { [jobs = services.jobs] id, destination, then in
       let times = LogTimes(path: times(id))
       jobs.run(about: "log times of \(id)", within: .seconds(3600)) {
         // Without this record, `logs --since` shows more lines; the next sample makes one.
-        try? times.note(place, at: Int64(time(nil)))
+        try? times.record(destination, at: Int64(time(nil)))
       } then: { _ in
         then()
       }
     } unwatch: {
-      writes.watch?.drop($0)
+      writes.watch?.removeWatch($0)
     } log: { [log = services.log] in
       log($0, $1)
     }
@@ -113,20 +115,20 @@ final class LogKeeper {
   /// ended: until then the log is read for readiness, and isn't rotated.
   func checkLog(_ worker: WorkerUnit) {
     guard let process = worker.process else { return }
-    checkLog(process.plan.logPlace, of: worker.id, worker.configuration.output)
+    checkLog(process.plan.logDestination, of: worker.id, worker.configuration.output)
   }
 
-  func checkLog(_ place: LogPlace, of id: WorkerID, _ output: WorkerOutput) {
+  func checkLog(_ destination: LogDestination, of id: WorkerID, _ output: WorkerOutput) {
     let now = timers.now
     pauses = pauses.filter { $0.value >= now }
     guard pauses[id] == nil, checking.insert(id).inserted else { return }
     guard let limit = output.maxSize else {
       forget(id)
-      return recordSize(id, place) { [weak self] in self?.checking.remove(id) }
+      return recordSize(id, destination) { [weak self] in self?.checking.remove(id) }
     }
-    var place = place
-    place.keep = output.keep
-    let rotation = LogRotation(place, limit: limit.bytes)
+    var destination = destination
+    destination.keep = output.keep
+    let rotation = LogRotation(destination, limit: limit.bytes)
     rotations[id] = rotation
     check(rotation, of: id)
   }
@@ -221,7 +223,7 @@ private final class LogWrites {
     // Without a watch, each log is checked with each sample.
     guard let watch = try? WriteWatch() else { return nil }
     do {
-      _ = try loop.whenReadable(watch.descriptor) { [unowned self] in report(watch.take()) }
+      _ = try loop.whenReadable(watch.descriptor) { [unowned self] in report(watch.readReports()) }
     } catch { return nil }
     return watch
   }()

@@ -52,7 +52,7 @@ final class ProcessHolder {
   func refreshMemory(of worker: WorkerUnit) {
     guard let process = worker.process else { return }
     ends.processes.openMemory(process.memoryRefresh, of: worker.id.name) { [weak worker] opened in
-      if let now = worker?.process, now.identity == process.identity { now.adopt(opened) }
+      if let now = worker?.process, now.identity == process.identity { now.store(opened) }
     }
   }
 }

@@ -58,7 +58,7 @@ final class ReadinessWatch {
   }
 
   private func becomeReady() {
-    readiness.notified()
+    readiness.didNotify()
     stop()
     // A wrapper script may have executed the real program by now.
     if let worker = handle.worker { holder.refreshMemory(of: worker) }
@@ -119,7 +119,7 @@ final class ReadinessWatch {
   /// matching an expression may take long.
   private func search(_ scan: LogScan) {
     jobs.run(about: "log of \(handle.id)", within: Self.jobTimeout) {
-      Result { () throws(SystemCallError) in try scan.look() }
+      Result { () throws(SystemCallError) in try scan.scan() }
     } then: { [weak self] outcome in
       guard let self, !isOver, readiness.needsChecking, timer == nil else { return }
       switch outcome {
@@ -135,7 +135,7 @@ final class ReadinessWatch {
 
   /// Logs a warning, once for each launch.
   private func warn(_ text: String) {
-    if readiness.takeComplaint() { handle.log(.warning, text) }
+    if readiness.recordFailure() { handle.log(.warning, text) }
   }
 
   // MARK: probes

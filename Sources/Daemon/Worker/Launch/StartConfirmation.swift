@@ -53,7 +53,7 @@ final class StartConfirmation {
   func watch(_ id: WorkerID, _ answer: Answer, then respond: @escaping (Answer) -> Void) {
     guard let worker = workers[id] else { return respond(answer) }
     if answer.code == .failed {
-      return respond(Answer(.failed, answer.text + restarts.lastWords(of: id)))
+      return respond(Answer(.failed, answer.text + restarts.lastOutput(of: id)))
     }
     guard answer.code == .done, worker.configuration.readiness == nil, requests.isAlive(id),
       age(of: id) < Self.maxStarved

@@ -3,11 +3,11 @@ import Supervision
 
 /// A child between fork and execve. Tests have a fake.
 protocol StartingWorker: AnyObject {
-  /// Readable when `look` may have a new result.
+  /// Readable when `poll` may have a new result.
   var report: Descriptor { get }
   var pid: Int32 { get }
   /// Returns the process when its program runs; nil: that isn't known yet.
-  func look() throws(LaunchError) -> WorkerProcess?
+  func poll() throws(LaunchError) -> WorkerProcess?
   /// The deadline is reached: a child that hasn't executed its program by now is killed. Never
   /// returns nil.
   func expire() throws(LaunchError) -> WorkerProcess?
@@ -39,7 +39,7 @@ final class StartWatch {
     self.start = start
     do throws(SystemCallError) {
       watch = try loop.whenReadable(start.report) { [unowned self] in
-        check { () throws(LaunchError) in try start.look() }
+        check { () throws(LaunchError) in try start.poll() }
       }
     } catch {
       start.abandon()

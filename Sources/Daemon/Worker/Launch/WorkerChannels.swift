@@ -24,7 +24,7 @@ struct ChannelPlan: Sendable {
   let publicDirectory: String
   let hasNotifySocket: Bool
   /// Whether the worker may store descriptors (`FDSTORE=1`).
-  let takesDescriptors: Bool
+  let acceptsDescriptors: Bool
   /// The user of the worker; nil: the daemon's user.
   let account: Account?
 
@@ -57,7 +57,7 @@ struct ChannelPlan: Sendable {
   /// list.
   func open() throws -> Made {
     var remarks: [Remark] = []
-    let handle = try openTrusted(directory, making: true, as: .own)
+    let handle = try openTrusted(directory, making: true, as: .exclusive)
     if account != nil {
       do throws(SystemCallError) { try handle.setMode(0o711) } catch {
         remarks.append(Remark(level: .warning, text: "\(error)"))
@@ -110,7 +110,7 @@ struct ChannelPlan: Sendable {
     _ handle: DirectoryHandle, _ remarks: inout [Remark]
   ) throws(SystemCallError) -> NotifySocket? {
     let socket = try NotifySocket.create(
-      in: directory, name: name, takesDescriptors: takesDescriptors)
+      in: directory, name: name, acceptsDescriptors: acceptsDescriptors)
     if socket.path.hasPrefix("@") || give(socket.path, in: handle) { return socket }
     socket.remove()
     return openPublicNotify(&remarks)
@@ -121,10 +121,10 @@ struct ChannelPlan: Sendable {
   /// to which every user can send.
   private func openPublicNotify(_ remarks: inout [Remark]) -> NotifySocket? {
     do {
-      let handle = try openTrusted(publicDirectory, making: true, as: .own)
+      let handle = try openTrusted(publicDirectory, making: true, as: .exclusive)
       try handle.setMode(0o711)
       let socket = try NotifySocket.create(
-        in: publicDirectory, name: name, takesDescriptors: takesDescriptors)
+        in: publicDirectory, name: name, acceptsDescriptors: acceptsDescriptors)
       if socket.path.hasPrefix("@") || give(socket.path, in: handle) { return socket }
       socket.remove()
     } catch {
@@ -132,7 +132,7 @@ struct ChannelPlan: Sendable {
     }
     let random = String(UInt64.random(in: .min ... .max), radix: 16)
     return offer("NOTIFY_SOCKET", &remarks) { () throws(SystemCallError) in
-      try NotifySocket(path: "@dormouse-\(random).notify", takesDescriptors: takesDescriptors)
+      try NotifySocket(path: "@dormouse-\(random).notify", acceptsDescriptors: acceptsDescriptors)
     }
   }
 

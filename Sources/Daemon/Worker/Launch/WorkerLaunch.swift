@@ -85,7 +85,7 @@ final class WorkerLaunch: LaunchSteps {
       name: id.name, directory: directory,
       publicDirectory: ChannelPlan.publicDirectory(of: socket),
       hasNotifySocket: configuration.hasNotifySocket,
-      takesDescriptors: configuration.fdstore > 0, account: account)
+      acceptsDescriptors: configuration.fdstore > 0, account: account)
     services.socketFiles.open(plan, within: limit) { [self] outcome in
       switch outcome {
       case .done(.success(let made)): then(use(made, plan))

@@ -121,7 +121,7 @@ final class HealthCheckResponder {
   private func inspect(at listener: AsleepListener, _ session: Session, since: Instant) {
     let key = ObjectIdentifier(listener.descriptor)
     guard self.session === session, session.timers[key] == nil else { return }
-    switch listener.look() {
+    switch listener.inspect() {
     case .empty: resume(listener, session)
     case .onlyChecks(let count):
       do throws(SystemCallError) { try listener.discard(count) } catch {
@@ -139,7 +139,7 @@ final class HealthCheckResponder {
         session.timers[key] = nil
         inspect(at: listener, session, since: since)
       }
-    case .silent, .call:
+    case .silent, .request:
       pause(listener, session)
       wake(session, "a connection on port \(listener.port)")
     }

@@ -14,7 +14,7 @@ final class RecordWait: Sendable {
   private let timeout: Duration
   private let end: Deadline
   private let answer = Mutex<Bool?>(nil)
-  private let isAnswered = Signal()
+  private let isAnswered = OneTimeEvent()
 
   init(timeout: Duration = RecordWait.timeout) {
     self.timeout = timeout

@@ -33,7 +33,7 @@ extension WorkerSleep {
       return refuse(then, .failure(Refusal(text: Self.noProcess)))
     }
     let job = SuspendJob(
-      of: worker, process, leftUnread: watch.leftUnread,
+      of: worker, process, unreadBaseline: watch.unreadBaseline,
       because: driver.state.snapshot(of: id, at: timers.now)?.cause)
     worker.traffic = nil
     var (result, isRead): (Result<Asleep, Refusal>?, Bool) = (nil, false)
@@ -45,7 +45,7 @@ extension WorkerSleep {
     }
     current = memory.suspend(job, of: id.name, isRestoring: missing != nil) { [weak worker] in
       let process = worker?.process
-      if let opened = $0.opened, process?.identity == job.identity { process?.adopt(opened) }
+      if let opened = $0.opened, process?.identity == job.identity { process?.store(opened) }
       result = $0.result
       end()
     }
@@ -56,7 +56,7 @@ extension WorkerSleep {
   func didFallAsleep(_ asleep: Asleep) {
     guard let worker, !watch.isOver else { return }
     worker.asleepSince = timers.now
-    if let measurement = asleep.measurement { worker.measuring.rests(measurement) }
+    if let measurement = asleep.measurement { worker.measuring.didSuspend(measurement) }
     watch.listen(at: asleep.sources)
     let hasClients = !asleep.hasNoClients
     let rule = worker.configuration.policy.background.wakeForTimers
@@ -64,7 +64,7 @@ extension WorkerSleep {
     watch.recordStoppedWork(
       hasClients ? [] : asleep.times,
       isWriting: worker.sample.writing.isUnderWay(hasClients: hasClients, at: timers.now))
-    sleeps.managers.watchManager(of: worker, asleep.manager.map { $0.look })
+    sleeps.managers.watchManager(of: worker, asleep.manager.map { $0.reasonToWake })
     worker.conversation?.offers.recount()
   }
 
@@ -82,13 +82,13 @@ extension WorkerSleep {
     let order = HibernationOrder(
       target: target, rules: worker.configuration.policy.hibernate,
       dropsCache: driver.state.pressure != .normal,
-      footprint: worker.measuring.atRest?.footprint, missing: missing,
+      footprint: worker.measuring.fromSuspension?.footprint, missing: missing,
       removal: worker.imageRemoval)
-    worker.measuring.memoryMoves()
+    worker.measuring.didMoveMemory()
     worker.imageRemoval = nil
     let started = timers.now
     current = memory.hibernate(order) { [timers, costs = sleeps.costs, weak worker] outcome in
-      worker?.measuring.memoryMoves()
+      worker?.measuring.didMoveMemory()
       let took = timers.now - started
       then(
         outcome.result.map { summary in
@@ -105,8 +105,8 @@ extension WorkerSleep {
 
   func thaw(isStopped: Bool, then: @escaping (String?) -> Void) {
     guard let worker, let target = worker.target() else { return refuse(then, Self.noProcess) }
-    worker.conversation?.offers.dropFound()
-    worker.measuring.memoryMoves()
+    worker.conversation?.offers.dropRestored()
+    worker.measuring.didMoveMemory()
     current = memory.thaw(target, isStopped: isStopped, then: then)
   }
 
@@ -116,11 +116,11 @@ extension WorkerSleep {
     guard let worker, let target = worker.target() else {
       return refuse(then, .failure(.noProcess))
     }
-    worker.conversation?.offers.dropFound()
-    worker.measuring.memoryMoves()
+    worker.conversation?.offers.dropRestored()
+    worker.measuring.didMoveMemory()
     current = memory.restore(target, from: image, keepsBase: worker.keepsBase) {
       [weak worker] in
-      worker?.measuring.memoryMoves()
+      worker?.measuring.didMoveMemory()
       then($0)
     }
   }
@@ -129,10 +129,10 @@ extension WorkerSleep {
     guard let worker, let target = worker.target() else {
       return refuse(then, RecoveryOutcome(result: .failure(.noProcess)))
     }
-    worker.conversation?.offers.dropFound()
-    worker.measuring.memoryMoves()
+    worker.conversation?.offers.dropRestored()
+    worker.measuring.didMoveMemory()
     current = memory.recover(target, expecting: expecting) { [weak worker] in
-      worker?.measuring.memoryMoves()
+      worker?.measuring.didMoveMemory()
       then($0)
     }
   }
@@ -142,7 +142,7 @@ extension WorkerSleep {
       return refuse(then, .failure(SystemCallError("pidfd_open", on: "\(id)", code: ESRCH)))
     }
     current = memory.findInputs(
-      of: target, ownChannels: worker.ownChannels, answering: worker.answeredPorts, then: then)
+      of: target, daemonSockets: worker.daemonSockets, answering: worker.answeredPorts, then: then)
   }
 
   func inspectMemory(then: @escaping (WorkerState?, ImageOnDisk?) -> Void) {
@@ -162,9 +162,9 @@ extension WorkerSleep {
     releaseMasters(worker.run.masters)
     let asleep = worker.asleepSince.map { timers.now - $0 } ?? .zero
     worker.asleepSince = nil
-    worker.conversation?.lifecycle.didResume(after: asleep, why: reason)
+    worker.conversation?.lifecycle.didResume(after: asleep, reason: reason)
     guard fromImage else { return }
-    sleeps.imageDisk.imageGone(of: id.name, keepsBase: worker.keepsBase)
+    sleeps.imageDisk.didRemoveImage(of: id.name, keepsBase: worker.keepsBase)
     sleeps.imageDisk.sendReading()
   }
 
@@ -190,7 +190,7 @@ extension WorkerSleep {
   }
 
   private func releaseMasters(_ masters: PreforkMasters) {
-    guard masters.areHeld else { return }
+    guard masters.areStopped else { return }
     timers.after(PreforkMasters.grace) { [memory, id, weak masters] in
       if let masters { memory.release(masters, of: id.name) }
     }

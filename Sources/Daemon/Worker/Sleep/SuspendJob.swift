@@ -24,8 +24,8 @@ struct SuspendJob: Sendable {
   var identity: ProcessIdentity
   var session: Int32
   var cgroup: WorkerCgroup?
-  var ownChannels: Set<String>
-  var leftUnread: LeftUnread
+  var daemonSockets: Set<String>
+  var unreadBaseline: UnreadInputBaseline
   var waits: TimedWaits
   var masters: PreforkMasters
   /// Nothing but its inputs would ever wake the worker.
@@ -64,7 +64,7 @@ struct SuspendJob: Sendable {
       try checkManagerIsAway()
       throw InTheMiddle(thread: thread)
     }
-    let ignored = leftUnread.stillIgnored(by: tree, ownChannels: ownChannels)
+    let ignored = unreadBaseline.stillUnread(by: tree, daemonSockets: daemonSockets)
     waits.willRest(tree)
     try stop()
     do { return try inspectStopped(ignored, since: began) } catch {
@@ -83,13 +83,13 @@ struct SuspendJob: Sendable {
     }
   }
 
-  private func inspectStopped(_ ignored: LeftUnread, since began: Int64) throws -> Asleep {
+  private func inspectStopped(_ ignored: UnreadInputBaseline, since began: Int64) throws -> Asleep {
     try waitUntilAtRest()
     let manager = isExternal ? SleepWatch(of: try discover(), in: cgroup) : nil
     if let job = try jobs?.running(in: discover()) { throw ManagerIsAtWork(job: job) }
     let tree = try discover()
-    waits.rests(tree)
-    try masters.look(at: tree)
+    waits.didRest(tree)
+    try masters.find(in: tree)
     if mustBeIdle { try checkIsIdle() }
     let sources = watch(ignored, since: began)
     // A resource that is short now may be free in a moment, so the next attempt may succeed.
@@ -191,13 +191,13 @@ struct SuspendJob: Sendable {
   }
 
   private func watch(
-    _ ignored: LeftUnread, since began: Int64
+    _ ignored: UnreadInputBaseline, since began: Int64
   ) -> Result<any WakeInputs, SystemCallError> {
     let limit = limitOfRequests(after: .nanoseconds(Clocks.monotonic - began))
     do throws(SystemCallError) {
       return .success(
         try WakeSources(
-          of: discover(), ownChannels: ownChannels, ignored: ignored, answering: answeredPorts,
+          of: discover(), daemonSockets: daemonSockets, ignored: ignored, answering: answeredPorts,
           openFor: limit))
     } catch {
       return .failure(error)
@@ -247,12 +247,12 @@ struct SuspendJob: Sendable {
 extension SuspendJob {
   /// - Parameter cause: the cause of the transition to `suspending`.
   init(
-    of worker: WorkerUnit, _ process: WorkerProcess, leftUnread: LeftUnread,
+    of worker: WorkerUnit, _ process: WorkerProcess, unreadBaseline: UnreadInputBaseline,
     because cause: Cause?
   ) {
     self.init(
       identity: process.identity, session: process.session, cgroup: process.cgroup,
-      ownChannels: worker.ownChannels, leftUnread: leftUnread, waits: worker.waits,
+      daemonSockets: worker.daemonSockets, unreadBaseline: unreadBaseline, waits: worker.waits,
       masters: worker.run.masters,
       dependsOnInputs: worker.configuration.policy.foreground.mode == .activity,
       wakesForTimers: worker.configuration.policy.background.wakeForTimers != nil,

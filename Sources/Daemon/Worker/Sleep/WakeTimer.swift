@@ -33,7 +33,7 @@ final class WakeTimer {
       let wake = TimerWake.first(
         of: times, shortest: shortest, sinceLast: lastFired.map { now - $0 })
     else { return }
-    set(at: now + wake.delay, wake.why)
+    set(at: now + wake.delay, wake.reason)
   }
 
   /// - Parameter instant: if it has passed, the timer fires in the loop's next turn.

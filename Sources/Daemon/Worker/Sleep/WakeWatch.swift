@@ -12,7 +12,7 @@ protocol WakeInputs: AnyObject, Sendable {
   /// woken at once.
   var waiting: String? { get }
   /// All input that had arrived unread, for the next time that the worker falls asleep.
-  var leftUnread: LeftUnread { get }
+  var unreadBaseline: UnreadInputBaseline { get }
   /// Inputs that can't be watched. The worker could miss a request there.
   var refusals: [SystemCallError] { get }
   /// Ports at which the daemon answers health checks. They aren't watched here.
@@ -27,7 +27,7 @@ protocol WakeInputs: AnyObject, Sendable {
 
   /// Passes on to the worker the files that were opened for it. The worker is about to run, or
   /// runs.
-  func admitOpened()
+  func handOverOpened()
 }
 
 extension WakeSources: WakeInputs {}
@@ -58,7 +58,7 @@ final class WakeWatch {
   /// The cause of the worker's wake, until it runs.
   private var pendingReason: String?
   /// The unread input when the worker last fell asleep.
-  private(set) var leftUnread = LeftUnread()
+  private(set) var unreadBaseline = UnreadInputBaseline()
   /// What the worker waited for when it last fell asleep and that can't wake it.
   private(set) var unwatched: [String] = []
   /// While the worker sleeps: its own work that nothing wakes it for; nil: none is known.
@@ -102,7 +102,7 @@ final class WakeWatch {
     if isOver { return }
     if let refusal = result.refusal { warnOfMissedWake(refusal) }
     guard case .success(let inputs) = result else { return }
-    leftUnread = inputs.leftUnread
+    unreadBaseline = inputs.unreadBaseline
     if inputs.unwatched != unwatched, !inputs.unwatched.isEmpty {
       log(
         .notice,
@@ -146,7 +146,7 @@ final class WakeWatch {
   }
 
   private func wake(_ reason: String) {
-    watched?.inputs.admitOpened()
+    watched?.inputs.handOverOpened()
     report(reason)
   }
 
@@ -177,7 +177,7 @@ final class WakeWatch {
     answerer.stop()
     guard let (inputs, token) = watched else { return }
     watches.unwatch(inputs.descriptor, token)
-    inputs.admitOpened()
+    inputs.handOverOpened()
     watched = nil
   }
 }

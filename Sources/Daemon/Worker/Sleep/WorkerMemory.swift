@@ -91,11 +91,11 @@ protocol WorkerMemory: AnyObject {
   func openMemories(of process: WorkerProcess) throws(SystemCallError)
 
   /// Determines where the memory of a worker of an earlier daemon is.
-  func rest(of target: HibernationTarget, by record: WorkerRecord) -> SurvivorRest
+  func survivorState(of target: HibernationTarget, by record: WorkerRecord) -> SurvivorState
 
   /// Finds the inputs that can wake a worker that continues to sleep.
   func findInputs(
-    of target: HibernationTarget, ownChannels: Set<String>, answering ports: Set<UInt16>,
+    of target: HibernationTarget, daemonSockets: Set<String>, answering ports: Set<UInt16>,
     then: @escaping (Result<any WakeInputs, SystemCallError>) -> Void
   ) -> OperationFlag
 

@@ -59,7 +59,7 @@ final class WorkerSleep {
     if isMemoryUnverified { return driver.send(.suspendFailed(id, Self.unverified)) }
     let number = operations.begin()
     // First the daemon's own requests to the worker end, and then `willSuspend` is sent to it.
-    worker?.onceUnasked(driver) { [weak self] in
+    worker?.afterQuestions(driver) { [weak self] in
       self?.worker?.afterNotification { [weak self] in
         // An inspection may have ended the wait.
         guard let self, !isOver, mayBegin, operations.isLatest(number) else { return }

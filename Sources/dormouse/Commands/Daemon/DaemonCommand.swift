@@ -111,11 +111,11 @@ func runDaemon(options: DaemonOptions) -> Int32 {
       "no configuration at \(escaped(options.configuration)): starting without workers "
         + "(`dormouse run` adds one, `dormouse reload` reads the file when it exists)")
   }
-  let places = options.places(configuration)
+  let paths = options.paths(configuration)
   do throws(StartError) {
     let daemon = try Daemon(
       DaemonSettings(
-        configuration: configuration, stateDirectory: places.state, socket: places.socket,
+        configuration: configuration, stateDirectory: paths.state, socket: paths.socket,
         environment: environment, version: Dormouse.version,
         reload: { options.load(environment) }))
     try daemon.run()

@@ -36,10 +36,11 @@ struct DoctorCommand: ParsableCommand {
     let paths = DefaultPaths.ofThisProcess()
     let path = paths.socket(option: socket)
     let examination = shell ? nil : Self.ask(path, isNamed: socket != nil)
-    let own = Doctor.examine(
+    let shellReport = Doctor.examine(
       stateDirectory: stateDirectory ?? paths.stateDirectory, socket: path)
     let document =
-      examination.map { DoctorDocument(daemon: $0, shell: own) } ?? DoctorDocument(shell: own)
+      examination.map { DoctorDocument(daemon: $0, shell: shellReport) }
+      ?? DoctorDocument(shell: shellReport)
     if json {
       try Output.json(document)
     } else {
@@ -68,8 +69,8 @@ struct DoctorCommand: ParsableCommand {
     return nil
   }
 
-  private static func complain(_ why: String) {
+  private static func complain(_ reason: String) {
     Output.complain(
-      "the daemon couldn't be asked, so this is what this shell allows: \(escaped(why))")
+      "the daemon couldn't be asked, so this is what this shell allows: \(escaped(reason))")
   }
 }

@@ -28,15 +28,15 @@ struct RecoverCommand: ParsableCommand {
     let path = try absolutePath(
       stateDirectory ?? DefaultPaths.ofThisProcess().stateDirectory, in: currentDirectory())
     if isAbsent(path) { return try showNothing("there is no \(escaped(path))") }
-    var rescue: Rescue
-    do throws(StartError) { rescue = try openState(path) } catch {
+    var recovery: OfflineRecovery
+    do throws(StartError) { recovery = try openState(path) } catch {
       if case .inUse = error {
         return try showNothing("a daemon runs with \(escaped(path))")
       }
       throw CommandFailure(exit: .cannotCreate, text: escaped("\(error)"))
     }
-    var outcomes: [Rescue.Outcome] = []
-    rescue.run { outcome in
+    var outcomes: [OfflineRecovery.Outcome] = []
+    recovery.run { outcome in
       outcomes.append(outcome)
       if outcome.isFailure {
         Output.complain(escaped(outcome.text))
@@ -60,18 +60,18 @@ struct RecoverCommand: ParsableCommand {
 
   /// Opens the state directory. A daemon that has answered `shutdown --keep-workers` keeps it
   /// locked for a moment longer.
-  private func openState(_ path: String) throws(StartError) -> Rescue {
+  private func openState(_ path: String) throws(StartError) -> OfflineRecovery {
     let deadline = Deadline(in: .seconds(2))
     while true {
-      do throws(StartError) { return try Rescue(stateDirectory: path) } catch {
+      do throws(StartError) { return try OfflineRecovery(stateDirectory: path) } catch {
         guard case .inUse = error, !deadline.hasPassed else { throw error }
         pauseThread(for: .milliseconds(20))
       }
     }
   }
 
-  private func showNothing(_ why: String) throws {
-    let text = "nothing to recover: \(why)"
+  private func showNothing(_ reason: String) throws {
+    let text = "nothing to recover: \(reason)"
     if !json { return try Output.line(text) }
     try Output.json(OutcomeReport(verb: "recover", code: "nothing_to_do", text: text))
   }

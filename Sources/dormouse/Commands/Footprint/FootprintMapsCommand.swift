@@ -32,27 +32,27 @@ struct FootprintMapsCommand: ParsableCommand {
 }
 
 extension DirtyMemoryReport {
-  private static let most = 10
+  private static let maxGroups = 10
 
   init(of worker: WorkerReport) throws {
-    var found = DirtyMappings()
+    var mappings = DirtyMappings()
     var problem: FootprintError?
     var unreadable = 0
-    for pid in ProcessLook.pids(of: worker) {
-      do throws(FootprintError) { _ = try found.add(pid) } catch {
+    for pid in WorkerProcessReader.pids(of: worker) {
+      do throws(FootprintError) { _ = try mappings.add(pid) } catch {
         problem = error
         unreadable += 1
       }
     }
-    if found.processes == 0, let problem {
+    if mappings.processes == 0, let problem {
       throw CommandFailure(exit: .notDone, text: escaped("\(problem)"))
     }
     self.init(
-      worker: worker.name, processes: found.processes, unreadable: unreadable,
-      all: found.largestFirst.map {
+      worker: worker.name, processes: mappings.processes, unreadable: unreadable,
+      all: mappings.largestFirst.map {
         Mappings(
           kind: $0.kind.rawValue, name: $0.name.isEmpty ? nil : $0.name, dirty: $0.dirty,
           swapped: $0.swapped, count: $0.mappings)
-      }, most: Self.most)
+      }, maxMappings: Self.maxGroups)
   }
 }

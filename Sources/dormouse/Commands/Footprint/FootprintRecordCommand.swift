@@ -103,7 +103,7 @@ struct FootprintRecordCommand: ParsableCommand {
     try view.sum(up: recorder.path)
     if recorder.recent.end?.reason == .gone {
       throw CommandFailure(
-        exit: .daemonWentAway, text: "the daemon has ended; \(escaped(recorder.path)) is complete")
+        exit: .daemonEnded, text: "the daemon has ended; \(escaped(recorder.path)) is complete")
     }
     // The exit code is the program's. A program that was ended at the end of --for counts as a
     // success.

@@ -59,12 +59,14 @@ struct DashboardCommand: ParsableCommand {
   /// Finds the program beside this executable, in libexec, or in PATH.
   private static func program() -> String? {
     let name = "dormouse-dashboard"
-    let own = linkTarget("/proc/self/exe")?.split(separator: "/").dropLast().joined(separator: "/")
-    let places = (own.map { ["/\($0)", "/\($0)/../libexec/dormouse"] } ?? []).joined(separator: ":")
+    let directory = linkTarget("/proc/self/exe")?.split(separator: "/").dropLast().joined(
+      separator: "/")
+    let besideThis = (directory.map { ["/\($0)", "/\($0)/../libexec/dormouse"] } ?? []).joined(
+      separator: ":")
     let path = ProcessEnvironment.current().variables["PATH"] ?? "/usr/local/bin:/usr/bin:/bin"
-    for search in [places, path] where !search.isEmpty {
+    for search in [besideThis, path] where !search.isEmpty {
       // If it isn't there, the next search path is tried.
-      if let found = try? locateCommand(name, searchPath: search, directory: "/") { return found }
+      if let path = try? locateCommand(name, searchPath: search, directory: "/") { return path }
     }
     return nil
   }

@@ -27,7 +27,7 @@ struct MetricsCommand: ParsableCommand {
   @OptionGroup var connection: ConnectionOptions
 
   /// The timeout of the daemon's answer. A scraper doesn't wait longer.
-  private static let patience = Duration.seconds(10)
+  private static let timeout = Duration.seconds(10)
 
   private var chosen: MetricsFormat {
     format ?? (output?.hasSuffix(".prom") == true ? .prometheus : .openMetrics)
@@ -46,7 +46,7 @@ struct MetricsCommand: ParsableCommand {
 
   private func page() throws -> String {
     var daemon = try connection.connect()
-    let response = try daemon.client.perform(.status, timeout: Self.patience)
+    let response = try daemon.client.perform(.status, timeout: Self.timeout)
     guard response.result == .done, let report = response.daemon else {
       throw CommandFailure.noReport(of: "the daemon")
     }

@@ -31,7 +31,7 @@ struct ProcessesCommand: ParsableCommand {
         + "\(workerStates.joined(separator: ", ")); or terminated workers that are "
         + "\(ShownState.kindsOfEnded.joined(separator: ", ")).",
       valueName: "states"),
-    completion: .list(knownStates.map { $0.replacing(" ", with: "-") }), transform: stateOption)
+    completion: .list(allStates.map { $0.replacing(" ", with: "-") }), transform: stateOption)
   var state: Set<String>?
   @Option(
     help: ArgumentHelp(
@@ -74,7 +74,7 @@ struct ProcessesCommand: ParsableCommand {
     // A name that no worker has is an error now, before the screen is cleared.
     _ = try chosen(response)
     if sort == .cpu {
-      use.update(ProcessLook.processorTimes(of: response.workers ?? []))
+      use.update(WorkerProcessReader.processorTimes(of: response.workers ?? []))
       pauseThread(for: .milliseconds(500))
       response = try daemon.ask(.ps)
     }
@@ -140,20 +140,20 @@ struct ProcessesCommand: ParsableCommand {
   ) throws -> [WorkerReport] {
     let workers = try chosen(response)
     guard let sort else { return workers }
-    if sort == .cpu, isNew { use.update(ProcessLook.processorTimes(of: workers)) }
+    if sort == .cpu, isNew { use.update(WorkerProcessReader.processorTimes(of: workers)) }
     return sort.sorted(workers, cpu: use.percent)
   }
 }
 
 /// The engine's states, and the table's words for workers that have ended.
-private let knownStates = workerStates + ShownState.kindsOfEnded
+private let allStates = workerStates + ShownState.kindsOfEnded
 
 @Sendable private func stateOption(_ text: String) throws -> Set<String> {
   let states = text.split(separator: ",", omittingEmptySubsequences: false).map {
     $0.trimmingBlanks.lowercased().replacing("-", with: " ")
   }
-  for state in states where !knownStates.contains(state) {
-    throw unknown("state", state, known: knownStates)
+  for state in states where !allStates.contains(state) {
+    throw unknown("state", state, known: allStates)
   }
   return Set(states)
 }

@@ -45,16 +45,16 @@ struct TopCommand: ParsableCommand {
   func run() throws {
     guard !json, !once, Terminal.isInteractive else {
       var daemon = try connection.connect()
-      return try printLooks(&daemon)
+      return try printTables(&daemon)
     }
     try TopSession.show(connection, delay: delay, count: count)
   }
 
   /// Prints the tables one after another, for a file, a pipe or a program.
-  private func printLooks(_ daemon: inout DaemonConnection) throws {
+  private func printTables(_ daemon: inout DaemonConnection) throws {
     // Without a terminal, text is printed once, and JSON until the daemon or the reader has ended.
-    let most = count ?? (once || !json ? 1 : nil)
-    var looks = 0
+    let limit = count ?? (once || !json ? 1 : nil)
+    var tables = 0
     while true {
       let response = try daemon.ask(.ps)
       if json {
@@ -63,10 +63,10 @@ struct TopCommand: ParsableCommand {
             time: Clock.now().text, daemon: response.daemon, workers: response.workers ?? []))
       } else {
         let lines = lines(response, width: Terminal.width, height: nil)
-        try Output.line((looks > 0 ? "\n" : "") + lines.joined(separator: "\n"))
+        try Output.line((tables > 0 ? "\n" : "") + lines.joined(separator: "\n"))
       }
-      looks += 1
-      if looks == most { return }
+      tables += 1
+      if tables == limit { return }
       // A signal ends the pause and this process.
       pauseThread(for: delay)
     }

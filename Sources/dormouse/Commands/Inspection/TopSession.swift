@@ -7,7 +7,7 @@ import Linux
 struct TopSession: ~Copyable {
   private var daemon: DaemonConnection
   private let screen: LiveScreen
-  private let looks: BackgroundLooks
+  private let reader: BackgroundReader
   private let delay: Duration
   /// The number of tables until it ends; nil for no limit.
   private let count: Int?
@@ -20,19 +20,19 @@ struct TopSession: ~Copyable {
   private var status: UInt64?
   private var requests: [UInt64: TopRequest] = [:]
   private var answered = 0
-  private var nextLook = Deadline(in: .zero)
+  private var nextPoll = Deadline(in: .zero)
   private var nextPane = Deadline(in: .zero)
   private var shown: [String] = []
 
-  /// Creates a session. `screen` must be created before `looks`, whose threads mustn't get its
+  /// Creates a session. `screen` must be created before `reader`, whose threads mustn't get its
   /// signals.
   private init(
-    _ daemon: consuming DaemonConnection, screen: LiveScreen, looks: BackgroundLooks,
+    _ daemon: consuming DaemonConnection, screen: LiveScreen, reader: BackgroundReader,
     delay: Duration, count: Int?
   ) {
     self.daemon = daemon
     self.screen = screen
-    self.looks = looks
+    self.reader = reader
     self.delay = delay
     self.count = count
     let size = Terminal.size
@@ -50,21 +50,21 @@ struct TopSession: ~Copyable {
     // The terminal is restored before an error is printed.
     defer { screen.close() }
     var session = TopSession(
-      daemon, screen: screen, looks: try BackgroundLooks(), delay: delay, count: count)
+      daemon, screen: screen, reader: try BackgroundReader(), delay: delay, count: count)
     try session.run()
   }
 
   mutating func run() throws {
     while true {
       try receive()
-      try look()
+      try poll()
       try draw()
       if let count, answered >= count { return }
       // The descriptor stays readable after the daemon's end, which the next request reports.
       let isWaiting = asked != nil || status != nil || !requests.isEmpty
       let input = try screen.wait(
         until: nextMoment,
-        orFor: isWaiting ? [daemon.client.descriptor, looks.descriptor] : [looks.descriptor])
+        orFor: isWaiting ? [daemon.client.descriptor, reader.descriptor] : [reader.descriptor])
       // The exit code is the one by which a shell reports a program that a signal has ended.
       if let number = input.signal { throw ExitCode(128 + number) }
       if input.hasEnded { return }
@@ -106,11 +106,11 @@ struct TopSession: ~Copyable {
       answered += 1
       let workers = response.workers ?? []
       model.show(workers, response.daemon)
-      looks.look(at: "processor times") {
-        .processorTimes(ProcessLook.processorTimes(of: workers))
+      reader.read(about: "processor times") {
+        .processorTimes(WorkerProcessReader.processorTimes(of: workers))
       }
       // The second table follows soon after the first one, which shows no processor time.
-      nextLook = Deadline(in: answered == 1 ? min(delay, .milliseconds(500)) : delay)
+      nextPoll = Deadline(in: answered == 1 ? min(delay, .milliseconds(500)) : delay)
     }
     if let id = status, let response = try daemon.response(to: id, within: .zero) {
       status = nil
@@ -121,10 +121,10 @@ struct TopSession: ~Copyable {
       requests[id] = nil
       try send(model.answer(response, to: request))
       // A change by the request is shown at once.
-      nextLook = Deadline(in: .zero)
+      nextPoll = Deadline(in: .zero)
     }
-    for news in looks.take() {
-      switch news {
+    for update in reader.drain() {
+      switch update {
       case .processorTimes(let readings):
         use.update(readings)
         model.show(cpu: use.percent)
@@ -135,23 +135,23 @@ struct TopSession: ~Copyable {
     }
   }
 
-  // MARK: looks
+  // MARK: polls
 
-  private mutating func look() throws {
-    if asked == nil, nextLook.hasPassed {
+  private mutating func poll() throws {
+    if asked == nil, nextPoll.hasPassed {
       asked = (try daemon.client.send(.ps), Clocks.monotonic)
     }
     model.secondsWaited = asked.map { Double(Clocks.monotonic - $0.at) / 1e9 } ?? 0
     guard nextPane.hasPassed else { return }
     nextPane = Deadline(in: model.pane == .log ? .milliseconds(250) : min(delay, .seconds(1)))
     if let worker = model.wantedProcesses {
-      looks.look(at: "processes of \(worker.name)") {
-        .processes(ProcessLook.processes(of: worker))
+      reader.read(about: "processes of \(worker.name)") {
+        .processes(WorkerProcessReader.processes(of: worker))
       }
     }
-    if let worker = model.wantedLog { looks.lookAtLog(of: worker) }
+    if let worker = model.wantedLog { reader.readLog(of: worker) }
     if let workers = model.wantedOthers {
-      looks.look(at: "other processes") { .others(ProcessLook.others(than: workers)) }
+      reader.read(about: "other processes") { .others(WorkerProcessReader.others(than: workers)) }
     }
     if let name = model.wantedStatus, status == nil {
       status = try daemon.client.send(.status, worker: name)
@@ -163,8 +163,8 @@ struct TopSession: ~Copyable {
     // An unfinished key sequence ends after 50 ms. While the daemon is waited for, the time is
     // shown.
     if keys.isWaiting { return Deadline(in: .milliseconds(50)) }
-    let look = asked == nil ? nextLook : Deadline(in: .seconds(1))
-    return model.pane == nil ? look : min(look, nextPane)
+    let table = asked == nil ? nextPoll : Deadline(in: .seconds(1))
+    return model.pane == nil ? table : min(table, nextPane)
   }
 
   private mutating func draw() throws {

@@ -60,9 +60,9 @@ struct EventsCommand: ParsableCommand {
     }
     var daemon = try connection.connect()
     if let worker { _ = try daemon.ask(.status, worker: worker) }
-    let place = try daemon.journal(follow: follow, worker: worker)
-    if let directory = place.directory {
-      let end = place.run.map { ($0, place.at) }
+    let location = try daemon.journal(follow: follow, worker: worker)
+    if let directory = location.directory {
+      let end = location.run.map { ($0, location.at) }
       // There may be no segment, if none could be written yet; the daemon's log has the reason.
       let segments = (try? JournalDirectory(path: directory).segments()) ?? []
       try showPast(of: segments, until: end, clock)

@@ -68,7 +68,8 @@ struct History {
     switch step.kind {
     case .continued: return []
     case .policy(let policy): return [formatter.notice(ofPolicy: policy, at: step.at)]
-    case .event(let event): return formatter.notices(of: event, step.directives, engine, at: step.at)
+    case .event(let event):
+      return formatter.notices(of: event, step.directives, engine, at: step.at)
     case .began(let header, let beginning):
       formatter = EventFormatter()
       switch beginning {

@@ -97,11 +97,11 @@ extension DaemonConnection {
   /// Asks the daemon for its journal. The files that the answer names have all events until now.
   mutating func journal(
     follow: Bool = false, worker: String? = nil
-  ) throws -> JournalPlace {
+  ) throws -> JournalLocation {
     let id = try client.send(.events, worker: worker, follow: follow)
     let response = try wait(for: id, what: nil)
     guard response.result == .done else { throw CommandFailure(response) }
-    guard let place = response.journal else { throw CommandFailure.noReport(of: "the journal") }
-    return place
+    guard let location = response.journal else { throw CommandFailure.noReport(of: "the journal") }
+    return location
   }
 }

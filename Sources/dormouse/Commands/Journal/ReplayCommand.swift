@@ -125,9 +125,9 @@ struct ReplayCommand: ParsableCommand {
     var wallOffset: Int64 = 0
     player.play(segments) { step, engine in
       wallOffset = step.wall.nanoseconds &- step.at.nanoseconds
-      for place in worlds.indices { worlds[place].visit(step, engine) }
+      for index in worlds.indices { worlds[index].visit(step, engine) }
     }
-    for place in worlds.indices { worlds[place].finish() }
+    for index in worlds.indices { worlds[index].finish() }
     return zip(others, worlds).map { ($0.label, $1, wallOffset) }
   }
 

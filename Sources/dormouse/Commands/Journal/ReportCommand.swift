@@ -57,8 +57,8 @@ struct ReportCommand: ParsableCommand {
         .map { WeekReport(week: CivilDate(day: week).text, worker: $0.key.name, $0.value) }
     }
     if let worker, reports.isEmpty {
-      let known = Set(weeks.values.flatMap { $0.keys.map(\.name) })
-      let hint = nearest(to: worker, among: known.sorted()).map {
+      let names = Set(weeks.values.flatMap { $0.keys.map(\.name) })
+      let hint = nearest(to: worker, among: names.sorted()).map {
         "; did you mean `\(escaped($0))`?"
       }
       throw CommandFailure(

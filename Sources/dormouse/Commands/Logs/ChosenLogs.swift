@@ -7,40 +7,40 @@ struct ChosenLogs {
   var names: [String]
   var connection: ConnectionOptions
 
-  enum Look {
-    case more([WorkerLogPlace])
+  enum Poll {
+    case more([WorkerLog])
     /// Nothing more will be written, for this reason.
-    case over(String)
+    case ended(String)
   }
 
   /// Returns the logs. A worker that was named by its full name must exist, and have a log.
-  func logs() throws -> [WorkerLogPlace] {
+  func logs() throws -> [WorkerLog] {
     var daemon = try connection.connect()
     let all = try daemon.ask(.ps).workers ?? []
     let chosen = try names.isEmpty ? all : WorkerPatterns(names).workers(among: all)
     for worker in chosen where worker.log == nil && names.contains(worker.name) {
       throw CommandFailure(exit: .notDone, text: "\(escaped(worker.name)) has no log")
     }
-    return chosen.compactMap(WorkerLogPlace.init)
+    return chosen.compactMap(WorkerLog.init)
   }
 
   /// Returns the logs as they are now. At an upgrade the next daemon may be starting, so it is
   /// tried for some seconds.
-  func look() -> Look {
+  func poll() -> Poll {
     for attempt in 0..<50 {
       if attempt > 0 { pauseThread(for: .milliseconds(100)) }
       do {
         var daemon = try connection.connect()
         let all = try daemon.ask(.ps).workers ?? []
         let chosen = fitting(all)
-        if !names.isEmpty, !chosen.contains(where: { !isOver($0) }) {
-          return .over(
+        if !names.isEmpty, !chosen.contains(where: { !hasEnded($0) }) {
+          return .ended(
             chosen.isEmpty ? "no such worker is there any more" : "all of them have ended")
         }
-        return .more(chosen.compactMap(WorkerLogPlace.init))
+        return .more(chosen.compactMap(WorkerLog.init))
       } catch {}  // There is no daemon now.
     }
-    return .over("the daemon has ended")
+    return .ended("the daemon has ended")
   }
 
   private func fitting(_ all: [WorkerReport]) -> [WorkerReport] {
@@ -51,7 +51,7 @@ struct ChosenLogs {
     }
   }
 
-  private func isOver(_ worker: WorkerReport) -> Bool {
+  private func hasEnded(_ worker: WorkerReport) -> Bool {
     worker.state == "terminated" && worker.restartsInSeconds == nil && worker.waitsFor == nil
   }
 }

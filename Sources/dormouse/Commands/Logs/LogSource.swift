@@ -16,23 +16,23 @@ final class LogSource {
   private var reader: LogReader
   private let timeline: LogTimeline
   /// Bytes that were read, and that have no end of line yet.
-  private var rest: [UInt8] = []
-  private var restOffset: Int
+  private var unfinished: [UInt8] = []
+  private var unfinishedOffset: Int
   private var lines: ArraySlice<Line> = []
 
   /// A longer line is cut at this length: 64 KiB.
-  private static let longest = LogLineCutter.maxLine
+  private static let maxLine = LogLineCutter.maxLine
 
   /// - Parameters:
   ///   - lastLines: The maximum number of lines before the end at which to begin.
   ///   - since: The earliest time of lines to read, in seconds since 1970.
-  init(_ log: WorkerLogPlace, lastLines: Int?, since: Int64?) throws {
+  init(_ log: WorkerLog, lastLines: Int?, since: Int64?) throws {
     worker = log.worker
     path = log.file.path
     timeline = LogTimeline(path: log.times, log: path)
-    let least = since.flatMap(timeline.offset) ?? 0
-    reader = try LogReader(log.file, lastLines: lastLines, from: least)
-    restOffset = reader.offset
+    let start = since.flatMap(timeline.offset) ?? 0
+    reader = try LogReader(log.file, lastLines: lastLines, from: start)
+    unfinishedOffset = reader.offset
   }
 
   /// True if the log's times are recorded.
@@ -48,41 +48,41 @@ final class LogSource {
     return lines.first
   }
 
-  func take() throws -> Line? {
+  func pop() throws -> Line? {
     let line = try peek()
     if line != nil { lines.removeFirst() }
     return line
   }
 
   /// Returns the bytes that have no end of line yet, as a line.
-  func takeRest() -> Line? {
-    guard !rest.isEmpty else { return nil }
-    defer { rest = [] }
-    return Line(bytes: rest, time: timeline.time(at: restOffset + rest.count))
+  func popUnfinished() -> Line? {
+    guard !unfinished.isEmpty else { return nil }
+    defer { unfinished = [] }
+    return Line(bytes: unfinished, time: timeline.time(at: unfinishedOffset + unfinished.count))
   }
 
   private func cut(_ bytes: [UInt8]) {
-    rest += bytes
-    var found: [Line] = []
+    unfinished += bytes
+    var complete: [Line] = []
     var start = 0
-    while start < rest.count {
-      let end = rest[start...].firstIndex(of: UInt8(ascii: "\n"))
-      guard end != nil || rest.count - start > Self.longest else { break }
-      let stop = min(end ?? .max, start + Self.longest)
+    while start < unfinished.count {
+      let end = unfinished[start...].firstIndex(of: UInt8(ascii: "\n"))
+      guard end != nil || unfinished.count - start > Self.maxLine else { break }
+      let stop = min(end ?? .max, start + Self.maxLine)
       let next = stop == end ? stop + 1 : stop
-      var line = rest[start..<stop]
+      var line = unfinished[start..<stop]
       if line.last == UInt8(ascii: "\r") { line.removeLast() }
-      found.append(Line(bytes: Array(line), time: timeline.time(at: restOffset + next)))
+      complete.append(Line(bytes: Array(line), time: timeline.time(at: unfinishedOffset + next)))
       start = next
     }
-    rest.removeFirst(start)
-    restOffset += start
-    lines = found[...]
+    unfinished.removeFirst(start)
+    unfinishedOffset += start
+    lines = complete[...]
   }
 }
 
 /// The location of a worker's output.
-struct WorkerLogPlace: Hashable {
+struct WorkerLog: Hashable {
   var worker: String
   var file: LogLocation
   var times: String?

@@ -68,7 +68,7 @@ struct LogsCommand: ParsableCommand {
     if logs.isEmpty, !follow { Output.complain("no worker has any output yet") }
     try logs.printPast()
     if follow { try followOn(logs, chosen) }
-    try logs.printRest()
+    try logs.printUnfinished()
   }
 
   private var lastLines: Int? { (lines ?? LineCount(limit: since == nil ? 50 : nil)).limit }
@@ -83,12 +83,12 @@ struct LogsCommand: ParsableCommand {
   private func followOn(_ logs: MergedLogs, _ chosen: ChosenLogs) throws {
     while true {
       _ = try logs.follow()
-      switch chosen.look() {
+      switch chosen.poll() {
       case .more(let found): logs.add(found, isPast: false)
-      case .over(let why):
+      case .ended(let reason):
         // All output has been written, so it is read once more.
         try logs.printPast()
-        return Output.complain(why)
+        return Output.complain(reason)
       }
     }
   }

@@ -7,11 +7,11 @@ struct MergedLogPrinter {
   private let options: MergedLogs.Options
   private let colors: [Color]
   private let filtersControls = Terminal.isOutput
-  private var places: [String: Int] = [:]
+  private var colorIndices: [String: Int] = [:]
   private var width = 0
 
   /// The width to which names are padded at most.
-  private static let widest = 20
+  private static let maxPadding = 20
 
   init(_ options: MergedLogs.Options) {
     self.options = options
@@ -19,8 +19,10 @@ struct MergedLogPrinter {
   }
 
   mutating func add(_ workers: [String]) {
-    for worker in workers where places[worker] == nil { places[worker] = places.count }
-    width = min(workers.map { displayWidth(escaped($0)) }.max() ?? 0, Self.widest)
+    for worker in workers where colorIndices[worker] == nil {
+      colorIndices[worker] = colorIndices.count
+    }
+    width = min(workers.map { displayWidth(escaped($0)) }.max() ?? 0, Self.maxPadding)
   }
 
   /// - Parameter time: The time at which a new line was read. With nil, the line's own time is
@@ -45,7 +47,7 @@ struct MergedLogPrinter {
   private func prefix(of worker: String) -> String {
     let text = padded(escaped(worker), to: width) + " | "
     guard !colors.isEmpty else { return text }
-    return colors[(places[worker] ?? 0) % colors.count].paint(text)
+    return colors[(colorIndices[worker] ?? 0) % colors.count].paint(text)
   }
 
   /// Removes control characters from a line. Each line is filtered alone: a colour that a worker

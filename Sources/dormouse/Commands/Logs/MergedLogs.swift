@@ -32,7 +32,7 @@ final class MergedLogs {
   ///
   /// - Parameter isPast: True if `options` decide which of the lines so far are printed. Otherwise
   ///   all of them are new.
-  func add(_ logs: [WorkerLogPlace], isPast: Bool) {
+  func add(_ logs: [WorkerLog], isPast: Bool) {
     for log in logs where !sources.contains(where: { $0.worker == log.worker }) {
       do {
         let source = try LogSource(
@@ -66,14 +66,14 @@ final class MergedLogs {
       let time = line.time ?? .max
       if earliest == nil || time < earliest?.time ?? .max { earliest = (source, time) }
     }
-    guard let source = earliest?.source, let line = try source.take() else { return nil }
+    guard let source = earliest?.source, let line = try source.pop() else { return nil }
     return (line, source.worker)
   }
 
   /// Prints the lines without an end of line, as the last step.
-  func printRest() throws {
+  func printUnfinished() throws {
     for source in sources {
-      if let line = source.takeRest() { try printer.print(line, of: source.worker) }
+      if let line = source.popUnfinished() { try printer.print(line, of: source.worker) }
     }
   }
 
@@ -82,7 +82,7 @@ final class MergedLogs {
     while true {
       let now = Clock.now().text
       for source in sources {
-        while let line = try source.take() { try printer.print(line, of: source.worker, at: now) }
+        while let line = try source.pop() { try printer.print(line, of: source.worker, at: now) }
       }
       let outcome = watch.wait(for: sources.map(\.path), or: others)
       if outcome != .changed { return outcome }

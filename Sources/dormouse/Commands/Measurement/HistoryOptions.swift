@@ -25,7 +25,7 @@ struct HistorySpan {
     let history = reader.read(segments) { Progress.show("reading the journal", $0) }
     Progress.clear()
     JournalFiles.complain(history.problems.filter { !$0.isHarmless })
-    do throws(HistoryProblem) { try history.check(least: least) } catch {
+    do throws(HistoryProblem) { try history.check(minLength: least) } catch {
       throw CommandFailure(exit: .notDone, text: "\(error)\(hint(error))")
     }
     return history

@@ -100,24 +100,24 @@ struct SimulateCommand: ParsableCommand {
     try settings.check()
     if check { return try SeedCheck(first: source.seed, count: seeds).run() }
     var variants = convert == nil ? try policies() : []
-    let own = try history.read(connection)
-    let trace = try own?.trace ?? source.load()
+    let recorded = try history.read(connection)
+    let trace = try recorded?.trace ?? source.load()
     if let convert, let output { return try TraceFiles.write(trace, convert, to: output) }
-    let machine = try model(trace, own)
+    let machine = try model(trace, recorded)
     // A picture that can't be written is reported before the simulation.
     let picture = try svg.map { try PictureFile($0) }
-    if let own { variants = try compared(own, with: variants) }
+    if let recorded { variants = try compared(recorded, with: variants) }
     var reports: [FleetReport] = []
-    for (place, variant) in variants.enumerated() {
+    for (index, variant) in variants.enumerated() {
       var simulation = FleetSimulation(
         trace: trace, machine: machine, policy: variant,
-        profiles: try own?.profiles(under: variant) ?? [:])
-      let title = "\(variant.name), \(place + 1) of \(variants.count)"
+        profiles: try recorded?.profiles(under: variant) ?? [:])
+      let title = "\(variant.name), \(index + 1) of \(variants.count)"
       reports.append(simulation.run { Progress.show("simulating \(title)", $0) })
     }
     Progress.clear()
     let comparison = FleetComparison(
-      trace: trace, machine: machine, reports: reports, history: own?.description(machine))
+      trace: trace, machine: machine, reports: reports, history: recorded?.description(machine))
     try picture?.write(comparison.picture)
     if json { return try Output.json(comparison) }
     try Output.write(
@@ -154,14 +154,14 @@ struct SimulateCommand: ParsableCommand {
   /// Returns the policy in effect, and those to compare it with. If no policy is given, it is
   /// compared with itself after the changes.
   private func compared(
-    _ own: RecordedHistory, with others: [LifecyclePolicy]
+    _ recorded: RecordedHistory, with others: [LifecyclePolicy]
   ) throws -> [LifecyclePolicy] {
-    var inForce = own.policy
-    inForce.name = "\(own.policy.name), in effect"
-    var changed = try settings.applied(to: own.policy)
-    changed.name = "\(own.policy.name), changed"
+    var inForce = recorded.policy
+    inForce.name = "\(recorded.policy.name), in effect"
+    var changed = try settings.applied(to: recorded.policy)
+    changed.name = "\(recorded.policy.name), changed"
     return try [inForce]
-      + (others.isEmpty ? inOrders([changed]) : others.filter { $0 != own.policy })
+      + (others.isEmpty ? inOrders([changed]) : others.filter { $0 != recorded.policy })
   }
 
   private func criteria(_ text: String) throws -> [TerminationRules.Criterion] {
@@ -173,9 +173,9 @@ struct SimulateCommand: ParsableCommand {
     }
   }
 
-  private func model(_ trace: Trace, _ own: RecordedHistory?) throws -> MachineModel {
+  private func model(_ trace: Trace, _ recorded: RecordedHistory?) throws -> MachineModel {
     let half = max(ByteCount.megabytes(64), ByteCount(trace.footprint.bytes / 2))
-    var model = own?.machine() ?? MachineModel(memory: half)
+    var model = recorded?.machine() ?? MachineModel(memory: half)
     var settings = try machine.flatMap(MachineSettings.read)
     if let memory { settings.append(("memory", memory)) }
     for (key, value) in settings {

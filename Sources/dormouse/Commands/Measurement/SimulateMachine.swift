@@ -15,15 +15,15 @@ enum MachineSettings {
     }
     return try source.split { isFile ? $0.isNewline : $0 == "," }.compactMap { line in
       let bare = line.split(separator: "#", omittingEmptySubsequences: false).first ?? ""
-      let parts = bare.split(separator: "=", maxSplits: 1).map { part in
-        String(part.drop { $0 == " " }.reversed().drop { $0 == " " }.reversed())
+      let fields = bare.split(separator: "=", maxSplits: 1).map { field in
+        String(field.drop { $0 == " " }.reversed().drop { $0 == " " }.reversed())
       }
-      if parts.isEmpty || bare.allSatisfy(\.isWhitespace) { return nil }
-      guard parts.count == 2 else {
+      if fields.isEmpty || bare.allSatisfy(\.isWhitespace) { return nil }
+      guard fields.count == 2 else {
         throw CommandFailure(
           exit: .usage, text: "--machine takes KEY=VALUE, not '\(escaped(String(bare)))'")
       }
-      return (parts[0], parts[1])
+      return (fields[0], fields[1])
     }
   }
 }

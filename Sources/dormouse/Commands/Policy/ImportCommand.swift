@@ -98,7 +98,7 @@ struct ImportCommand: ParsableCommand {
     PolicyCheck.complain(errors)
   }
 
-  private func convert(_ file: String) throws -> ParseResult<Imported> {
+  private func convert(_ file: String) throws -> ParseResult<ImportedConfiguration> {
     let text: String
     do {
       text = try readText(file)

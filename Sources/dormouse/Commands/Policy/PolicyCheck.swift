@@ -71,8 +71,8 @@ struct PolicyCheck {
   /// Prints the numbers of errors and warnings if there was an error, as compilers do.
   func printTotals() {
     guard errors > 0 else { return }
-    let rest = warnings > 0 ? " and \(counted(warnings, "warning"))" : ""
-    Output.standardError("\(counted(errors, "error"))\(rest)\n")
+    let others = warnings > 0 ? " and \(counted(warnings, "warning"))" : ""
+    Output.standardError("\(counted(errors, "error"))\(others)\n")
   }
 
   /// Returns all diagnostics of a file, and its result.
@@ -94,14 +94,14 @@ struct PolicyCheck {
 
   func isConfiguration(_ nameOrPath: String) -> Bool {
     isDirectory(nameOrPath)
-      ? ConfigurationFiles.isThere(nameOrPath) : ConfigurationText.isConfiguration(nameOrPath)
+      ? ConfigurationFiles.exist(at: nameOrPath) : ConfigurationText.isConfiguration(nameOrPath)
   }
 
   /// Reads the configuration that a file belongs to. A file of a `conf.d` is only a part, so the
   /// whole configuration is read.
   func configuration(_ path: String) -> ParseResult<DaemonConfiguration> {
     ConfigurationFile.load(
-      path: ConfigurationFiles.whole(of: path), library: library, environment: environment)
+      path: ConfigurationFiles.configuration(of: path), library: library, environment: environment)
   }
 
   func policy(_ nameOrPath: String) -> ParseResult<LoadedPolicy> {
@@ -160,9 +160,10 @@ enum ConfigurationText {
   /// Returns whether a line has a `command`, which only workers have. A worker at the top level,
   /// without `workers:`, is a mistake in a configuration, so the file isn't a policy.
   private static func declaresCommand(_ line: Substring) -> Bool {
-    let rest = line.drop { $0 == " " }
-    guard !rest.hasPrefix("#") else { return false }
-    return rest.hasPrefix("command:") || rest.contains("{ command:") || rest.contains("{command:")
+    let trimmed = line.drop { $0 == " " }
+    guard !trimmed.hasPrefix("#") else { return false }
+    return trimmed.hasPrefix("command:") || trimmed.contains("{ command:")
+      || trimmed.contains("{command:")
   }
 
   static func looksLikeConfiguration(_ text: String) -> Bool {

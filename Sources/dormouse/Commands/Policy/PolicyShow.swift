@@ -67,11 +67,11 @@ struct PolicyShowCommand: ParsableCommand {
       guard let values else { throw CommandFailure.noReport(of: "the policy") }
       return PolicyValuesReport(source: .daemon, worker: worker, values: values)
     }
-    let place = try policy ?? PolicySubject.defaultConfiguration()
+    let path = try policy ?? PolicySubject.defaultConfiguration()
     if policy == nil, settings.isEmpty {
-      Output.complain("no daemon is running; these are the values of \(escaped(place))")
+      Output.complain("no daemon is running; these are the values of \(escaped(path))")
     }
-    let subject = try PolicySubject.load(place)
+    let subject = try PolicySubject.load(path)
     let values = try settings.applied(
       to: subject.values(of: worker), of: subject.policy(of: worker))
     return PolicyValuesReport(

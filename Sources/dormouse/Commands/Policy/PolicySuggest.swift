@@ -94,9 +94,9 @@ struct PolicySuggestCommand: ParsableCommand {
 
   private func chosen(_ history: RecordedHistory) throws -> Set<WorkerID>? {
     guard !worker.isEmpty else { return nil }
-    let known = history.trace.workers.map(\.name)
-    for name in worker where !known.contains(name) {
-      let hint = nearest(to: name, among: known).map { "; did you mean `\(escaped($0))`?" } ?? ""
+    let names = history.trace.workers.map(\.name)
+    for name in worker where !names.contains(name) {
+      let hint = nearest(to: name, among: names).map { "; did you mean `\(escaped($0))`?" } ?? ""
       throw CommandFailure(
         exit: .unknownWorker,
         text: "the journal has no worker `\(escaped(name))` in that time\(hint)")

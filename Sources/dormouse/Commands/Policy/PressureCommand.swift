@@ -111,8 +111,8 @@ struct PressureSetCommand: ParsableCommand {
   /// Prints the plan of `--dry-run`.
   private func report(plan text: String, _ ranking: RankingReport? = nil) throws {
     guard json else { return try Output.line(text) }
-    func plans(_ places: [RankingReport.Place], _ what: String) -> [OutcomeReport.Worker] {
-      Self.affected(places, at: level).map {
+    func plans(_ entries: [RankingReport.Entry], _ what: String) -> [OutcomeReport.Worker] {
+      Self.affected(entries, at: level).map {
         OutcomeReport.Worker(
           worker: $0.worker, code: "planned", text: "\($0.worker) would be \(what)",
           before: $0.state, after: what)
@@ -127,24 +127,24 @@ struct PressureSetCommand: ParsableCommand {
   }
 
   private static func affected(
-    _ places: [RankingReport.Place], at level: Level
-  ) -> [RankingReport.Place] {
-    places.filter { place in
-      let from = place.fromPressure.flatMap(Level.init(rawValue:))
-      return place.obstacles.isEmpty && from.map { $0.rank <= level.rank } ?? false
+    _ entries: [RankingReport.Entry], at level: Level
+  ) -> [RankingReport.Entry] {
+    entries.filter { entry in
+      let from = entry.fromPressure.flatMap(Level.init(rawValue:))
+      return entry.obstacles.isEmpty && from.map { $0.rank <= level.rank } ?? false
     }
   }
 
-  private static func names(_ places: [RankingReport.Place], at level: Level) -> [String] {
-    affected(places, at: level).map { escaped($0.worker) }
+  private static func names(_ entries: [RankingReport.Entry], at level: Level) -> [String] {
+    affected(entries, at: level).map { escaped($0.worker) }
   }
 
   /// Returns the line for one order. Protected workers are left out, and those that the ladder
   /// doesn't reach at that level.
   private static func order(
-    _ what: String, _ places: [RankingReport.Place], at level: Level
+    _ what: String, _ entries: [RankingReport.Entry], at level: Level
   ) -> [String] {
-    let names = names(places, at: level)
+    let names = names(entries, at: level)
     return names.isEmpty
       ? [] : ["would be \(what), in this order: \(names.joined(separator: ", "))"]
   }

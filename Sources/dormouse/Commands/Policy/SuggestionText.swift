@@ -4,49 +4,49 @@ import Simulation
 
 /// The text of `policy suggest`.
 func renderSuggestions(
-  _ found: PolicySuggestions, width: Int?, color: Bool
+  _ result: PolicySuggestions, width: Int?, color: Bool
 ) -> String {
-  var lines = head(found).flatMap { wrapped(escaped($0), to: width) }
+  var lines = head(result).flatMap { wrapped(escaped($0), to: width) }
   lines.append("")
-  lines += table(found).folded(width: width, leading: 1, color: color)
-  for (place, suggestion) in found.suggestions.enumerated() {
+  lines += table(result).folded(width: width, leading: 1, color: color)
+  for (index, suggestion) in result.suggestions.enumerated() {
     lines.append("")
-    lines += text(suggestion, number: place + 1, now: found.now, width: width, color: color)
+    lines += text(suggestion, number: index + 1, now: result.now, width: width, color: color)
   }
-  lines += policyLines(found, width: width, color: color)
+  lines += policyLines(result, width: width, color: color)
   lines.append("")
-  let worth = sizeText(Int64(found.waitWorth))
+  let worth = sizeText(Int64(result.waitWorth))
   let rule =
     "a second of waiting counts as \(worth) for an hour (--wait-worth). The numbers are of a "
     + "simulation of this history; `dormouse replay --set` plays the journal itself."
-  if found.suggestions.isEmpty {
-    lines += wrapped("\(found.text): \(counted(found.tried, "change")) tried", to: width)
+  if result.suggestions.isEmpty {
+    lines += wrapped("\(result.text): \(counted(result.tried, "change")) tried", to: width)
   }
   return (lines + wrapped(rule, to: width)).joined(separator: "\n") + "\n"
 }
 
-private func head(_ found: PolicySuggestions) -> [String] {
-  let history = found.history
-  let length = durationText(found.hours * 3600)
+private func head(_ result: PolicySuggestions) -> [String] {
+  let history = result.history
+  let length = durationText(result.hours * 3600)
   var lines = [
-    "policy \(found.policy)\(found.only.map { " for \($0.joined(separator: ", "))" } ?? ""), "
+    "policy \(result.policy)\(result.only.map { " for \($0.joined(separator: ", "))" } ?? ""), "
       + "history from \(history.from) to \(history.to) (\(length)): "
-      + "\(counted(found.workers, "worker")), \(counted(found.uses, "use"))"
+      + "\(counted(result.workers, "worker")), \(counted(result.uses, "use"))"
   ]
   if history.gaps > 0 {
     lines.append("\(counted(history.gaps, "gap")) without a daemon left out")
   }
-  if found.evaluatedHours < found.hours {
-    let part = durationText(found.evaluatedHours * 3600)
+  if result.evaluatedHours < result.hours {
+    let evaluated = durationText(result.evaluatedHours * 3600)
     lines.append(
-      "the numbers are of its last \(part), to bound the time; --thorough takes all of it")
+      "the numbers are of its last \(evaluated), to bound the time; --thorough takes all of it")
   }
-  if found.hours < 24 {
+  if result.hours < 24 {
     lines.append("a history of less than a day: the numbers may change with more of it")
   }
-  let held = sizeText(history.averageFootprint)
+  let kept = sizeText(history.averageFootprint)
   lines.append(
-    "recorded over all of it: \(held) held on average, \(counted(history.wakes, "wake"))")
+    "recorded over all of it: \(kept) held on average, \(counted(history.wakes, "wake"))")
   if !history.unobserved.isEmpty {
     lines.append(
       "not in the journal: uses of \(history.unobserved.joined(separator: ", ")) while awake "
@@ -55,7 +55,7 @@ private func head(_ found: PolicySuggestions) -> [String] {
   return lines
 }
 
-private func table(_ found: PolicySuggestions) -> Table {
+private func table(_ result: PolicySuggestions) -> Table {
   let titles = [
     "HELD", "SAVED/DAY", "WAKES/DAY", "WAITING/DAY", "WAIT P50", "P95", "WRITTEN/DAY", "ENDED/DAY",
   ]
@@ -70,27 +70,27 @@ private func table(_ found: PolicySuggestions) -> Table {
       .init(sizeText(numbers.writtenBytes)), .init("\(Int(numbers.ended.rounded()))"),
     ]
   }
-  table.rows = [row("now", found.now)]
-  for (place, suggestion) in found.suggestions.enumerated() {
-    table.rows.append(row("\(place + 1)", suggestion.numbers))
+  table.rows = [row("now", result.now)]
+  for (index, suggestion) in result.suggestions.enumerated() {
+    table.rows.append(row("\(index + 1)", suggestion.numbers))
   }
-  for policy in found.policies ?? [] { table.rows.append(row(policy.name, policy.numbers)) }
+  for policy in result.policies ?? [] { table.rows.append(row(policy.name, policy.numbers)) }
   return table
 }
 
 /// The lines about the shipped policy that is clearly better, if there is one.
 private func policyLines(
-  _ found: PolicySuggestions, width: Int?, color: Bool
+  _ result: PolicySuggestions, width: Int?, color: Bool
 ) -> [String] {
-  guard found.policies != nil else { return [] }
-  guard let best = found.bestPolicy else {
+  guard result.policies != nil else { return [] }
+  guard let best = result.bestPolicy else {
     return [""] + wrapped("no shipped policy would have been clearly better", to: width)
   }
   let title = "the shipped policy \(escaped(best.name)) would have been better as a whole"
   let change = difference(
-    byteHours: Double(best.numbers.averageFootprint - found.now.averageFootprint) * 24,
-    wakes: best.numbers.wakes - found.now.wakes,
-    wait: best.numbers.waitSeconds - found.now.waitSeconds)
+    byteHours: Double(best.numbers.averageFootprint - result.now.averageFootprint) * 24,
+    wakes: best.numbers.wakes - result.now.wakes,
+    wait: best.numbers.waitSeconds - result.now.waitSeconds)
   return [""] + wrapped(title, to: width).map { color ? Color.bold.paint($0) : $0 }
     + wrapped("\(change) a day", to: width.map { $0 - 3 }).map { "   \($0)" }
     + ["   \(escaped(best.yaml))"]

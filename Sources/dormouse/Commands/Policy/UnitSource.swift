@@ -18,22 +18,22 @@ struct UnitSource {
   /// counts.
   init(named unit: String) throws {
     let name = unit.hasSuffix(".service") ? unit : unit + ".service"
-    let places = Self.directories()
+    let directories = Self.directories()
     let names = [name] + (Self.template(of: name).map { [$0] } ?? [])
     for candidate in names {
-      for place in places where !isAbsent("\(place)/\(candidate)") {
-        let dropIns = try Self.dropIns(of: names, in: places)
+      for directory in directories where !isAbsent("\(directory)/\(candidate)") {
+        let dropIns = try Self.dropIns(of: names, in: directories)
         self.name = name
-        files = try ["\(place)/\(candidate)"].map(Self.read) + dropIns.map(Self.read)
+        files = try ["\(directory)/\(candidate)"].map(Self.read) + dropIns.map(Self.read)
         return
       }
     }
-    let list = places.map { escaped($0) }.joined(separator: ", ")
+    let list = directories.map { escaped($0) }.joined(separator: ", ")
     throw CommandFailure(
       exit: .badConfiguration, text: "there is no unit `\(escaped(name))` in \(list)")
   }
 
-  func convert() -> ParseResult<Imported> {
+  func convert() -> ParseResult<ImportedConfiguration> {
     UnitImport.convert(unit: name, files: files) { !isAbsent($0) }
   }
 
@@ -44,17 +44,18 @@ struct UnitSource {
   }
 
   /// Returns the drop-ins by their names. Each name is from the first directory that has it.
-  private static func dropIns(of names: [String], in places: [String]) throws -> [String] {
-    var found: [String: String] = [:]
+  private static func dropIns(of names: [String], in directories: [String]) throws -> [String] {
+    var paths: [String: String] = [:]
     for name in names {
-      for place in places {
+      for directory in directories {
         // Most units have no drop-ins.
-        for file in (try? listDirectory("\(place)/\(name).d")) ?? [] where file.hasSuffix(".conf") {
-          if found[file] == nil { found[file] = "\(place)/\(name).d/\(file)" }
+        for file in (try? listDirectory("\(directory)/\(name).d")) ?? []
+        where file.hasSuffix(".conf") {
+          if paths[file] == nil { paths[file] = "\(directory)/\(name).d/\(file)" }
         }
       }
     }
-    return found.sorted { $0.key < $1.key }.map(\.value)
+    return paths.sorted { $0.key < $1.key }.map(\.value)
   }
 
   private static func read(_ path: String) throws -> UnitImport.File {
@@ -72,9 +73,9 @@ struct UnitSource {
     ]
     let paths = DefaultPaths.ofThisProcess()
     if getuid() == 0 { return system }
-    let own = [
+    let userDirectories = [
       "\(paths.home)/.config/systemd/user", "/etc/systemd/user", "/usr/lib/systemd/user",
     ]
-    return own + system
+    return userDirectories + system
   }
 }

@@ -17,17 +17,17 @@ struct WorkerCheck {
   var warnings: [Diagnostic] { configuration.workers.flatMap(warnings) }
 
   private func warnings(of worker: WorkerConfiguration) -> [Diagnostic] {
-    var found: [Diagnostic] = []
+    var problems: [Diagnostic] = []
     if worker.user != nil || worker.group != nil {
       do throws(AccountError) { _ = try Account(user: worker.user, group: worker.group) } catch {
-        found.append(warning(worker, key: worker.user == nil ? "group" : "user", "\(error)"))
+        problems.append(warning(worker, key: worker.user == nil ? "group" : "user", "\(error)"))
       }
     }
     let status = fileStatus(of: worker.directory)
     guard let status, status.isDirectory else {
       let what = status == nil ? "doesn't exist" : "is not a directory"
       // A relative program is searched in the directory, so it isn't checked.
-      return found + [
+      return problems + [
         warning(worker, key: "directory", "the directory \(worker.directory) \(what)")
       ]
     }
@@ -37,16 +37,16 @@ struct WorkerCheck {
         directory: worker.directory)
     } catch {
       // Another user may be permitted to execute a file that the caller isn't.
-      if case .notExecutable = error, worker.user != nil { return found }
-      found.append(warning(worker, key: "command", "\(error)"))
+      if case .notExecutable = error, worker.user != nil { return problems }
+      problems.append(warning(worker, key: "command", "\(error)"))
     }
-    return found
+    return problems
   }
 
   private func warning(_ worker: WorkerConfiguration, key: String, _ what: String) -> Diagnostic {
     let origins = configuration.origins
-    let own = origins.origin(ofWorker: worker.name, key: key)
-    let origin = own.position == nil ? origins.origin(ofWorker: worker.name) : own
+    let keyOrigin = origins.origin(ofWorker: worker.name, key: key)
+    let origin = keyOrigin.position == nil ? origins.origin(ofWorker: worker.name) : keyOrigin
     return Diagnostic(
       severity: .warning, file: origin.file ?? "", position: origin.position,
       message: "`\(worker.name)` can't start on this machine: \(what)")

@@ -14,22 +14,23 @@ struct ListCommand: ParsableCommand {
   func run() throws {
     let paths = DefaultPaths.ofThisProcess()
     var projects: [ProjectReport] = []
-    let own = look(at: paths.socket(), ProjectReport(name: nil, socket: paths.socket()))
-    if own.isRunning { projects.append(own) }
+    let userDaemon = inspect(
+      socket: paths.socket(), ProjectReport(name: nil, socket: paths.socket()))
+    if userDaemon.isRunning { projects.append(userDaemon) }
     for project in paths.projects() {
       let socket = paths.socket(of: project)
       var report = ProjectReport(name: project.name, socket: socket)
       report.id = project.id
       report.directory = project.directory
       report.stateDirectory = paths.stateDirectory(of: project)
-      projects.append(look(at: socket, report))
+      projects.append(inspect(socket: socket, report))
     }
     if json { return try Output.json(ProjectsReport(projects: projects)) }
     if projects.isEmpty { return try Output.line("no projects: `dormouse up` starts one") }
     try Output.show { renderProjects(projects, width: $0, color: $1) }
   }
 
-  private func look(at socket: String, _ report: ProjectReport) -> ProjectReport {
+  private func inspect(socket: String, _ report: ProjectReport) -> ProjectReport {
     var report = report
     do {
       var client = try ControlClient(connectingTo: socket)

@@ -40,7 +40,7 @@ struct ProjectDaemon {
     let text = escaped(try connection.ask(.shutdown).text)
     // The daemon answers before its socket is closed, and keeps its state directory locked until
     // its process has ended.
-    _ = waitUntil(Deadline(in: BackgroundDaemon.patience)) { !isRunning && !isStateInUse }
+    _ = waitUntil(Deadline(in: BackgroundDaemon.startTimeout)) { !isRunning && !isStateInUse }
     return text
   }
 
@@ -49,7 +49,8 @@ struct ProjectDaemon {
   func leftWorkers() throws -> [String] {
     let state = daemon.state
     if isAbsent(state) { return [] }
-    do throws(StartError) { return try Rescue(stateDirectory: state).left } catch {
+    do throws(StartError) { return try OfflineRecovery(stateDirectory: state).livingWorkers } catch
+    {
       throw CommandFailure(exit: .cannotCreate, text: escaped("\(error)"))
     }
   }
@@ -65,7 +66,7 @@ struct ProjectDaemon {
 
   private var isStateInUse: Bool {
     do {
-      _ = try StateLock(openTrusted(daemon.state, as: .own))
+      _ = try StateLock(openTrusted(daemon.state, as: .exclusive))
       return false
     } catch StartError.inUse { return true } catch { return false }
   }

@@ -42,7 +42,7 @@ final class SleepReporter {
 
   /// Prints the events since the last call.
   func report() {
-    var found: [String] = []
+    var messages: [String] = []
     var hasHibernated = false
     do {
       while let event = try source?.daemon.client.nextEvent(within: .zero) {
@@ -53,14 +53,14 @@ final class SleepReporter {
           line = workers()?.first { $0.name == name }.flatMap(failureText) ?? line
           if failures?.removeValue(forKey: name) == line { continue }
         }
-        found.append(line)
+        messages.append(line)
         if event.to == "hibernated" { hasHibernated = true }
       }
     } catch { source = nil }
-    if hasHibernated, !found.isEmpty, let saved = savedNow() {
-      found[found.count - 1] += "; saved now \(saved)"
+    if hasHibernated, !messages.isEmpty, let saved = savedNow() {
+      messages[messages.count - 1] += "; saved now \(saved)"
     }
-    for line in found { Output.complain(line) }
+    for line in messages { Output.complain(line) }
   }
 
   private func savedNow() -> String? { workers().flatMap(savedNowText) }

@@ -63,13 +63,13 @@ struct UpCommand: ParsableCommand {
 
   func run() throws {
     let paths = DefaultPaths.ofThisProcess()
-    let found = try ProjectLookup(paths).required(project)
-    let starter = ProjectDaemon(found, paths)
+    let target = try ProjectLookup(paths).required(project)
+    let starter = ProjectDaemon(target, paths)
     // The signals are blocked before the daemon starts, so that Ctrl-C right after it isn't lost.
     let signals = detach ? nil : try SignalQueue([SIGINT, SIGTERM, SIGHUP, SIGQUIT])
     let start = Clock.now().seconds
     let process = try starter.start(policy: policy)
-    let connection = try ConnectionOptions.parse(["--project", found.directory])
+    let connection = try ConnectionOptions.parse(["--project", target.directory])
     if process == nil {
       var daemon = try connection.connect()
       if let policy { try daemon.check(policy) }
@@ -79,18 +79,18 @@ struct UpCommand: ParsableCommand {
     var daemon = try connection.connect()
     let workers = try daemon.ask(.ps).workers ?? []
     Output.complain(
-      "project \(escaped(found.name)): \(counted(workers.count, "worker")); "
+      "project \(escaped(target.name)): \(counted(workers.count, "worker")); "
         + (signals == nil
           ? "`dormouse logs -f` shows their output, `dormouse down` stops them"
           : process != nil ? "Ctrl-C stops them" : "Ctrl-C leaves them running"))
-    Self.complain(ofUnstarted: workers, found)
+    Self.complain(ofUnstarted: workers, target)
     guard let signals else {
       if try daemon.complainsOfFailures() { throw ExitCode(CommandExit.notDone.rawValue) }
       return
     }
-    let own = process.map { OwnDaemon($0, of: starter, policy: policy) }
+    let started = process.map { StartedDaemon($0, of: starter, policy: policy) }
     try ProjectOutput(
-      connection, signals, own: own, since: start, showsTimes: timestamps, isScreen: top
+      connection, signals, started: started, since: start, showsTimes: timestamps, isScreen: top
     ).show()
   }
 
@@ -153,20 +153,20 @@ struct DownCommand: ParsableCommand {
 
   func run() throws {
     let paths = DefaultPaths.ofThisProcess()
-    let found = try ProjectLookup(paths).required(project)
-    let daemon = ProjectDaemon(found, paths)
+    let target = try ProjectLookup(paths).required(project)
+    let daemon = ProjectDaemon(target, paths)
     guard daemon.isRunning else {
       let left = try daemon.leftWorkers().map(escaped).joined(separator: ", ")
       if left.isEmpty {
         throw CommandFailure(
-          exit: .noDaemon, text: "the daemon of project \(escaped(found.name)) isn't running")
+          exit: .noDaemon, text: "the daemon of project \(escaped(target.name)) isn't running")
       }
       if dryRun { return try Output.line("would be stopped (left without a daemon): \(left)") }
       Output.complain("left without a daemon, and stopped now: \(left)")
       return try Output.line(daemon.stopLeftWorkers())
     }
     if dryRun {
-      var connection = try ConnectionOptions.parse(["--project", found.directory]).connect()
+      var connection = try ConnectionOptions.parse(["--project", target.directory]).connect()
       return try connection.forecastEnd("down", keepsWorkers: false, json: false)
     }
     try Output.line(daemon.stop())
@@ -185,6 +185,6 @@ struct AttachCommand: ParsableCommand {
 
   func run() throws {
     let signals = try SignalQueue([SIGINT, SIGTERM, SIGHUP, SIGQUIT])
-    try ProjectOutput(connection, signals, own: nil, showsTimes: timestamps).show()
+    try ProjectOutput(connection, signals, started: nil, showsTimes: timestamps).show()
   }
 }

@@ -178,11 +178,11 @@ extension AdoptCommand {
       }
       return report
     }
-    let place = try config ?? PolicySubject.defaultConfiguration()
+    let path = try config ?? PolicySubject.defaultConfiguration()
     if config == nil {
-      Output.complain("no daemon is running; these are the rules of \(escaped(place))")
+      Output.complain("no daemon is running; these are the rules of \(escaped(path))")
     }
-    let result = PolicyCheck.ofThisProcess().configuration(place)
+    let result = PolicyCheck.ofThisProcess().configuration(path)
     PolicyCheck.complain(result.errors)
     guard let rules = result.value?.adoption else {
       throw CommandFailure(exit: .badConfiguration, text: "nothing shown: fix the errors above")

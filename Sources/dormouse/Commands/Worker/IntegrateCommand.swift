@@ -59,7 +59,7 @@ struct IntegrateCommand: ParsableCommand {
       context: HostContext(
         environment: environment, home: paths.home, directory: try currentDirectory()),
       wrapPrefix: WrapPrefix(
-        program: try OwnProgram.path(environment), options: wrapOptions, addsOptions: true),
+        program: try DormouseExecutable.path(environment), options: wrapOptions, addsOptions: true),
       backupDirectory: "\(paths.stateDirectory)/integrate")
     integration.hasGivenOptions = !wrapOptions.isEmpty
     integration.servers = servers

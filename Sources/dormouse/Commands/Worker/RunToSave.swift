@@ -57,18 +57,18 @@ struct RunToSave {
     guard let file = try file(of: &daemon), !isAbsent(file) else { return nil }
     let text = try readText(file)
     let (name, path) = (escaped(worker), escaped(file))
-    let rest = WorkerAddition.removed(worker, from: text)
+    let remaining = WorkerAddition.removed(worker, from: text)
     let check = PolicyCheck.ofThisProcess()
     let declared = ConfigurationFile.load(
-      path: file, library: check.library, environment: check.environment, changed: rest ?? text
+      path: file, library: check.library, environment: check.environment, changed: remaining ?? text
     ).value?.workers.map(\.name)
-    guard let rest else {
+    guard let remaining else {
       guard declared?.contains(worker) == true else { return nil }
       return .stays(
         "\(path) declares \(name), and `run --save` hasn't added it: the next `dormouse reload` "
           + "adds it again; remove it there")
     }
-    do throws(SystemCallError) { try replace(file, with: rest) } catch {
+    do throws(SystemCallError) { try replace(file, with: remaining) } catch {
       throw CommandFailure(
         exit: .notDone,
         text: "\(name) is still in \(path), and the next `dormouse reload` adds it again: \(error)")

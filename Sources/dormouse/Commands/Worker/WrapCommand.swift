@@ -104,17 +104,17 @@ struct WrapCommand: ParsableCommand {
 
   func run() throws {
     try checkOption()
-    let words = command.first == "--" ? Array(command.dropFirst()) : command
-    guard let program = words.first, !program.isEmpty else {
+    let wrapped = command.first == "--" ? Array(command.dropFirst()) : command
+    guard let program = wrapped.first, !program.isEmpty else {
       throw CommandFailure(
         exit: .usage, text: "name the command to wrap: `dormouse wrap -- COMMAND [ARGUMENTS]`")
     }
-    let first = Int(CommandLine.argc) - words.count
+    let first = Int(CommandLine.argc) - wrapped.count
     let inheritance = Inheritance.ofThisProcess(firstArgument: first)
     let path = try locate(program)
     let paths = DefaultPaths.ofThisProcess()
     var settings = WrapSettings(
-      command: words, path: path, inheritance: inheritance, policy: try effectivePolicy(paths),
+      command: wrapped, path: path, inheritance: inheritance, policy: try effectivePolicy(paths),
       stateDirectory: stateDirectory ?? paths.stateDirectory,
       daemonSocket: paths.socket(option: socket), log: log, version: Dormouse.version,
       mayBeTerminated: mayTerminate, label: try checkedName(), shed: try checkedShed(),
@@ -123,8 +123,8 @@ struct WrapCommand: ParsableCommand {
     settings.endsWithHost = endWithHost
     let end = WrapComposition.run(settings)
     switch end {
-    case .notStarted(let why): Output.complain(escaped(why))
-    case .unmanaged(let why): execute(path, inheritance, because: why)
+    case .notStarted(let reason): Output.complain(escaped(reason))
+    case .unmanaged(let reason): execute(path, inheritance, because: reason)
     case .exited, .signaled: break
     }
     end.perform()
@@ -246,8 +246,9 @@ struct WrapCommand: ParsableCommand {
   }
 
   /// Executes the command as without `dormouse wrap --`.
-  private func execute(_ path: String, _ inheritance: Inheritance, because why: String) -> Never {
-    Output.complain("\(escaped(path)) runs without sleep: \(escaped(why))")
+  private func execute(_ path: String, _ inheritance: Inheritance, because reason: String) -> Never
+  {
+    Output.complain("\(escaped(path)) runs without sleep: \(escaped(reason))")
     let failure = inheritance.execute(path)
     Output.complain("can't start \(escaped(path)): \(String(cString: strerror(failure)))")
     WrapEnd.notStarted("").perform()

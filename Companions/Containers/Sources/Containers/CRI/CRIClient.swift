@@ -4,14 +4,16 @@ import Control
 import Linux
 import Synchronization
 
-/// Pods of a runtime under Kubernetes. Pause containers aren't listed by CRI, and so are left alone.
+/// The pods of a runtime under Kubernetes. CRI doesn't list pause containers, so they aren't
+/// managed.
 final class CRIClient: RuntimeClient {
   let runtime: Runtime
-  /// Of containers that have been seen running: a container that is started again has another id.
+  /// The processes of containers that were running. A container that is started again has another
+  /// id.
   private let processes = Mutex<[String: ProcessIdentity]>([:])
   private let interval: Duration
 
-  /// - Parameter interval: how often a runtime without a stream of events is asked.
+  /// - Parameter interval: The interval at which a runtime without a stream of events is asked.
   init(_ runtime: Runtime, interval: Duration = .seconds(2)) {
     self.runtime = runtime
     self.interval = interval
@@ -41,17 +43,17 @@ final class CRIClient: RuntimeClient {
     return found
   }
 
-  /// nil: it doesn't run any more.
+  /// Returns the container's process; nil if it doesn't run any more.
   private func process(
     of id: String, _ connection: CRIConnection
   ) async throws(CRIError) -> ProcessIdentity? {
     if let process = processes.withLock({ $0[id] }) { return process }
     guard let text = try await connection.information(of: id) else { return nil }
-    // What containerd and CRI-O both write.
+    // The field that containerd and CRI-O both write.
     struct Information: Decodable { var pid: Int32 }
     do {
       let pid = try WireCodec.decode(Information.self, from: Array(text.utf8)).pid
-      // It has ended.
+      // The process has ended.
       guard pid > 0, let start = ContainerWatch.startTime(pid) else { return nil }
       return ProcessIdentity(pid: pid, startTime: start)
     } catch { throw .malformed("the information about container \(id) has no `pid`: \(error)") }
@@ -75,7 +77,8 @@ final class CRIClient: RuntimeClient {
     throw .closed
   }
 
-  /// Returns by throwing: the runtime doesn't answer any more.
+  /// Asks the runtime again and again. It returns only by throwing an error, when the runtime
+  /// doesn't answer any more.
   private static func ask(
     _ connection: CRIConnection, every interval: Duration,
     _ changed: @escaping @Sendable () async -> Void

@@ -5,25 +5,26 @@ import JSONLines
 import NIOCore
 import NIOHTTP1
 
-/// The Engine API over a Unix socket: a list, details, events. Without a version in the path each runtime answers in
-/// its own newest one; what is read here is in all of them.
+/// The Engine API over a Unix socket: a list, details, events. Without a version in the path each
+/// runtime answers in its newest one. All of them have the fields that are read here.
 struct EngineClient: RuntimeClient {
   let runtime: Runtime
   private let http: HTTPClient
-  private let patience: Duration
+  private let timeout: Duration
 
-  /// An answer of more bytes isn't read.
-  static let mostBytes = 32 << 20
+  /// The maximum length of an answer in bytes.
+  static let maxBytes = 32 << 20
 
-  init(_ runtime: Runtime, _ http: HTTPClient, patience: Duration = .seconds(10)) {
+  init(_ runtime: Runtime, _ http: HTTPClient, timeout: Duration = .seconds(10)) {
     self.runtime = runtime
     self.http = http
-    self.patience = patience
+    self.timeout = timeout
   }
 
-  /// The running and paused containers whose labels concern Dormouse. Without a filter Podman leaves out the paused.
+  /// Returns the running and paused containers whose labels concern Dormouse. Without a filter
+  /// Podman leaves out paused ones.
   func containers() async throws(EngineError) -> [Container] {
-    // {"status":["running","paused"]}
+    // The filter is {"status":["running","paused"]}.
     let filters = "%7B%22status%22%3A%5B%22running%22%2C%22paused%22%5D%7D"
     let listed = try await get(
       [EngineMessages.Listed].self, "/containers/json?filters=\(filters)")
@@ -38,27 +39,28 @@ struct EngineClient: RuntimeClient {
     return containers
   }
 
-  /// nil: it isn't there, or isn't running, any more.
+  /// Returns a container; nil if it doesn't exist or run any more.
   ///
-  /// - Parameter images: labels of images that have been asked for.
+  /// - Parameter images: The labels of images that were asked for before.
   private func container(
     _ id: String, _ images: inout [String: [String: String]]
   ) async throws(EngineError) -> Container? {
     do throws(EngineError) {
       let found = try await get(EngineMessages.Inspected.self, "/containers/\(id)/json")
       guard var container = Container(found, runtime: runtime.name) else { return nil }
-      // At once: while the runtime has just said that it runs.
+      // The start time is read at once, while the runtime has just reported that the container
+      // runs.
       container.startTime = ContainerWatch.startTime(container.pid)
       container.imageLabels = try await labels(ofImage: found.image, &images)
       return container
     } catch {
-      // It has ended between the list and now.
+      // The container has ended since it was listed.
       if case .status(404, _) = error { return nil }
       throw error
     }
   }
 
-  /// nil: the runtime doesn't know the image any more.
+  /// Returns the labels of an image; nil if the runtime doesn't have the image any more.
   private func labels(
     ofImage id: String?, _ images: inout [String: [String: String]]
   ) async throws(EngineError) -> [String: String]? {
@@ -71,11 +73,13 @@ struct EngineClient: RuntimeClient {
     return images[id]
   }
 
-  /// Calls back when the stream has begun, and for each event that may matter. Returns by throwing.
+  /// Calls back when the stream has begun, and for each event that may matter. It returns only by
+  /// throwing an error.
   func followEvents(
     opened: @escaping @Sendable () async -> Void, changed: @escaping @Sendable () async -> Void
   ) async throws(EngineError) {
-    let filters = "%7B%22type%22%3A%5B%22container%22%5D%7D"  // {"type":["container"]}
+    // The filter is {"type":["container"]}.
+    let filters = "%7B%22type%22%3A%5B%22container%22%5D%7D"
     let response = try await answer("/events?filters=\(filters)", body: nil)
     await opened()
     var framer = LineFramer()
@@ -83,33 +87,33 @@ struct EngineClient: RuntimeClient {
       for try await part in response.body {
         framer.append(part.readableBytesView)
         while let line = try framer.next() {
-          // What can't be read may have been a change.
+          // A line that can't be read may have been a change.
           let event = try? WireCodec.decode(EngineMessages.Event.self, from: line)
           if event?.matters ?? !line.isEmpty { await changed() }
         }
       }
     } catch is LineFramer.Overflow {
       throw .tooLong(LineFramer.defaultMaximumLength)
-    } catch { throw Self.failure(error, patience) }
+    } catch { throw Self.failure(error, timeout) }
     throw .closed
   }
 
   private func get<Value: Decodable & Sendable>(
     _ type: Value.Type, _ path: String
   ) async throws(EngineError) -> Value {
-    let response = try await answer(path, body: patience)
+    let response = try await answer(path, body: timeout)
     let bytes: [UInt8]
     do {
-      bytes = Array((try await response.body.collect(upTo: Self.mostBytes)).readableBytesView)
-    } catch is NIOTooManyBytesError { throw .tooLong(Self.mostBytes) } catch {
-      throw Self.failure(error, patience)
+      bytes = Array((try await response.body.collect(upTo: Self.maxBytes)).readableBytesView)
+    } catch is NIOTooManyBytesError { throw .tooLong(Self.maxBytes) } catch {
+      throw Self.failure(error, timeout)
     }
     do { return try WireCodec.decode(type, from: bytes) } catch {
       throw .malformed("\(path): \(error)")
     }
   }
 
-  /// - Parameter body: how long all of it may take; nil: it is read for as long as it comes.
+  /// - Parameter body: The timeout of the whole answer; nil if it has none.
   private func answer(
     _ path: String, body: Duration?
   ) async throws(EngineError) -> HTTPClientResponse {
@@ -123,16 +127,16 @@ struct EngineClient: RuntimeClient {
         response = try await http.execute(request, deadline: .distantFuture)
       }
       guard response.status == .ok else {
-        // Without a readable body the status has to do.
+        // Without a readable body the status is the only information.
         let text = try? await response.body.collect(upTo: 1 << 16)
         throw EngineError.status(
           Int(response.status.code), Self.message(text.map { Array($0.readableBytesView) } ?? []))
       }
       return response
-    } catch { throw Self.failure(error, patience) }
+    } catch { throw Self.failure(error, timeout) }
   }
 
-  /// `{"message": "no such container"}`
+  /// Returns the message of a body such as `{"message": "no such container"}`.
   private static func message(_ body: [UInt8]) -> String {
     struct Refusal: Decodable { var message: String }
     // Another kind of body is shown as it is.
@@ -142,11 +146,11 @@ struct EngineClient: RuntimeClient {
     return Control.escaped(text)
   }
 
-  private static func failure(_ error: any Error, _ patience: Duration) -> EngineError {
+  private static func failure(_ error: any Error, _ timeout: Duration) -> EngineError {
     switch error {
     case let error as EngineError: return error
     case let error as HTTPClientError where error == .deadlineExceeded || error == .readTimeout:
-      return .timedOut(patience)
+      return .timedOut(timeout)
     case let error as HTTPClientError where error == .remoteConnectionClosed: return .closed
     case let error as HTTPParserError where error == .invalidEOFState: return .closed
     case let error as IOError: return .unreachable(Self.text(error))
@@ -164,7 +168,7 @@ struct EngineClient: RuntimeClient {
     }
   }
 
-  /// A path as the host of a URL.
+  /// Returns a path in the form of a URL's host.
   private static func escaped(_ path: String) -> String {
     var result = ""
     for byte in path.utf8 {

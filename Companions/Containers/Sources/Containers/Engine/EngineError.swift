@@ -1,16 +1,16 @@
 import CRI
 import Control
 
-/// What went wrong between this program and a container runtime.
+/// A failure between this program and a container runtime.
 public enum EngineError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// It doesn't run, or its socket is elsewhere.
+  /// The runtime doesn't run, or its socket has another path.
   case unreachable(String)
   case timedOut(Duration)
   case status(Int, String)
-  /// The answer isn't what the Engine API says.
+  /// The answer doesn't conform to the Engine API.
   case malformed(String)
   case tooLong(Int)
-  /// A stream of events has ended, or an answer isn't whole.
+  /// A stream of events has ended, or an answer is incomplete.
   case closed
   case cri(CRIError)
 

@@ -1,9 +1,9 @@
 import ContainerPlan
 
-/// The parts of the Engine API's answers that matter here. Docker and Podman leave out what they don't know, so
-/// everything else is optional.
+/// The parts of the Engine API's answers that are used here. Docker and Podman leave out fields
+/// that they don't have, so all others are optional.
 enum EngineMessages {
-  /// One of `GET /containers/json`.
+  /// An element of `GET /containers/json`.
   struct Listed: Decodable {
     var id: String
     var labels: [String: String]?
@@ -13,7 +13,7 @@ enum EngineMessages {
     }
   }
 
-  /// `GET /containers/ID/json`.
+  /// The answer to `GET /containers/ID/json`.
   struct Inspected: Decodable {
     struct State: Decodable {
       var running: Bool?
@@ -41,16 +41,16 @@ enum EngineMessages {
         case interval = "Interval"
       }
 
-      /// In seconds; nil: no check.
+      /// The interval in seconds; nil if there is no check.
       var seconds: Double? {
         guard let kind = test?.first, kind != "NONE" else { return nil }
-        // 0 or nothing is the runtime's default.
+        // 0 or nothing stands for the runtime's default.
         guard let interval, interval > 0 else { return 30 }
         return Double(interval) / 1e9
       }
     }
     var id: String
-    /// The image's id.
+    /// The id of the image.
     var image: String?
     var name: String?
     var state: State?
@@ -64,7 +64,7 @@ enum EngineMessages {
     }
   }
 
-  /// `GET /images/ID/json`.
+  /// The answer to `GET /images/ID/json`.
   struct Image: Decodable {
     struct Settings: Decodable {
       var labels: [String: String]?
@@ -83,7 +83,8 @@ enum EngineMessages {
       case action = "Action"
     }
 
-    /// A health check or `exec` changes nothing here, and there may be many.
+    /// True if the event may change a container. A health check or `exec` changes nothing, and
+    /// there may be many.
     var matters: Bool {
       guard type ?? "container" == "container", let action else { return false }
       return !action.hasPrefix("exec") && !action.hasPrefix("health_status") && action != "top"
@@ -92,7 +93,7 @@ enum EngineMessages {
 }
 
 extension Container {
-  /// nil: it isn't running.
+  /// The result is nil if the container isn't running.
   init?(_ found: EngineMessages.Inspected, runtime: String) {
     guard found.state?.running == true, let pid = found.state?.pid, pid > 0 else { return nil }
     // Docker's names begin with a slash.

@@ -9,13 +9,13 @@ final class DaemonEvents: Sendable {
   private let client = Mutex<ControlClient?>(nil)
   private let pool = NIOThreadPool(numberOfThreads: 1)
 
-  /// `isNamed`: as for `ControlClient`.
+  /// - Parameter isNamed: True if the user has named the socket, as for `ControlClient`.
   init(path: String, isNamed: Bool) {
     self.path = path
     self.isNamed = isNamed
   }
 
-  /// Until the task is cancelled.
+  /// Follows events until the task is cancelled.
   func follow(_ happened: @Sendable (EventRecord) async -> Void) async {
     pool.start()
     while !Task.isCancelled {
@@ -24,7 +24,7 @@ final class DaemonEvents: Sendable {
       if let records = records ?? nil {
         for record in records { await happened(record) }
       } else {
-        // The look at the daemon reports why. Cancelled: the loop ends.
+        // The watch reports why the daemon doesn't answer. If the task is cancelled, the loop ends.
         try? await Task.sleep(for: .seconds(1))
       }
     }
@@ -32,8 +32,9 @@ final class DaemonEvents: Sendable {
     pool.shutdownGracefully { _ in }
   }
 
-  /// What has happened since the last call, after up to `patience`. nil: no daemon answers.
-  private func next(patience: Duration = .milliseconds(500)) -> [EventRecord]? {
+  /// Returns the events since the last call, after waiting for at most `timeout`. The result is
+  /// nil if no daemon answers.
+  private func next(timeout: Duration = .milliseconds(500)) -> [EventRecord]? {
     client.withLock { client in
       do throws(ControlError) {
         if client == nil {
@@ -43,9 +44,9 @@ final class DaemonEvents: Sendable {
           client = consume made
         }
         var events: [EventRecord] = []
-        // The first one is waited for; those that have come with it are there.
+        // The first event is waited for; others that have arrived with it are read as well.
         while events.count < 100,
-          let event = try client?.nextEvent(within: events.isEmpty ? patience : .zero)
+          let event = try client?.nextEvent(within: events.isEmpty ? timeout : .zero)
         {
           events.append(event)
         }

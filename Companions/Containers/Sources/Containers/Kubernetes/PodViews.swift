@@ -8,7 +8,7 @@ extension PodMember {
 }
 
 extension PodView {
-  /// The pods that these containers are, beside the daemon's workers.
+  /// Returns the pods of these containers, with the daemon's workers for them.
   static func all(
     of containers: some Sequence<ContainerPlan.Container>, workers: [WorkerReport]
   ) -> [PodView] {

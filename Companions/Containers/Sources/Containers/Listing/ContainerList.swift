@@ -2,27 +2,27 @@ import AsyncHTTPClient
 import ContainerPlan
 import Control
 
-/// A container beside the worker that the daemon has for it.
+/// A container, and the worker that the daemon has for it.
 public struct ListedContainer: Codable, Hashable, Sendable {
   public var runtime: String
   public var id: String
   public var name: String
   public var pid: Int32
-  /// nil: the machine's policy, or the labels don't ask for adoption.
+  /// The policy. It is nil for the machine's policy, and if the labels don't ask for adoption.
   public var policy: String?
-  /// What is wrong with its labels.
+  /// The errors in its labels.
   public var problems: [String]
-  /// nil: the daemon doesn't have it.
+  /// The worker's name; nil if the daemon doesn't have the container.
   public var worker: String?
   public var state: String?
   public var footprint: Int64?
   public var saved: Int64?
 }
 
-/// `dormouse-containers list`
+/// The result of `dormouse-containers list`.
 public struct ContainerList: Sendable {
   public private(set) var containers: [ListedContainer] = []
-  /// Runtimes and a daemon that don't answer: sentences.
+  /// Sentences about runtimes and a daemon that don't answer.
   public private(set) var troubles: [String] = []
 
   public static func make(
@@ -38,7 +38,7 @@ public struct ContainerList: Sendable {
     var workers: [Int32: WorkerReport] = [:]
     do throws(ControlError) {
       let daemon = AdoptingDaemon(path: settings.socket, isNamed: settings.isNamed)
-      for worker in try await daemon.look().workers {
+      for worker in try await daemon.poll().workers {
         if let pid = worker.pid { workers[pid] = worker }
       }
     } catch { list.troubles.append("\(error)") }
@@ -48,7 +48,7 @@ public struct ContainerList: Sendable {
     return list
   }
 
-  /// Columns that line up.
+  /// The list as a table.
   public var text: String {
     let head = ["CONTAINER", "RUNTIME", "POLICY", "WORKER", "STATE", "FOOTPRINT", "SAVED"]
     let rows = [head] + containers.map(\.cells)

@@ -3,33 +3,34 @@ import Control
 import NIOPosix
 import Synchronization
 
-/// The daemon's control socket. Its calls wait, so they run on threads that may wait.
+/// The daemon's control socket. Its calls wait, so they run on threads of their own.
 final class AdoptingDaemon: Sendable {
   private let path: String
   private let isNamed: Bool
   private let client = Mutex<ControlClient?>(nil)
 
-  /// Adoption examines processes for up to 5 s, and a release reads an image.
-  private static let patience = Duration.seconds(60)
+  /// The timeout of a call: adoption examines processes for up to 5 s, and a release reads an
+  /// image.
+  private static let timeout = Duration.seconds(60)
 
-  /// `isNamed`: as for `ControlClient`.
+  /// - Parameter isNamed: True if the user has named the socket, as for `ControlClient`.
   init(path: String, isNamed: Bool) {
     self.path = path
     self.isNamed = isNamed
   }
 
-  struct Found: Sendable {
+  struct DaemonState: Sendable {
     var pid: Int32
     var workers: [WorkerReport]
-    /// Not activity, but requests alone bring workers to the foreground.
+    /// True if only requests bring workers to the foreground, and not activity.
     var isManual: Bool
   }
 
-  func look() async throws(ControlError) -> Found {
+  func poll() async throws(ControlError) -> DaemonState {
     try await perform { client throws(ControlError) in
-      let response = try client.perform(.ps, timeout: Self.patience)
-      let policy = try client.perform(.policy, timeout: Self.patience).policy
-      return Found(
+      let response = try client.perform(.ps, timeout: Self.timeout)
+      let policy = try client.perform(.policy, timeout: Self.timeout).policy
+      return DaemonState(
         pid: response.daemon?.pid ?? 0, workers: response.workers ?? [],
         isManual: policy?.contains { $0.key == "foreground.mode" && $0.value == "manual" } ?? false)
     }
@@ -46,13 +47,13 @@ final class AdoptingDaemon: Sendable {
       healthChecks: wish.healthChecks.isEmpty ? nil : wish.healthChecks)
     return try await perform { client throws(ControlError) in
       let id = try client.send(.adopt, worker: name, adoption: specification)
-      return try client.response(to: id, timeout: Self.patience)
+      return try client.response(to: id, timeout: Self.timeout)
     }
   }
 
   func release(_ name: String) async throws(ControlError) -> ControlResponse {
     try await perform { client throws(ControlError) in
-      try client.perform(.release, worker: name, timeout: Self.patience)
+      try client.perform(.release, worker: name, timeout: Self.timeout)
     }
   }
 

@@ -4,41 +4,19 @@ import Control
 import Linux
 import PodReports
 
-public struct WatchSettings: Sendable {
-  public var runtimes: [Runtime]
-  /// The daemon's control socket.
-  public var socket: String
-  /// A person has named it for this process.
-  public var isNamed = false
-  /// Logs what would be done.
-  public var isDryRun = false
-  /// How often the daemon is asked for its workers: it may have been replaced.
-  public var daemonInterval = Duration.seconds(5)
-  /// How often a runtime is asked for its containers, in addition to its events.
-  public var runtimeInterval = Duration.seconds(60)
-  public var retry = RetryDelays()
-  /// Whether a process lives in a container; nil: it has ended. Tests provide their own.
-  public var isContained: @Sendable (Int32) -> Bool? = ContainerWatch.hasOwnMounts
-
-  public init(runtimes: [Runtime], socket: String) {
-    self.runtimes = runtimes
-    self.socket = socket
-  }
-}
-
-/// Watches runtimes, and lets the daemon adopt what their labels ask for.
+/// Watches runtimes, and makes the daemon adopt the containers whose labels ask for it.
 public actor ContainerWatch {
   private let settings: WatchSettings
   private let engines: [any RuntimeClient]
   private let daemon: AdoptingDaemon
   private let log: @Sendable (String) -> Void
-  /// nil: the Kubernetes API isn't asked.
+  /// The reporter; nil if the Kubernetes API isn't used.
   private let reporter: PodReporter?
   private var ledger = AdoptionLedger()
   /// The last list of each runtime that answers.
   private var containers: [String: [Container]] = [:]
   private var asked: [String: ContinuousClock.Instant] = [:]
-  /// What was last logged of a runtime or of the daemon, so that it isn't logged again.
+  /// The last logged problem of each runtime and of the daemon: it isn't logged again.
   private var troubles: [String: String] = [:]
   private var isManualNoted = false
 
@@ -50,7 +28,7 @@ public actor ContainerWatch {
       settings, engines: settings.runtimes.map { $0.client(http) }, reporter: reporter, log: log)
   }
 
-  /// With runtimes that a test makes up.
+  /// Creates a watch with a test's runtimes.
   init(
     _ settings: WatchSettings, engines: [any RuntimeClient], reporter: PodReporter?,
     log: @escaping @Sendable (String) -> Void
@@ -62,27 +40,28 @@ public actor ContainerWatch {
     daemon = AdoptingDaemon(path: settings.socket, isNamed: settings.isNamed)
   }
 
-  /// A container's first process has a mount namespace of its own. This program may run in a container as well, where
-  /// process 1 is the machine's.
+  /// Returns whether a process has a mount namespace of its own, as a container's first process
+  /// has. This program may run in a container as well, where process 1 is the machine's.
   public static func hasOwnMounts(_ pid: Int32) -> Bool? {
     guard let its = readLink("/proc/\(pid)/ns/mnt") else { return nil }
     return its != readLink("/proc/self/ns/mnt") && its != readLink("/proc/1/ns/mnt")
   }
 
-  /// nil: it has ended.
+  /// Returns the start time of a process; nil if it has ended.
   static func startTime(_ pid: Int32) -> UInt64? {
-    // What can't be read isn't adopted.
+    // A process that can't be read isn't adopted.
     try? ProcessStat.read(pid).startTime
   }
 
   // MARK: for ever
 
-  /// Until the task is cancelled.
+  /// Watches until the task is cancelled.
   public func run() async {
-    let (rings, bell) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+    let (wakeups, wakeup) = AsyncStream.makeStream(
+      of: Void.self, bufferingPolicy: .bufferingNewest(1))
     await withTaskGroup { group in
       for engine in engines {
-        group.addTask { await self.follow(engine) { bell.yield() } }
+        group.addTask { await self.follow(engine) { wakeup.yield() } }
       }
       if let reporter {
         group.addTask { await reporter.run() }
@@ -91,61 +70,62 @@ public actor ContainerWatch {
       }
       group.addTask { [interval = settings.daemonInterval] in
         while !Task.isCancelled {
-          bell.yield()
-          // Cancelled: the loop ends.
+          wakeup.yield()
+          // If the task is cancelled, the loop ends.
           try? await Task.sleep(for: interval)
         }
       }
-      for await _ in rings {
+      for await _ in wakeups {
         if Task.isCancelled { break }
-        _ = await look()
+        _ = await poll()
       }
       group.cancelAll()
     }
   }
 
-  private func follow(_ engine: any RuntimeClient, ring: @escaping @Sendable () -> Void) async {
+  private func follow(_ engine: any RuntimeClient, wake: @escaping @Sendable () -> Void) async {
     var delays = settings.retry
     while !Task.isCancelled {
       let began = ContinuousClock.now
       do throws(EngineError) {
         try await engine.followEvents {
-          await self.isFollowed(engine.runtime)
-          ring()
+          await self.didFollow(engine.runtime)
+          wake()
         } changed: {
-          await self.hasChanged(engine.runtime)
-          ring()
+          await self.didChange(engine.runtime)
+          wake()
         }
       } catch {
         if Task.isCancelled { return }
-        // What has happened meanwhile isn't known.
-        hasChanged(engine.runtime)
+        // Events in the meantime are lost.
+        didChange(engine.runtime)
         note("events \(engine.runtime.name)", trouble: "\(engine.runtime): \(error)")
       }
-      // Cancelled: the loop ends.
+      // If the task is cancelled, the loop ends.
       try? await Task.sleep(for: delays.next(after: ContinuousClock.now - began))
     }
   }
 
-  /// What has happened before isn't known.
-  private func isFollowed(_ runtime: Runtime) {
+  /// Handles the begin of a stream. Earlier events are unknown.
+  private func didFollow(_ runtime: Runtime) {
     note("events \(runtime.name)", trouble: nil, relief: "\(runtime): its events are followed")
-    hasChanged(runtime)
+    didChange(runtime)
   }
 
-  private func hasChanged(_ runtime: Runtime) { asked[runtime.name] = nil }
+  private func didChange(_ runtime: Runtime) { asked[runtime.name] = nil }
 
-  // MARK: one look
+  // MARK: one poll
 
-  /// Asks runtimes and daemon, and does what follows. False: something wasn't done, and was logged.
-  public func look() async -> Bool {
+  /// Asks the runtimes and the daemon, and does what follows. The result is false if something
+  /// wasn't done; then it was logged.
+  public func poll() async -> Bool {
     var isDone = true
     let began = ContinuousClock.now
     for engine in engines where isDue(engine.runtime) {
       if await !list(engine) { isDone = false }
     }
     guard let found = await askDaemon() else {
-      await reporter?.daemonIsAway()
+      await reporter?.daemonDidDisconnect()
       return false
     }
     dropEnded()
@@ -164,8 +144,9 @@ public actor ContainerWatch {
     return isDone && plan.notes.isEmpty
   }
 
-  /// Those that have ended since their runtime was asked, also if another process has got the number. Otherwise a worker
-  /// that the daemon has just forgotten would look as if you had released it.
+  /// Drops containers that have ended since their runtime was asked, also if another process has
+  /// the pid now. Otherwise a worker that the daemon has just removed would count as released by
+  /// the user.
   private func dropEnded() {
     for (name, list) in containers {
       let running = list.filter { container in
@@ -183,15 +164,17 @@ public actor ContainerWatch {
     return ContinuousClock.now - last >= settings.runtimeInterval
   }
 
-  /// False: it doesn't answer; nothing is decided about its containers until it does.
+  /// Lists a runtime's containers. The result is false if it doesn't answer; nothing is decided
+  /// about its containers until it does.
   private func list(_ engine: any RuntimeClient) async -> Bool {
     let name = engine.runtime.name
-    // Before the answer: an event that comes meanwhile asks again.
+    // The time is recorded before the answer: an event that arrives meanwhile causes another
+    // request.
     asked[name] = .now
     do throws(EngineError) {
       var found: [Container] = []
       for var container in try await engine.containers() {
-        // It has ended since it was listed.
+        // The container has ended since it was listed.
         guard let isContained = settings.isContained(container.pid) else { continue }
         container.isContained = isContained
         found.append(container)
@@ -207,15 +190,17 @@ public actor ContainerWatch {
     }
   }
 
-  private func askDaemon() async -> AdoptingDaemon.Found? {
+  private func askDaemon() async -> AdoptingDaemon.DaemonState? {
     do throws(ControlError) {
-      let found = try await daemon.look()
+      let found = try await daemon.poll()
       note("", trouble: nil, relief: "the daemon answers at \(escaped(settings.socket))")
       if found.isManual, !isManualNoted {
         isManualNoted = true
         log(
-          "the daemon's policy has `foreground.mode: manual`: a container is suspended soon after each wake, even "
-            + "while it is used; use a policy with `foreground.mode: activity`, such as `policy: server`"
+          "the daemon's policy has `foreground.mode: manual`: a container is suspended soon after "
+            + "each wake, even "
+            + "while it is used; use a policy with `foreground.mode: activity`, such as `policy: "
+            + "server`"
         )
       }
       return found
@@ -257,14 +242,15 @@ public actor ContainerWatch {
         await note(wish, escaped(response.text))
         return false
       }
-      log(ledger.adopted(wish, as: name, by: pid))
+      log(ledger.didAdopt(wish, as: name, by: pid))
       if let member = container.member {
-        await reporter?.adopted(
+        await reporter?.didAdopt(
           member.reference, container: member.container, as: name, terms: wish.terms)
       }
       if let every = container.healthInterval, wish.healthChecks.isEmpty {
         log(
-          "\(container.title): its health check runs every \(durationText(every)), and wakes it if it connects "
+          "\(container.title): its health check runs every \(durationText(every)), and wakes it if "
+            + "it connects "
             + "to it")
       }
       return true
@@ -274,16 +260,16 @@ public actor ContainerWatch {
     }
   }
 
-  /// That it wasn't adopted, once.
-  private func note(_ wish: Wish, _ why: String) async {
-    guard let line = ledger.refused(wish, why) else { return }
+  /// Logs once that a container wasn't adopted.
+  private func note(_ wish: Wish, _ reason: String) async {
+    guard let line = ledger.didRefuse(wish, reason) else { return }
     log(line)
     if let member = wish.container.member {
-      await reporter?.refused(member.reference, container: member.container, why: why)
+      await reporter?.didRefuse(member.reference, container: member.container, reason: reason)
     }
   }
 
-  /// Logs a change only. The first answer is no news.
+  /// Logs only a change. The first answer isn't logged.
   private func note(_ subject: String, trouble: String?, relief: String = "") {
     guard troubles[subject] != trouble else { return }
     troubles[subject] = trouble

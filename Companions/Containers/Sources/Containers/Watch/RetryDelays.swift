@@ -1,5 +1,5 @@
-/// How long to wait before a stream is opened again: twice as long after each failure. After a stream that has lasted,
-/// from the beginning.
+/// The delays before a stream is opened again. Each is twice as long as the one before. After a
+/// stream that has lasted, they start from the first one.
 public struct RetryDelays: Hashable, Sendable {
   private let first: Duration
   private let longest: Duration
@@ -11,7 +11,7 @@ public struct RetryDelays: Hashable, Sendable {
     current = first
   }
 
-  /// - Parameter lasted: how long the stream was open, with the attempt to open it.
+  /// - Parameter lasted: The time for which the stream was open, with the attempt to open it.
   public mutating func next(after lasted: Duration) -> Duration {
     if lasted > longest { current = first }
     defer { current = min(current * 2, longest) }

@@ -28,14 +28,15 @@ public struct Runtime: Hashable, Sendable {
   }
 }
 
-/// What is asked of a runtime.
+/// The requests to a runtime.
 protocol RuntimeClient: Sendable {
   var runtime: Runtime { get }
 
-  /// The running containers whose settings concern Dormouse.
+  /// Returns the running containers whose settings concern Dormouse.
   func containers() async throws(EngineError) -> [Container]
 
-  /// Calls back when changes begin to be noticed, and for each that may matter. Returns by throwing.
+  /// Calls back when changes begin to be noticed, and for each one that may matter. It returns only
+  /// by throwing an error.
   func followEvents(
     opened: @escaping @Sendable () async -> Void, changed: @escaping @Sendable () async -> Void
   ) async throws(EngineError)

@@ -1,19 +1,21 @@
 import Control
 
-/// What the buttons do. Each runs over a connection of its own, which is closed after the answer.
+/// Carries out the actions of buttons. Each uses a connection of its own, which is closed after the
+/// answer.
 struct ActionRunner: Sendable {
   let path: String
   let isNamed: Bool
-  /// A request waits for its thing to happen, which may take some seconds.
+  /// The threads of requests. A request waits until its action is done, which may take some
+  /// seconds.
   private let pool = BlockingPool(threads: 6, most: 24)
-  private static let patience = Duration.seconds(60)
+  private static let timeout = Duration.seconds(60)
 
   init(path: String, isNamed: Bool) {
     self.path = path
     self.isNamed = isNamed
   }
 
-  /// The verbs that a page may send, by the name in its address. None ends a worker.
+  /// The verbs that a page may send, by the name in its address. None of them ends a worker.
   static let verbs: [String: ControlRequest.Verb] = [
     "wake": .wake, "hibernate": .hibernate, "suspend": .suspend, "foreground": .foreground,
     "background": .background, "warn": .warn, "protect": .protect, "unprotect": .unprotect,
@@ -21,9 +23,9 @@ struct ActionRunner: Sendable {
 
   struct Outcome: Encodable, Sendable {
     var isDone: Bool
-    /// One sentence.
+    /// The result, as one sentence.
     var text: String
-    /// Of HTTP.
+    /// The status of HTTP.
     var status = 200
 
     private enum CodingKeys: CodingKey { case isDone, text }
@@ -38,7 +40,7 @@ struct ActionRunner: Sendable {
     }
   }
 
-  /// A worker's snapshot with its content.
+  /// Returns a worker's snapshot with its content.
   func snapshot(of worker: String) async throws -> SnapshotReport? {
     try await pool.run {
       var client = try ControlClient(connectingTo: path, isNamed: isNamed)
@@ -50,7 +52,7 @@ struct ActionRunner: Sendable {
   private func ask(_ verb: ControlRequest.Verb, _ worker: String) -> Outcome {
     do throws(ControlError) {
       var client = try ControlClient(connectingTo: path, isNamed: isNamed)
-      let response = try client.perform(verb, worker: worker, timeout: Self.patience)
+      let response = try client.perform(verb, worker: worker, timeout: Self.timeout)
       return Outcome(
         isDone: response.result == .done, text: response.text, status: Self.status(response.result))
     } catch {

@@ -1,20 +1,22 @@
 import NIOPosix
 import Synchronization
 
-/// Threads for calls that may wait: the daemon's socket, files. Requests never wait on the threads of the server.
+/// Threads for calls that may wait: the daemon's socket, files. Requests never wait on the threads
+/// of the server.
 final class BlockingPool: Sendable {
   private let pool: NIOThreadPool
   private let most: Int
   private let waiting = Mutex(0)
 
-  /// `most`: calls at a time, with those that wait for a thread.
+  /// - Parameter most: The maximum number of calls at a time, including those that wait for a
+  ///   thread.
   init(threads: Int, most: Int = .max) {
     pool = NIOThreadPool(numberOfThreads: threads)
     pool.start()
     self.most = most
   }
 
-  /// All threads and places are taken.
+  /// All threads and queue entries are in use.
   struct Full: Error {}
 
   func run<Result: Sendable>(

@@ -1,43 +1,43 @@
 import Control
 import Synchronization
 
-/// The one connection over which all pages' looks at the daemon are made. Its calls wait; they run on a thread of
-/// `BlockingPool`.
+/// The one connection over which the daemon is polled for all pages. Its calls wait, so they run on
+/// a thread of `BlockingPool`.
 final class DaemonLink: Sendable {
   private let path: String
   private let isNamed: Bool
   private let parts = Mutex(Parts())
 
-  /// `isNamed`: as for `ControlClient`.
+  /// - Parameter isNamed: True if the user has named the socket, as for `ControlClient`.
   init(path: String, isNamed: Bool) {
     self.path = path
     self.isNamed = isNamed
   }
 
-  /// What a look is for, in addition to the overview.
+  /// The reports that a poll asks for, in addition to the overview.
   struct Wishes: Sendable {
-    /// Workers whose page is open.
+    /// The workers whose page is open.
     var watched: [String] = []
     var snapshots: [String] = []
   }
 
   enum Outcome: Sendable {
     case answered(Answer)
-    /// No daemon, or none that may be used: a sentence.
+    /// There is no daemon, or none that may be used; the text is a sentence.
     case absent(String)
-    /// It hasn't answered for this long. The next call continues the same look.
+    /// The daemon hasn't answered for this time. The next call continues the same poll.
     case slow(Duration)
   }
 
   private struct Parts: ~Copyable {
     var client: ControlClient?
-    var look: Look?
-    /// The ladder changes only with the configuration.
+    var poll: Poll?
+    /// The number of polls since the ladder was read: it changes only with the configuration.
     var ladderAge = 0
   }
 
-  /// Requests that were sent together, and the answers that have come.
-  private struct Look {
+  /// Requests that were sent together, and the answers that have arrived.
+  private struct Poll {
     var began = ContinuousClock.now
     var requests: [(id: UInt64, what: Question)] = []
     var answer = Answer()
@@ -49,48 +49,48 @@ final class DaemonLink: Sendable {
     case explanation(String)
   }
 
-  /// One look at the daemon. It returns within `patience`, connecting apart.
-  func look(_ wishes: Wishes, patience: Duration = .seconds(2)) -> Outcome {
+  /// Polls the daemon once. It returns within `timeout`, to which the time to connect is added.
+  func poll(_ wishes: Wishes, timeout: Duration = .seconds(2)) -> Outcome {
     parts.withLock { parts in
       do throws(ControlError) {
         if parts.client == nil {
           parts.client = try ControlClient(connectingTo: path, isNamed: isNamed)
-          parts.look = nil
+          parts.poll = nil
           parts.ladderAge = 0
         }
         try Self.ask(&parts, wishes)
-        guard try Self.receive(&parts, until: ContinuousClock.now + patience) else {
-          return .slow(ContinuousClock.now - (parts.look?.began ?? .now))
+        guard try Self.receive(&parts, until: ContinuousClock.now + timeout) else {
+          return .slow(ContinuousClock.now - (parts.poll?.began ?? .now))
         }
-        let answer = parts.look?.answer ?? Answer()
-        parts.look = nil
+        let answer = parts.poll?.answer ?? Answer()
+        parts.poll = nil
         return .answered(answer)
       } catch {
         parts.client = nil
-        parts.look = nil
+        parts.poll = nil
         return .absent(error.description)
       }
     }
   }
 
-  /// Until the next look.
+  /// Closes the connection until the next poll.
   func close() {
     parts.withLock { parts in
       parts.client = nil
-      parts.look = nil
+      parts.poll = nil
     }
   }
 
   private static func ask(
     _ parts: inout Parts, _ wishes: Wishes
   ) throws(ControlError) {
-    guard parts.look == nil else { return }
+    guard parts.poll == nil else { return }
     var questions: [Question] = [.workers, .ranking]
     if parts.ladderAge % 30 == 0 { questions.append(.policy) }
     parts.ladderAge += 1
     questions += Set(wishes.watched + wishes.snapshots).sorted().map { .status($0) }
     questions += wishes.watched.map { .explanation($0) }
-    var look = Look()
+    var poll = Poll()
     for question in questions {
       let id =
         switch question {
@@ -100,16 +100,16 @@ final class DaemonLink: Sendable {
         case .status(let name): try parts.client?.send(.status, worker: name)
         case .explanation(let name): try parts.client?.send(.explain, worker: name)
         }
-      if let id { look.requests.append((id, question)) }
+      if let id { poll.requests.append((id, question)) }
     }
-    parts.look = look
+    parts.poll = poll
   }
 
-  /// False: not all answers have come in time.
+  /// Reads answers. The result is false if not all have arrived in time.
   private static func receive(
     _ parts: inout Parts, until deadline: ContinuousClock.Instant
   ) throws(ControlError) -> Bool {
-    while let next = parts.look?.requests.first {
+    while let next = parts.poll?.requests.first {
       let response: ControlResponse?
       do throws(ControlError) {
         let left = max(deadline - ContinuousClock.now, .zero)
@@ -118,8 +118,8 @@ final class DaemonLink: Sendable {
         guard case .timedOut = error else { throw error }
         return false
       }
-      parts.look?.requests.removeFirst()
-      if let response { parts.look?.answer.take(response, to: next.what) }
+      parts.poll?.requests.removeFirst()
+      if let response { parts.poll?.answer.take(response, to: next.what) }
     }
     return true
   }

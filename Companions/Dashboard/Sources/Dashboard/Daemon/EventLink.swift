@@ -1,7 +1,8 @@
 import Control
 import Synchronization
 
-/// The connection over which events come. Its calls wait; they run on a thread of `BlockingPool`.
+/// The connection over which events arrive. Its calls wait, so they run on a thread of
+/// `BlockingPool`.
 final class EventLink: Sendable {
   private let path: String
   private let isNamed: Bool
@@ -12,8 +13,9 @@ final class EventLink: Sendable {
     self.isNamed = isNamed
   }
 
-  /// What has happened since the last call, after up to `patience`. nil: no daemon answers.
-  func next(patience: Duration = .milliseconds(500)) -> [EventRecord]? {
+  /// Returns the events since the last call, after waiting for at most `timeout`. The result is
+  /// nil if no daemon answers.
+  func next(timeout: Duration = .milliseconds(500)) -> [EventRecord]? {
     client.withLock { client in
       do throws(ControlError) {
         if client == nil {
@@ -23,15 +25,15 @@ final class EventLink: Sendable {
           client = consume made
         }
         var events: [EventRecord] = []
-        // The first one is waited for, those that have come with it are not.
+        // The first event is waited for, and others that have arrived with it aren't.
         while events.count < 100,
-          let event = try client?.nextEvent(within: events.isEmpty ? patience : .zero)
+          let event = try client?.nextEvent(within: events.isEmpty ? timeout : .zero)
         {
           events.append(event)
         }
         return events
       } catch {
-        // The look at the daemon reports why (`DaemonLink`).
+        // The poll of the daemon reports the reason (`DaemonLink`).
         client = nil
         return nil
       }

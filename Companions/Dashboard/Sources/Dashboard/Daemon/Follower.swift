@@ -1,5 +1,5 @@
-/// Asks the daemon while a page is open, and passes on what it says. When no page is open, it asks nothing, and has
-/// no connection.
+/// Polls the daemon while a page is open, and passes its answers on. While no page is open, it asks
+/// nothing and has no connection.
 struct Follower: Sendable {
   let hub: Hub
   private let link: DaemonLink
@@ -13,27 +13,27 @@ struct Follower: Sendable {
     events = EventLink(path: path, isNamed: isNamed)
   }
 
-  /// Until it is cancelled.
+  /// Runs until the task is cancelled.
   func run() async {
     await withTaskGroup { group in
-      group.addTask { await look() }
+      group.addTask { await poll() }
       group.addTask { await follow() }
     }
   }
 
-  private func look() async {
+  private func poll() async {
     while !Task.isCancelled {
       guard hub.hasViewers else {
         link.close()
-        await hub.bell.wait()
+        await hub.wakeup.wait()
         continue
       }
       let wishes = hub.wishes
-      // The pool is never closed; a failure would only mean no news.
-      try? await pool.run { publish(link.look(wishes)) }
-      // Many changes in a short time are one.
+      // The pool is never closed; a failure would only mean that there are no updates.
+      try? await pool.run { publish(link.poll(wishes)) }
+      // Many changes in a short time are handled as one.
       try? await Task.sleep(for: .milliseconds(150))
-      await hub.bell.wait(atMost: .milliseconds(850))
+      await hub.wakeup.wait(atMost: .milliseconds(850))
     }
   }
 
@@ -56,16 +56,16 @@ struct Follower: Sendable {
     while !Task.isCancelled {
       guard hub.hasViewers else {
         events.close()
-        await hub.eventBell.wait()
+        await hub.eventWakeup.wait()
         continue
       }
-      // As above.
+      // The pool is never closed; a failure would only mean that there are no events.
       let happened = try? await pool.run { events.next() }
       if let happened = happened ?? nil {
         hub.publish(happened)
       } else {
-        // Only this task waits here; the next page rings at once.
-        await hub.eventBell.wait(atMost: .seconds(1))
+        // Only this task waits here; the next page that is opened ends the wait.
+        await hub.eventWakeup.wait(atMost: .seconds(1))
       }
     }
   }

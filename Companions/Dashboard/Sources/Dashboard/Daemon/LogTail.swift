@@ -1,7 +1,7 @@
 import Control
 import Synchronization
 
-/// The end of a worker's log, and what is appended to it.
+/// The end of a worker's log, and the lines that are appended to it.
 final class LogTail: Sendable {
   let log: LogLocation
   private let parts: Mutex<Parts>
@@ -14,11 +14,11 @@ final class LogTail: Sendable {
 
   struct Lines: Encodable, Sendable {
     var lines: [String]
-    /// These are the last lines: what was shown before isn't shown any more.
+    /// True if these are the last lines: lines that were shown before are removed.
     var isStart: Bool
   }
 
-  /// Lines that a page gets at a time.
+  /// The maximum number of lines that a page gets at a time.
   static let most = 200
 
   init(_ log: LogLocation) throws(FileError) {
@@ -26,11 +26,11 @@ final class LogTail: Sendable {
     parts = Mutex(Parts(reader: try LogReader(log, lastLines: Self.most)))
   }
 
-  /// The lines that have been written since the last call; nil: none.
+  /// Returns the lines that were written since the last call; nil if there are none.
   func next() throws(FileError) -> Lines? {
     try parts.withLock { parts throws(FileError) in
       var lines: [LogLineCutter.Line] = []
-      // At most a megabyte at a time: of a worker that writes faster, the page shows the end.
+      // At most a megabyte is read at a time. If the worker writes faster, the page shows the end.
       for chunk in 0..<16 {
         let bytes = try parts.reader.read()
         lines += parts.cutter.lines(in: bytes)

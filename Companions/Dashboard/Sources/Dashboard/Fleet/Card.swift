@@ -1,31 +1,31 @@
 import Control
 
-/// What the overview shows of one worker. Sizes in bytes, times in seconds.
+/// The data of one worker in the overview. Sizes are in bytes, times in seconds.
 struct Card: Encodable, Hashable, Sendable {
   var name: String
   var state: String
-  /// The same in words: why a worker has no processes.
+  /// The state in words. For a worker without processes it has the reason.
   var shown: String
-  /// Why it is in this state.
+  /// The reason for the state.
   var reason: String
   var footprint: Int64
   var peakFootprint: Int64
   var processes: Int
   var secondsInState: Double
   var secondsSinceUse: Double
-  /// While it sleeps, where it is known.
+  /// The time for which the worker has slept, if it sleeps and that is known.
   var secondsAsleep: Double?
-  /// Why it isn't terminated for lack of memory; nil: it may be.
+  /// The reason why the worker isn't terminated for lack of memory; nil if it may be.
   var protection: String?
-  /// While it is hibernated: what its image holds, and how much smaller its footprint is.
+  /// The size of the image, and the memory that it saves, while the worker is hibernated.
   var imageSize: Int64?
   var saved: Int64?
   var restartsInSeconds: Double?
-  /// What it says of itself.
+  /// The status that the worker has reported.
   var says: String?
-  /// Its configuration has changed since its launch.
+  /// True if its configuration has changed since its launch.
   var isOutdated: Bool?
-  /// Its place in the order of termination and hibernation, from 1 on, where it has one.
+  /// Its positions in the orders of termination and of hibernation, from 1 on; nil if it has none.
   var terminated: Int?
   var hibernated: Int?
   var snapshot: ShownSnapshot?
@@ -56,13 +56,14 @@ struct Card: Encodable, Hashable, Sendable {
 struct ShownSnapshot: Encodable, Hashable, Sendable {
   /// The beginning of a text.
   var text: String?
-  /// Where an image is, and its type.
+  /// The path of an image. `mime` is its type.
   var image: String?
   var mime: String
 
   private static let most = 4000
 
-  /// `version`: changes with the content, so that a browser doesn't show an older image.
+  /// - Parameter version: A number that changes with the content, so that a browser doesn't show an
+  ///   older image.
   init(_ snapshot: SnapshotReport, of worker: String, version: Int) {
     mime = snapshot.mime
     if let text = snapshot.text {
@@ -72,13 +73,13 @@ struct ShownSnapshot: Encodable, Hashable, Sendable {
     }
   }
 
-  /// Pictures without scripts.
+  /// The types of images that have no scripts.
   static let images: Set<String> = [
     "image/png", "image/jpeg", "image/gif", "image/webp", "image/avif", "image/bmp",
   ]
 }
 
-/// A name as a part of a path: RFC 3986, everything but `unreserved` is encoded.
+/// Encodes a name as a component of a path: everything but `unreserved` of RFC 3986 is encoded.
 func pathEscaped(_ text: String) -> String {
   text.utf8.map { byte -> String in
     switch byte {
@@ -93,7 +94,7 @@ func pathEscaped(_ text: String) -> String {
   }.joined()
 }
 
-/// The opposite; nil: no valid encoding, or no UTF-8.
+/// Decodes a component of a path; nil if the encoding or the UTF-8 is invalid.
 func pathUnescaped(_ text: some StringProtocol) -> String? {
   var bytes: [UInt8] = []
   var rest = Array(text.utf8)[...]

@@ -1,15 +1,15 @@
 import Control
 import Linux
 
-/// What a worker's memory consists of, in bytes.
+/// The kinds of a worker's memory, in bytes.
 struct FootprintKinds: Encodable, Hashable, Sendable {
-  /// The next three are the footprint.
+  /// The next three values are the footprint.
   var anonymous: Int64
   var shared: Int64
   var swapped: Int64
-  /// File pages that the kernel can take back: not a part of the footprint.
+  /// File pages that the kernel can take back. They aren't part of the footprint.
   var files: Int64
-  /// Processes that were measured.
+  /// The number of processes that were measured.
   var processes: Int
 
   init(_ footprint: Footprint, processes: Int) {
@@ -21,14 +21,15 @@ struct FootprintKinds: Encodable, Hashable, Sendable {
     self.processes = processes
   }
 
-  /// Measures the processes of a worker now. nil: it has none, or this user may not measure them.
+  /// Measures the processes of a worker now. The result is nil if it has none, or if this user may
+  /// not measure them.
   static func measure(_ worker: WorkerReport) -> FootprintKinds? {
     guard let pid = worker.pid else { return nil }
     do {
       let pids = try processes(pid, cgroup: worker.cgroup?.path)
       return FootprintKinds(try Footprint.measure(pids), processes: pids.count)
     } catch {
-      // It has ended, or belongs to another user: the page shows no kinds.
+      // The worker has ended, or belongs to another user. The page shows no kinds.
       return nil
     }
   }

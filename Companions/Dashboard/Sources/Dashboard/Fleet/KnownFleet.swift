@@ -1,13 +1,14 @@
 import Control
 
-/// What the daemon answered to one look.
+/// The daemon's answers to one poll.
 struct Answer: Sendable {
   var daemon: DaemonReport?
   var workers: [WorkerReport] = []
   var ranking: RankingReport?
-  /// Rungs by level, as the policy has them; nil: not asked this time.
+  /// The rungs by level, as the policy has them; nil if they weren't asked for this time.
   var ladder: [LadderLevel]?
-  /// Of each worker whose page is open, or whose snapshot is wanted: its full report. nil: no such worker.
+  /// The full reports of workers whose page is open, or whose snapshot is needed. nil means that
+  /// there is no such worker.
   var details: [String: WorkerReport?] = [:]
   var explanations: [String: ExplanationReport] = [:]
 }
@@ -17,7 +18,7 @@ struct LadderLevel: Encodable, Hashable, Sendable {
   var level: String
   var rungs: [String]
 
-  /// `[hibernate, terminate suspended]`, as `policy` reports it.
+  /// - Parameter value: A list such as `[hibernate, terminate suspended]`, as `policy` reports it.
   init(_ level: String, parsing value: String) {
     self.level = level
     let list = value.drop { $0 == "[" || $0 == " " }.prefix { $0 != "]" }
@@ -27,20 +28,20 @@ struct LadderLevel: Encodable, Hashable, Sendable {
   }
 }
 
-/// What the overview shows. Sizes in bytes.
+/// The data of the overview. Sizes are in bytes.
 struct FleetReport: Encodable, Sendable {
-  /// Missing while no daemon answers; then `problem` says why.
+  /// The daemon's report. It is missing while no daemon answers, and `problem` has the reason then.
   var daemon: DaemonReport?
   var problem: String?
   var ladder: [LadderLevel] = []
-  /// The most recently used first.
+  /// The workers, the most recently used first.
   var workers: [Card] = []
-  /// The workers that would be first.
+  /// The workers that would be terminated or hibernated first.
   var terminated: [String] = []
   var hibernated: [String] = []
 }
 
-/// What is known of all workers: the last answer, and what has to be kept from one to the next.
+/// The state of all workers: the last answer, and what must be kept from one to the next.
 struct Fleet: Sendable {
   private var rings: [String: FootprintRing] = [:]
   private var ladder: [LadderLevel] = []
@@ -49,19 +50,20 @@ struct Fleet: Sendable {
   private(set) var report = FleetReport()
 
   private struct Snapshot: Sendable {
-    /// When it fell asleep, or changed its state: of this server's clock.
+    /// The time at which the worker fell asleep, or changed its state, on this server's clock.
     var since: Double
     var state: String
     var shown: ShownSnapshot?
   }
 
-  /// Workers that have fallen asleep, and whose snapshot hasn't been asked for. Some of them at a time.
+  /// Workers that have fallen asleep and whose snapshot wasn't asked for: at most some of them at a
+  /// time.
   var unknownSnapshots: [String] {
     report.workers.filter { Card.isAsleep($0.state) && snapshots[$0.name] == nil }.prefix(8)
       .map(\.name)
   }
 
-  /// `seconds`: of this server's clock.
+  /// - Parameter seconds: The time of this server's clock.
   mutating func take(_ answer: Answer, at seconds: Double) {
     if let ladder = answer.ladder { self.ladder = ladder }
     for worker in answer.workers {
@@ -82,13 +84,13 @@ struct Fleet: Sendable {
       hibernated: answer.ranking?.hibernation.prefix(3).map(\.worker) ?? [])
   }
 
-  /// No daemon answers.
+  /// Records that no daemon answers.
   mutating func lose(_ problem: String) {
     report = FleetReport(problem: problem)
     snapshots = [:]
   }
 
-  /// The daemon takes its time: what it said last is still shown.
+  /// Records that the daemon is slow. Its last answer is still shown.
   mutating func wait(_ problem: String) { report.problem = problem }
 
   func points(of worker: String, at seconds: Double) -> [[Int64]] {
@@ -103,8 +105,9 @@ struct Fleet: Sendable {
 
   // MARK: parts
 
-  /// As in the app switcher. Workers that were used in the last ten seconds count as used now, and have the order
-  /// of their names: else busy workers would change places all the time.
+  /// Sorts the cards as an app switcher does. Workers that were used in the last ten seconds count
+  /// as used now, and are in the order of their names: otherwise busy workers would change
+  /// positions all the time.
   private static func sorted(_ cards: [Card]) -> [Card] {
     func age(_ card: Card) -> Double {
       card.state == "foreground" || card.secondsSinceUse < 10 ? 0 : card.secondsSinceUse.rounded()
@@ -112,17 +115,18 @@ struct Fleet: Sendable {
     return cards.sorted { (age($0), $0.name) < (age($1), $1.name) }
   }
 
-  private func place(of worker: String, in order: [RankingReport.Place]?) -> Int? {
+  private func place(of worker: String, in order: [RankingReport.Entry]?) -> Int? {
     order?.firstIndex { $0.worker == worker }.map { $0 + 1 }
   }
 
-  /// A snapshot is asked for once for each sleep, and shown until the worker is awake.
+  /// Updates the snapshots. Each is asked for once for each sleep, and shown until the worker is
+  /// awake.
   private mutating func updateSnapshots(_ answer: Answer, _ seconds: Double) {
     let asleep = answer.workers.filter { Card.isAsleep($0.state) }
     let byName = Dictionary(asleep.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
     snapshots = snapshots.filter { name, known in
       guard let worker = byName[name], worker.state == known.state else { return false }
-      // It may have been awake between two looks.
+      // The worker may have been awake between two polls.
       return seconds - worker.secondsInState < known.since + 3
     }
     for (name, report) in answer.details {

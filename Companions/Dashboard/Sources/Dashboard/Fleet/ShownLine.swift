@@ -1,7 +1,7 @@
 import Control
 
-/// A line of a worker's log as a page shows it: as text, without colours, and with every other control character
-/// written out. The page never uses it as HTML.
+/// Returns a line of a worker's log as a page shows it: as text, without colours, and with every
+/// other control character written out. The page never uses it as HTML.
 func shownLine(_ line: String) -> String {
   var text = ""
   var rest = Substring(line.prefix(4000))

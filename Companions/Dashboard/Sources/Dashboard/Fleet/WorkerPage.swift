@@ -1,21 +1,21 @@
 import Control
 
-/// What a worker's own page shows.
+/// The data of a worker's own page.
 struct WorkerPage: Encodable, Sendable {
   var worker: WorkerReport
-  /// Its state in words.
+  /// The state in words.
   var shown: String
   var explanation: ExplanationReport?
   var kinds: FootprintKinds?
-  /// The command as a shell has it.
+  /// The command in shell syntax.
   var command: String
-  /// Its places in both orders, from 1 on.
+  /// The positions in both orders, from 1 on.
   var terminated: Int?
   var hibernated: Int?
   var snapshot: ShownSnapshot?
 }
 
-/// A page of a worker that doesn't exist, or isn't known while no daemon answers.
+/// The data of a page whose worker doesn't exist, or is unknown while no daemon answers.
 struct MissingPage: Encodable, Sendable {
   var problem: String
 }

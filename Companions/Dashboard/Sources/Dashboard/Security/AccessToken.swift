@@ -1,11 +1,11 @@
 import Glibc
 import Linux
 
-/// A secret that a request has to know.
+/// A secret that each request must have.
 public struct AccessToken: Hashable, Sendable {
   public let text: String
 
-  /// 256 random bits.
+  /// A token of 256 random bits.
   public static func random() -> AccessToken {
     var generator = SystemRandomNumberGenerator()
     let digits = Array("0123456789abcdef")
@@ -15,7 +15,7 @@ public struct AccessToken: Hashable, Sendable {
 
   init(text: String) { self.text = text }
 
-  /// The time that this takes doesn't depend on how much of `other` is right.
+  /// Compares in a time that doesn't depend on how much of `other` is right.
   func matches(_ other: some StringProtocol) -> Bool {
     let ours = Array(text.utf8)
     let theirs = Array(other.utf8)
@@ -25,8 +25,9 @@ public struct AccessToken: Hashable, Sendable {
 
   // MARK: in a file
 
-  /// The token in a file, which is made with a random one if it doesn't exist. So the address stays the same when
-  /// the dashboard is started again, and other programs can read the token.
+  /// Returns the token in a file, which is created with a random one if it doesn't exist. So the
+  /// address stays the same when the dashboard is started again, and other programs can read the
+  /// token.
   public static func inFile(_ path: String) throws(AccessTokenError) -> AccessToken {
     let status: stat
     let text: String
@@ -75,7 +76,8 @@ public enum AccessTokenError: Error, Hashable, Sendable, CustomStringConvertible
     case .notPrivate(let path):
       "--token-file: other users may read \(path), or it belongs to another user; `chmod 600` it"
     case .weak(let path):
-      "--token-file: \(path) needs a word of at least 32 letters, digits and `-`; remove the file, and "
+      "--token-file: \(path) needs a word of at least 32 letters, digits and `-`; remove the file, "
+        + "and "
         + "the dashboard makes a random one"
     case .system(let error): "--token-file: \(error)"
     }

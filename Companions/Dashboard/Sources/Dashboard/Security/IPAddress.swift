@@ -1,11 +1,12 @@
 import Glibc
 
-/// An IPv4 or IPv6 address. An IPv4 address that is written as an IPv6 one (`::ffff:127.0.0.1`) is IPv4.
+/// An IPv4 or IPv6 address. An IPv4 address that is written as an IPv6 one (`::ffff:127.0.0.1`) is
+/// IPv4.
 struct IPAddress: Hashable, Sendable {
-  /// 4 or 16, the most significant first.
+  /// The 4 or 16 bytes, the most significant first.
   let bytes: [UInt8]
 
-  /// nil: `text` is no address, but perhaps a name.
+  /// The result is nil if `text` isn't an address; it may be a name.
   init?(_ text: String) {
     var four = [UInt8](repeating: 0, count: 4)
     if inet_pton(AF_INET, text, &four) == 1 {
@@ -23,7 +24,7 @@ struct IPAddress: Hashable, Sendable {
     isIPv6 ? bytes == [UInt8](repeating: 0, count: 15) + [1] : bytes[0] == 127
   }
 
-  /// As an IPv6 address.
+  /// The bytes as an IPv6 address.
   var asIPv6: [UInt8] { isIPv6 ? bytes : Self.mapped + bytes }
 
   private static let mapped: [UInt8] = [UInt8](repeating: 0, count: 10) + [0xFF, 0xFF]

@@ -1,8 +1,8 @@
-/// What `--listen` names: an address and a port of this machine.
+/// The value of `--listen`: an address and a port of this machine.
 public struct ListenAddress: Hashable, Sendable, CustomStringConvertible {
-  /// Without brackets.
+  /// The address, without brackets.
   public let host: String
-  /// 0: the kernel chooses.
+  /// The port. With 0 the kernel chooses one.
   public let port: Int
   public let isLoopback: Bool
 
@@ -14,12 +14,13 @@ public struct ListenAddress: Hashable, Sendable, CustomStringConvertible {
     self.isLoopback = isLoopback
   }
 
-  /// `127.0.0.1:7411`, `[::1]:7411`, `localhost:7411`. nil: it is something else.
+  /// Parses a text such as `127.0.0.1:7411`, `[::1]:7411` or `localhost:7411`. The result is nil
+  /// for any other.
   public init?(_ text: String) {
     guard let (name, number) = splitHost(text), let number, let port = UInt16(number) else {
       return nil
     }
-    // A name could mean another address later.
+    // A name could mean another address later, so only `localhost` is accepted.
     let host = name.lowercased() == "localhost" ? "127.0.0.1" : name
     guard let address = IPAddress(host) else { return nil }
     self.init(host: host, port: Int(port), isLoopback: address.isLoopback)
@@ -27,13 +28,14 @@ public struct ListenAddress: Hashable, Sendable, CustomStringConvertible {
 
   public var description: String { url(port: port).dropFirst("http://".count).description }
 
-  /// The page's address, without a path. `port`: the one that the kernel chose.
+  /// The page's address, without a path. `port` is the one that the kernel chose.
   public func url(port: Int) -> String {
     "http://\(host.contains(":") ? "[\(host)]" : host):\(port)"
   }
 }
 
-/// `host:port`, `[address]:port`, or one of them without a port. nil: neither.
+/// Splits `host:port`, `[address]:port`, or one of them without a port. The result is nil for any
+/// other text.
 func splitHost(_ text: String) -> (host: String, port: String?)? {
   if text.hasPrefix("[") {
     guard let end = text.firstIndex(of: "]") else { return nil }

@@ -1,12 +1,12 @@
 import Glibc
 import Linux
 
-/// Which user the other end of a loopback connection belongs to.
+/// Finds the user of the other end of a loopback connection.
 ///
-/// A port of 127.0.0.1 is open to all users of the machine. The kernel lists each socket with its user in
-/// /proc/net/tcp and tcp6 (proc_net(5)); both ends of a loopback connection are there.
+/// A port of 127.0.0.1 is open to all users of the machine. The kernel lists each socket with its
+/// user in /proc/net/tcp and tcp6 (proc_net(5)); both ends of a loopback connection are there.
 enum PeerCheck {
-  /// nil: no socket of this network namespace is the other end.
+  /// Returns the user; nil if no socket of this network namespace is the other end.
   static func user(of peer: Endpoint, connectedTo own: Endpoint) throws(SystemCallError) -> UInt32?
   {
     for _ in 0..<readings {
@@ -22,18 +22,19 @@ enum PeerCheck {
     return nil
   }
 
-  /// The kernel gives a page of a table at a time, and may leave out a socket when others come or end between two pages.
+  /// The number of readings. The kernel returns a page of a table at a time, and may leave out a
+  /// socket if others are opened or closed between two pages.
   private static let readings = 4
 
   private static func tableOfIPv6() throws(SystemCallError) -> [UInt8] {
     do throws(SystemCallError) { return try readFile("/proc/net/tcp6") } catch {
-      // A kernel without IPv6.
+      // A kernel without IPv6 has no such file.
       if error.code == ENOENT { return [] }
       throw error
     }
   }
 
-  /// The same in the text of one of these files.
+  /// Returns the user from the text of one of these files.
   static func user(
     of peer: Endpoint, connectedTo own: Endpoint, in table: [UInt8], isIPv6: Bool
   ) -> UInt32? {
@@ -41,22 +42,24 @@ enum PeerCheck {
       return nil
     }
     let columns = " \(theirs) \(ours) "
-    // The list may be long, and another user may make it longer: it isn't taken apart for one line.
+    // The list may be long, and another user may make it longer, so it isn't split for one line.
     return (table + [0]).withUnsafeBytes { bytes in
       guard var place = bytes.baseAddress?.assumingMemoryBound(to: CChar.self) else { return nil }
       while let found = strstr(place, columns) {
         place = UnsafePointer(found) + columns.utf8.count
         let line = UnsafeRawBufferPointer(start: place, count: strcspn(place, "\n"))
-        // state, queues, timer, retransmits, user, timeout, inode
-        let words = String(decoding: line, as: UTF8.self).split(separator: " ", maxSplits: 7)
-        // A socket that its process has closed has no inode, and no user any more: many kernels show it as root's.
-        if words.count > 6, words[6] != "0" { return UInt32(words[4]) }
+        // The fields are: state, queues, timer, retransmits, user, timeout, inode.
+        let fields = String(decoding: line, as: UTF8.self).split(separator: " ", maxSplits: 7)
+        // A socket that its process has closed has no inode, and no user any more: many kernels
+        // show it as root's.
+        if fields.count > 6, fields[6] != "0" { return UInt32(fields[4]) }
       }
       return nil
     }
   }
 
-  /// As the kernel prints it: words of 32 bits in the machine's order of bytes, then the port.
+  /// Returns the endpoint as the kernel prints it: words of 32 bits in the machine's byte order,
+  /// then the port.
   private static func column(_ endpoint: Endpoint, isIPv6: Bool) -> String? {
     if endpoint.address.isIPv6, !isIPv6 { return nil }
     let bytes = isIPv6 ? endpoint.address.asIPv6 : endpoint.address.bytes

@@ -1,16 +1,16 @@
 import Glibc
 import Linux
 
-/// Decides whether a request is answered. Everything that a page shows is private, logs above all; so each
-/// request needs the token, also one that only reads.
+/// Decides whether a request is answered. All data of a page is private, logs above all. Therefore
+/// each request needs the token, also one that only reads.
 struct RequestGate: Sendable {
   let token: AccessToken
   let sessions = Sessions()
-  /// What pages send with a request that changes something. It isn't in a cookie: the browser adds no header for
-  /// another site's page.
+  /// The token that pages send with a request that changes something. It isn't in a cookie: the
+  /// browser adds no header for another site's page.
   let actionToken = AccessToken.random()
   let hosts: HostRule
-  /// Finds the user of a connection's other end; tests pass another.
+  /// Finds the user of a connection's other end. Tests pass another function.
   let findUser: @Sendable (Endpoint, Endpoint) throws(SystemCallError) -> UInt32?
 
   init(
@@ -23,7 +23,7 @@ struct RequestGate: Sendable {
     self.findUser = findUser
   }
 
-  /// What the decision depends on.
+  /// The facts on which the decision depends.
   struct Facts: Sendable {
     var host: String?
     var origin: String?
@@ -49,11 +49,13 @@ struct RequestGate: Sendable {
     var text: String {
       switch self {
       case .host:
-        "This request is for another host. Use the address that `dormouse dashboard` printed: 127.0.0.1, "
+        "This request is for another host. Use the address that `dormouse dashboard` printed: "
+          + "127.0.0.1, "
           + "[::1] or localhost, with its own port."
       case .unknownPeer: "The process at the other end of this connection was not found."
       case .otherUser(let user):
-        "The process at the other end of this connection belongs to user \(user), not to the user of this "
+        "The process at the other end of this connection belongs to user \(user), not to the user "
+          + "of this "
           + "dashboard."
       case .token:
         "This page needs a token, and a browser's session ends after a day. Open the address that "
@@ -64,28 +66,28 @@ struct RequestGate: Sendable {
     }
   }
 
-  /// Whether the connection is for this server, and from this user. It reads a file of /proc.
+  /// Checks that the connection is for this server, and from this user. It reads a file of /proc.
   func checkConnection(_ facts: Facts) throws(Denial) {
     guard let own = facts.own, let peer = facts.peer else { throw .unknownPeer }
     guard hosts.permits(facts.host, port: own.port) else { throw .host }
     if !peer.address.isLoopback, hosts.allowsRemote { return }
-    // No answer about the user means no access.
+    // If the user can't be found, access is denied.
     guard let user = try? findUser(peer, own) else { throw .unknownPeer }
     guard Self.isOwn(user) else { throw .otherUser(user) }
   }
 
   private static func isOwn(_ user: UInt32) -> Bool { user == geteuid() || user == 0 }
 
-  /// Whose connection it is, before a request has come. It reads a file of /proc.
-  func owner(peer: Endpoint?, own: Endpoint?) -> ConnectionPlaces.Owner {
+  /// Returns the owner of a connection before a request has arrived. It reads a file of /proc.
+  func owner(peer: Endpoint?, own: Endpoint?) -> ConnectionQuota.Owner {
     guard let peer, let own else { return .stranger }
     if !peer.address.isLoopback, hosts.allowsRemote { return .remote(peer.address) }
-    // No answer about the user is no known user.
+    // A user that can't be found counts as a stranger.
     guard let user = try? findUser(peer, own), Self.isOwn(user) else { return .stranger }
     return .own
   }
 
-  /// Whether the request may read, and until when; nil: as long as it likes.
+  /// Checks that the request may read. Returns the end of the permission, or nil if it has none.
   @discardableResult
   func checkToken(
     _ facts: Facts, at now: ContinuousClock.Instant = .now
@@ -98,7 +100,7 @@ struct RequestGate: Sendable {
     return end
   }
 
-  /// Whether the request may change something; `checkToken` comes before.
+  /// Checks that the request may change something. `checkToken` must come before.
   func checkAction(_ facts: Facts) throws(Denial) {
     guard HostRule.isOwnPage(origin: facts.origin, site: facts.site, host: facts.host ?? "") else {
       throw .origin
@@ -115,11 +117,11 @@ struct RequestGate: Sendable {
     return token.matches(words[1])
   }
 
-  /// Cookies are sent to all ports of a host: the name has ours, so that two dashboards don't replace each
-  /// other's.
+  /// The name of the cookie. Cookies are sent to all ports of a host, so the name has this port:
+  /// two dashboards don't replace each other's.
   static func cookieName(port: Int) -> String { "dormouse-\(port)" }
 
-  /// The value of a cookie in the header `Cookie`.
+  /// Returns the value of a cookie in the header `Cookie`.
   static func cookie(_ name: String, in header: String?) -> String? {
     for pair in header?.split(separator: ";") ?? [] {
       let parts = pair.split(separator: "=", maxSplits: 1)

@@ -1,16 +1,17 @@
 import Synchronization
 
-/// The browsers that have shown the token, each with a random secret of its own as its cookie.
+/// The browsers that have shown the token. Each has a random secret of its own as its cookie.
 ///
-/// A browser sends its cookies to every port of a host, also to another user's server. So the cookie is never the
-/// token: it ends by itself and with this process, and isn't accepted as a bearer.
+/// A browser sends its cookies to every port of a host, also to another user's server. Therefore
+/// the cookie is never the token. It ends by itself and with this process, and isn't accepted as a
+/// bearer token.
 final class Sessions: Sendable {
   private let ends = Mutex<[AccessToken: ContinuousClock.Instant]>([:])
 
   static let lifetime = Duration.seconds(24 * 3600)
   static let most = 64
 
-  /// If there are too many, the one that ends first is dropped.
+  /// Begins a session. If there are too many, the one that ends first is dropped.
   func begin(at now: ContinuousClock.Instant = .now) -> AccessToken {
     let session = AccessToken.random()
     ends.withLock { ends in
@@ -23,7 +24,7 @@ final class Sessions: Sendable {
     return session
   }
 
-  /// When the session of this cookie ends; nil: there is none.
+  /// Returns the end of the session with this cookie; nil if there is none.
   func end(of cookie: String, at now: ContinuousClock.Instant = .now) -> ContinuousClock.Instant? {
     ends.withLock { ends in
       ends.first { $0.key.matches(cookie) && $0.value > now }?.value

@@ -1,7 +1,7 @@
 import Hummingbird
 import NIOCore
 
-/// A request's connection.
+/// The connection of a request.
 struct ConnectionContext: RequestContext {
   var coreContext: CoreRequestContextStorage
   let peer: Endpoint?
@@ -15,7 +15,7 @@ struct ConnectionContext: RequestContext {
     channel = source.channel
   }
 
-  /// The other end knows the token: its connection may stay open.
+  /// Reports that the other end has the token: its connection may stay open.
   func permit() { channel.pipeline.fireUserInboundEventTriggered(ConnectionGuard.Permitted()) }
 
   static func endpoint(_ address: SocketAddress?) -> Endpoint? {

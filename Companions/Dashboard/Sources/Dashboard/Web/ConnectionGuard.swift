@@ -5,15 +5,15 @@ import Synchronization
 final class ConnectionGuard: ChannelInboundHandler, RemovableChannelHandler {
   typealias InboundIn = NIOAny
 
-  /// Sent through the pipeline when a request was permitted.
+  /// The event that is sent through the pipeline when a request was permitted.
   struct Permitted: Sendable {}
 
-  /// For all connections of a server.
+  /// The state that all connections of a server share.
   final class Shared: Sendable {
     let gate: RequestGate
-    /// For /proc.
+    /// The threads for reading /proc.
     let files: BlockingPool
-    let places = Mutex(ConnectionPlaces())
+    let quota = Mutex(ConnectionQuota())
 
     init(gate: RequestGate, files: BlockingPool) {
       self.gate = gate
@@ -21,10 +21,10 @@ final class ConnectionGuard: ChannelInboundHandler, RemovableChannelHandler {
     }
   }
 
-  static let patience = TimeAmount.seconds(10)
+  static let timeout = TimeAmount.seconds(10)
 
   private let shared: Shared
-  private var owner: ConnectionPlaces.Owner?
+  private var owner: ConnectionQuota.Owner?
   private var end: Scheduled<Void>?
   private var isOpen = false
 
@@ -33,30 +33,30 @@ final class ConnectionGuard: ChannelInboundHandler, RemovableChannelHandler {
   func channelActive(context: ChannelHandlerContext) {
     isOpen = true
     let channel = context.channel
-    end = context.eventLoop.scheduleTask(in: Self.patience) { channel.close(promise: nil) }
+    end = context.eventLoop.scheduleTask(in: Self.timeout) { channel.close(promise: nil) }
     let peer = ConnectionContext.endpoint(channel.remoteAddress)
     let own = ConnectionContext.endpoint(channel.localAddress)
-    let found = context.eventLoop.makePromise(of: ConnectionPlaces.Owner.self)
+    let found = context.eventLoop.makePromise(of: ConnectionQuota.Owner.self)
     found.completeWithTask { [shared] in
       try await shared.files.run { shared.gate.owner(peer: peer, own: own) }
     }
     found.futureResult.assumeIsolated().whenComplete { result in
-      // No answer is no known user.
+      // A user that can't be found counts as a stranger.
       self.settle((try? result.get()) ?? .stranger, channel)
     }
     context.fireChannelActive()
   }
 
-  private func settle(_ owner: ConnectionPlaces.Owner, _ channel: any Channel) {
+  private func settle(_ owner: ConnectionQuota.Owner, _ channel: any Channel) {
     guard isOpen else { return }
-    guard shared.places.withLock({ $0.take(owner) }) else { return channel.close(promise: nil) }
+    guard shared.quota.withLock({ $0.take(owner) }) else { return channel.close(promise: nil) }
     self.owner = owner
   }
 
   func channelInactive(context: ChannelHandlerContext) {
     isOpen = false
     end?.cancel()
-    if let owner { shared.places.withLock { $0.free(owner) } }
+    if let owner { shared.quota.withLock { $0.free(owner) } }
     owner = nil
     context.fireChannelInactive()
   }

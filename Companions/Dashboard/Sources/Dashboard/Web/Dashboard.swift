@@ -5,14 +5,14 @@ import Hummingbird
 import JSONLines
 import NIOCore
 
-/// Answers requests: which are permitted is `RequestGate`'s decision.
+/// Answers requests. `RequestGate` decides which are permitted.
 struct Dashboard: HTTPResponder {
   typealias Context = ConnectionContext
 
   let gate: RequestGate
   let hub: Hub
   let actions: ActionRunner
-  /// For /proc and logs.
+  /// The threads for /proc and logs.
   let files = BlockingPool(threads: 2)
 
   func respond(to request: Request, context: ConnectionContext) async throws -> Response {
@@ -65,7 +65,8 @@ struct Dashboard: HTTPResponder {
     } catch { return .unknownPeer }
   }
 
-  /// `/?token=…`, as it was printed: the browser gets a session, and the token is out of the address.
+  /// Answers `/?token=…`, the address that is printed. The browser gets a session, and the token is
+  /// removed from the address.
   private func logIn(_ request: Request, _ facts: RequestGate.Facts) -> Response? {
     guard let token = request.uri.queryParameters["token"], gate.token.matches(token) else {
       return nil
@@ -82,11 +83,11 @@ struct Dashboard: HTTPResponder {
 
   // MARK: reading
 
-  /// - Parameter end: of the browser's session.
+  /// - Parameter end: The end of the browser's session.
   private func page(_ path: String, until end: ContinuousClock.Instant?) async -> Response {
     if let asset = Pages.assets[path] { return asset }
     if path == "/" { return Pages.overview }
-    // The place of `/metrics`, whose client sends the token as a bearer.
+    // This path is checked as `/metrics` is, whose client sends the token as a bearer token.
     if path == "/api/stream" { return stream(of: nil, until: end) }
     let parts = path.split(separator: "/", omittingEmptySubsequences: false).dropFirst()
     if parts.count == 2, parts.first == "workers", Self.name(parts.last) != nil {
@@ -108,8 +109,8 @@ struct Dashboard: HTTPResponder {
     part.flatMap { $0.isEmpty ? nil : pathUnescaped($0) }
   }
 
-  /// Events until the page is closed. The page counts as open from when its events are written, not before: a request
-  /// that is given up has no events.
+  /// Sends events until the page is closed. The page counts as open from the first event on, not
+  /// before: a request that is abandoned has no events.
   private func stream(of worker: String?, until end: ContinuousClock.Instant?) -> Response {
     Response(
       status: .ok, headers: [.contentType: "text/event-stream"],
@@ -126,7 +127,7 @@ struct Dashboard: HTTPResponder {
           hub.leave(id)
         }
         try await writer.write(ByteBuffer(string: "retry: 1000\n\n"))
-        // A page that is closed ends this with the next event, a second later at most.
+        // A closed page ends this loop with the next event, at most a second later.
         for await event in events {
           if let end, ContinuousClock.now > end { break }
           try await writer.write(event.buffer)
@@ -148,7 +149,7 @@ struct Dashboard: HTTPResponder {
 
   // MARK: acting
 
-  /// `POST /api/workers/NAME/VERB`
+  /// Answers `POST /api/workers/NAME/VERB`.
   private func act(_ path: String) async -> Response {
     let parts = path.split(separator: "/", omittingEmptySubsequences: false).dropFirst()
     guard parts.count == 4, parts.starts(with: ["api", "workers"]), let verbName = parts.last,
@@ -156,7 +157,7 @@ struct Dashboard: HTTPResponder {
       let worker = Self.name(parts.dropFirst(2).first)
     else { return Self.text(404, "There is no such request.") }
     let outcome = await actions.perform(verb, worker: worker)
-    hub.bell.ring()
+    hub.wakeup.signal()
     // A sentence and a truth value always have a JSON form.
     let bytes = (try? WireCodec.json(for: outcome)) ?? []
     return Response(

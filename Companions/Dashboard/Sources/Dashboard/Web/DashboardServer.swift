@@ -3,13 +3,13 @@ import Hummingbird
 import Logging
 import NIOCore
 
-/// How the dashboard is started.
+/// The settings with which the dashboard is started.
 public struct DashboardSettings: Sendable {
   public var listen: ListenAddress
-  /// Requests for addresses that aren't loopback are answered.
+  /// True if requests for addresses that aren't loopback are answered.
   public var allowsRemote: Bool
   public var token: AccessToken
-  /// The daemon's socket; `isNamed`: a person has named it.
+  /// The daemon's socket. `isNamed` is true if the user has named it.
   public var socket: String
   public var isNamed: Bool
 
@@ -24,8 +24,8 @@ public struct DashboardSettings: Sendable {
   }
 }
 
-/// Serves until a signal ends the process; nothing has to be saved then. `isListening` gets the address with the
-/// token once.
+/// Serves until a signal ends the process; there is nothing to save then. `isListening` gets the
+/// address with the token once.
 public func serve(
   _ settings: DashboardSettings, isListening: @escaping @Sendable (String) -> Void
 ) async throws {
@@ -47,7 +47,7 @@ public func serve(
     configuration: ApplicationConfiguration(
       address: .hostname(settings.listen.host, port: settings.listen.port), serverName: nil,
       backlog: 64,
-      availableConnectionsDelegate: .maximum(ConnectionPlaces.all, logger: logger)),
+      availableConnectionsDelegate: .maximum(ConnectionQuota.all, logger: logger)),
     onServerRunning: { channel in
       let port = channel.localAddress?.port ?? settings.listen.port
       isListening("\(settings.listen.url(port: port))/?token=\(settings.token.text)")
@@ -57,7 +57,7 @@ public func serve(
   try await withThrowingTaskGroup(of: Void.self) { group in
     group.addTask { await follower.run() }
     group.addTask { try await application.runService(gracefulShutdownSignals: []) }
-    // Only the server ends, with its error.
+    // The only task that ends is the server, with its error.
     try await group.next()
     group.cancelAll()
   }

@@ -1,10 +1,11 @@
 import Control
 import Synchronization
 
-/// Knows the open pages, and passes to each what it shows. One look at the daemon serves all of them.
+/// The hub of the open pages: it sends to each what it shows. One poll of the daemon serves all of
+/// them.
 final class Hub: Sendable {
   private struct Viewer {
-    /// The worker whose page it is; nil: the overview.
+    /// The worker whose page it is; nil for the overview.
     var worker: String?
     var continuation: AsyncStream<ServerEvent>.Continuation
   }
@@ -13,17 +14,17 @@ final class Hub: Sendable {
     var viewers: [Int: Viewer] = [:]
     var nextID = 0
     var fleet = Fleet()
-    /// Whether `fleet` is from a look since the first page was opened.
+    /// True if `fleet` is from a poll since the first page was opened.
     var isCurrent = false
-    /// The latest ones, the oldest first.
+    /// The latest events, the oldest first.
     var events: [EventRecord] = []
     var logs: [String: LogLocation] = [:]
     var kinds: [String: (measured: Double, kinds: FootprintKinds)] = [:]
   }
 
-  /// Said first in each stream.
+  /// The first event of each stream.
   private struct Hello: Encodable {
-    /// For requests that change something.
+    /// The token for requests that change something.
     var token: String
     var version: String
   }
@@ -32,9 +33,9 @@ final class Hub: Sendable {
   private let began = ContinuousClock.now
   private let hello: ServerEvent
   /// Rings when a page is opened, and when something has probably changed.
-  let bell = Bell()
+  let wakeup = Wakeup()
   /// Rings when a page is opened.
-  let eventBell = Bell()
+  let eventWakeup = Wakeup()
 
   static let mostViewers = 32
   private static let mostEvents = 100
@@ -43,14 +44,15 @@ final class Hub: Sendable {
     hello = ServerEvent("hello", Hello(token: actionToken.text, version: Dormouse.version))
   }
 
-  /// Of this server's clock.
+  /// The time of this server's clock.
   private var seconds: Double { (ContinuousClock.now - began) / .seconds(1) }
 
   var hasViewers: Bool { state.withLock { !$0.viewers.isEmpty } }
 
   // MARK: pages
 
-  /// What a page that is opened now shows; nil: too many are open. It ends with `leave`, or when its reader ends.
+  /// Opens a page, and returns the stream of its events; nil if too many pages are open. The stream
+  /// ends with `leave`, or when its reader ends.
   func join(worker: String?) -> (id: Int, stream: AsyncStream<ServerEvent>)? {
     let (stream, continuation) = AsyncStream<ServerEvent>.makeStream(
       bufferingPolicy: .bufferingNewest(256))
@@ -70,8 +72,8 @@ final class Hub: Sendable {
       return state.nextID
     }
     guard let id else { return nil }
-    bell.ring()
-    eventBell.ring()
+    wakeup.signal()
+    eventWakeup.signal()
     return (id, stream)
   }
 
@@ -82,17 +84,17 @@ final class Hub: Sendable {
     }
   }
 
-  /// For one page only: lines of a log.
+  /// Sends lines of a log to one page.
   func send(_ event: ServerEvent, to id: Int) {
     state.withLock { _ = $0.viewers[id]?.continuation.yield(event) }
   }
 
-  /// Where the worker's log is, once it is known.
+  /// The location of the worker's log; nil while it is unknown.
   func log(of worker: String) -> LogLocation? { state.withLock { $0.logs[worker] } }
 
   // MARK: what the daemon says
 
-  /// What the next look is for.
+  /// The reports that the next poll asks for.
   var wishes: DaemonLink.Wishes {
     state.withLock { state in
       let watched = Set(state.viewers.values.compactMap(\.worker)).sorted()
@@ -100,8 +102,8 @@ final class Hub: Sendable {
     }
   }
 
-  /// Workers whose page is open and whose memory wasn't measured during the last 5 s: measuring a large one takes
-  /// milliseconds of its own time.
+  /// Returns the workers whose page is open and whose memory wasn't measured during the last 5 s.
+  /// Measuring a large worker takes milliseconds of the worker's time.
   func unmeasured(in answer: Answer) -> [WorkerReport] {
     let now = seconds
     return state.withLock { state in
@@ -133,7 +135,7 @@ final class Hub: Sendable {
     }
   }
 
-  /// No daemon answers, or it takes its time (`isSlow`).
+  /// Publishes that no daemon answers, or that it is slow (`isSlow`).
   func publish(problem: String, isSlow: Bool) {
     state.withLock { state in
       if isSlow { state.fleet.wait(problem) } else { state.fleet.lose(problem) }
@@ -159,7 +161,7 @@ final class Hub: Sendable {
         }
       }
     }
-    bell.ring()
+    wakeup.signal()
   }
 
   // MARK: parts
@@ -183,7 +185,7 @@ final class Hub: Sendable {
     _ name: String, _ report: WorkerReport?, _ answer: Answer, _ state: State
   ) -> ServerEvent {
     guard let report else {
-      // A new page's worker is asked for with the next look.
+      // The worker of a new page is asked for with the next poll.
       let isAsked = answer.details.keys.contains(name)
       return isAsked
         ? ServerEvent("missing", MissingPage(problem: "There is no worker named \(escaped(name))."))

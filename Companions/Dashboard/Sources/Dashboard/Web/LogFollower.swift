@@ -1,9 +1,9 @@
 import Control
 
-/// Sends the end of a worker's log to its page, and what is appended to it.
+/// Sends the end of a worker's log to its page, and the lines that are appended to it.
 struct LogFollower: Sendable {
   let worker: String
-  /// The page.
+  /// The id of the page.
   let viewer: Int
   let hub: Hub
   let files: BlockingPool
@@ -12,14 +12,14 @@ struct LogFollower: Sendable {
     var problem: String
   }
 
-  /// Until it is cancelled.
+  /// Runs until the task is cancelled.
   func run() async {
     var tail: LogTail?
     var last: Problem?
     while !Task.isCancelled {
       do {
         let log = hub.log(of: worker)
-        // A worker of a new configuration may have another log.
+        // A worker with a new configuration may have another log.
         if tail?.log != log {
           tail = try await files.run { try log.map { try LogTail($0) } }
         }
@@ -33,7 +33,7 @@ struct LogFollower: Sendable {
         if problem != last { hub.send(ServerEvent("logproblem", problem), to: viewer) }
         last = problem
       }
-      // Ends early only if the page was closed.
+      // The sleep ends early only if the page was closed.
       try? await Task.sleep(for: .milliseconds(400))
     }
   }

@@ -6,7 +6,7 @@ enum Pages {
   static let overview = page(PackageResources.index_html)
   static let worker = page(PackageResources.worker_html)
 
-  /// By their address. Nothing in them is private: they need no token.
+  /// The files by their address. Nothing in them is private, so they need no token.
   static let assets: [String: Response] = [
     "/assets/app.css": file(PackageResources.app_css, "text/css; charset=utf-8"),
     "/assets/cards.css": file(PackageResources.cards_css, "text/css; charset=utf-8"),
@@ -17,7 +17,8 @@ enum Pages {
     "/assets/favicon.svg": file(PackageResources.favicon_svg, "image/svg+xml"),
   ]
 
-  /// Everything comes from this server, nothing is written into the page's text, and no other page may embed it.
+  /// The content security policy. All content comes from this server, nothing is written into the
+  /// page's text, and no other page may embed it.
   static let policy =
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     + "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"

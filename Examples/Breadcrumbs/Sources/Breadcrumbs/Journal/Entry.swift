@@ -1,8 +1,8 @@
 /// A day of the journey.
 struct Entry: Hashable, Sendable {
-  /// From 1 on; its photo has the same number.
+  /// The number, from 1 on. The entry's photo has the same number.
   var number: Int
-  /// YYYY-MM-DD.
+  /// The date, as YYYY-MM-DD.
   var date: String
   var place: String
   var title: String

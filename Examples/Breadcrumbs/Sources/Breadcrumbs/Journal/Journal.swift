@@ -1,13 +1,13 @@
 /// The entries, and the state that is restored after a termination, in one SQLite file.
 ///
-/// For one task at a time: the application's actor owns it.
+/// Only one task may use it at a time: the application's actor owns it.
 final class Journal {
   private let database: Database
 
-  /// Makes a journal with the first entries where there is none.
+  /// Opens the journal. If the file doesn't exist, it is created with the first entries.
   init(path: String) throws(SQLiteError) {
     database = try Database(path: path)
-    // A tenth of the default, which is enough for ten entries.
+    // This is a tenth of the default, which is enough for ten entries.
     try database.run("PRAGMA cache_size = -200")
     try database.transaction { () throws(SQLiteError) in
       try database.run(
@@ -39,7 +39,7 @@ final class Journal {
       "SELECT number, date, place, title, text FROM entries ORDER BY number", read: Self.entry)
   }
 
-  /// `nil`: no entry has that number.
+  /// Returns an entry; `nil` if none has that number.
   func entry(_ number: Int) throws(SQLiteError) -> Entry? {
     try database.rows(
       "SELECT number, date, place, title, text FROM entries WHERE number = ?", .integer(number),
@@ -56,7 +56,7 @@ final class Journal {
     }
   }
 
-  /// Frees the pages of the file that SQLite holds in memory.
+  /// Frees the pages of the file that SQLite keeps in memory.
   func shrink() { database.shrink() }
 }
 
@@ -64,9 +64,9 @@ final class Journal {
 struct Restoration: Hashable, Sendable {
   /// The number of the entry on the screen.
   var shown: Int?
-  /// The slide show's, from 1 on.
+  /// The position of the slide show, from 1 on; `nil` if it doesn't run.
   var slide: Int?
-  /// Edits in progress, by entry.
+  /// The edits in progress, by the number of the entry.
   var drafts: [Int: String] = [:]
 }
 

@@ -22,13 +22,13 @@ extension SQLValue: ExpressibleByIntegerLiteral, ExpressibleByStringLiteral {
   init(stringLiteral value: String) { self = .text(value) }
 }
 
-/// One connection to a database file, to be used by one task at a time. It keeps no prepared
+/// One connection to a database file. Only one task may use it at a time. It keeps no prepared
 /// statements, and so no lock on the file between calls: a worker that holds a lock isn't at a safe
 /// point.
 final class Database {
   private let connection: OpaquePointer
 
-  /// Creates the file where there is none.
+  /// Opens the file, and creates it if it doesn't exist.
   init(path: String) throws(SQLiteError) {
     var opened: OpaquePointer?
     let flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX
@@ -44,7 +44,7 @@ final class Database {
 
   deinit { sqlite3_close_v2(connection) }
 
-  /// Runs one statement and reads the rows that it gives.
+  /// Runs one statement and returns its rows.
   @discardableResult
   func rows<Value>(
     _ sql: String, _ values: SQLValue..., read: (borrowing Row) -> Value
@@ -56,14 +56,14 @@ final class Database {
     return result
   }
 
-  /// Runs one statement whose rows don't matter.
+  /// Runs one statement and ignores its rows.
   func run(_ sql: String, _ values: SQLValue...) throws(SQLiteError) {
     let statement = try Statement(sql, on: connection)
     try statement.bind(values)
     while try statement.step() {}
   }
 
-  /// Applies all of `body` or, if that throws, nothing.
+  /// Applies all of `body`, or nothing if that throws.
   func transaction(_ body: () throws(SQLiteError) -> Void) throws(SQLiteError) {
     try run("BEGIN IMMEDIATE")
     do {
@@ -76,23 +76,23 @@ final class Database {
     }
   }
 
-  /// Frees the pages of the file that SQLite holds in memory; SQLite reads them again when needed.
+  /// Frees the pages of the file that SQLite keeps in memory. SQLite reads them again when needed.
   func shrink() { sqlite3_db_release_memory(connection) }
 }
 
-/// A row while it is the statement's current one. Columns count from 0.
+/// A row, while it is the current one of its statement. Columns count from 0.
 struct Row: ~Copyable {
   fileprivate let statement: OpaquePointer
 
   func integer(_ column: Int32) -> Int { Int(sqlite3_column_int64(statement, column)) }
 
-  /// Empty where the column is null.
+  /// The text of a column; empty if the column is null.
   func text(_ column: Int32) -> String {
     sqlite3_column_text(statement, column).map { String(cString: $0) } ?? ""
   }
 }
 
-/// A prepared statement; it ends with its scope.
+/// A prepared statement. It ends with its scope.
 private struct Statement: ~Copyable {
   let raw: OpaquePointer
   private let connection: OpaquePointer
@@ -123,7 +123,7 @@ private struct Statement: ~Copyable {
     }
   }
 
-  /// Whether there is a row.
+  /// Moves to the next row, and returns whether there is one.
   func step() throws(SQLiteError) -> Bool {
     switch sqlite3_step(raw) {
     case SQLITE_ROW: true

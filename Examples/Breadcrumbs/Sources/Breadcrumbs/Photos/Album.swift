@@ -8,8 +8,8 @@ struct PhotoError: Error, Hashable, CustomStringConvertible {
 /// The photos as files, from which the screen's pictures can always be decoded again.
 struct Album: Sendable {
   private static let size = (width: 800, height: 600)
-  /// Pixels of the screen for one of the photo's sides: it is a fine screen. So a decoded photo has
-  /// 1600 × 1200 pixels, 7.3 MB, and painting the first ones takes no longer than it must.
+  /// The number of the screen's pixels for one of the photo's, in each direction. A decoded photo
+  /// has 1600 × 1200 pixels, 7.3 MB, while painting the first photos takes no longer than needed.
   private static let fineness = 2
 
   let directory: String
@@ -18,7 +18,7 @@ struct Album: Sendable {
 
   func path(_ number: Int) -> String { "\(directory)/\(number).jpg" }
 
-  /// Paints the photos that aren't there yet: about two seconds for all in a debug build.
+  /// Paints the photos that don't exist yet. All of them take about two seconds in a debug build.
   func prepare() throws(PhotoError) {
     for (index, scene) in Scene.all.enumerated() where access(path(index + 1), R_OK) != 0 {
       let bitmap = Landscape.bitmap(
@@ -33,7 +33,7 @@ struct Album: Sendable {
     }
   }
 
-  /// The bytes of its file.
+  /// The bytes of a photo's file.
   func jpeg(_ number: Int) throws(PhotoError) -> [UInt8] {
     guard let bytes = File.read(path(number)) else {
       throw PhotoError(description: "photo \(number) can't be read")
@@ -41,12 +41,12 @@ struct Album: Sendable {
     return bytes
   }
 
-  /// The photo at the size of the screen, with 4 bytes a pixel.
+  /// The photo at the size of the screen, with 4 bytes per pixel.
   func photo(_ number: Int) throws(PhotoError) -> Bitmap {
     try decode(number, eighths: 8 * Self.fineness)
   }
 
-  /// A quarter of that in each direction.
+  /// The photo at a quarter of the screen's size in each direction.
   func thumbnail(_ number: Int) throws(PhotoError) -> Bitmap {
     try decode(number, eighths: 2 * Self.fineness)
   }
@@ -61,7 +61,8 @@ struct Album: Sendable {
   }
 
   private func write(_ bytes: [UInt8], to path: String) throws(PhotoError) {
-    // Renamed when it is complete, so that a program that is ended meanwhile leaves no half photo.
+    // The file is renamed when it is complete, so that a program that is ended meanwhile leaves no
+    // partial photo.
     guard File.write(bytes, to: "\(path).new"), rename("\(path).new", path) == 0 else {
       throw PhotoError(description: "\(path) can't be written")
     }

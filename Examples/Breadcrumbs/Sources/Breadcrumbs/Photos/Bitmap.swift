@@ -1,11 +1,13 @@
 import Glibc
 
-/// A decoded picture: 4 bytes a pixel (red, green, blue, unused), rows from the top. That is what
-/// the talk's slide show leaked.
+/// A decoded picture: 4 bytes per pixel (red, green, blue, unused), rows from the top. The talk's
+/// slide show leaked such pictures.
 ///
-/// In its own pages, outside of the allocator: they leave the process at once when the bitmap is released.
+/// The pixels are in pages of their own, outside of the allocator: they leave the process at once
+/// when the bitmap is released.
 final class Bitmap: @unchecked Sendable {
-  // Sendable, because no code writes after `init`, and the pages live as long as the object.
+  // The class is Sendable because no code writes after `init`, and the pages exist as long as the
+  // object.
 
   let width: Int
   let height: Int
@@ -13,7 +15,7 @@ final class Bitmap: @unchecked Sendable {
 
   var byteCount: Int { width * height * 4 }
 
-  /// `fill` gets the pixels, all zero. No other code writes to them.
+  /// `fill` gets the pixels, which are all zero. No other code writes to them.
   init<Failure>(
     width: Int, height: Int,
     fill: (UnsafeMutableBufferPointer<UInt32>) throws(Failure) -> Void
@@ -44,14 +46,14 @@ final class Bitmap: @unchecked Sendable {
   var digest: Digest { withPixels { Digest(UnsafeRawBufferPointer($0)) } }
 }
 
-/// FNV-1a, over words of four bytes.
+/// A digest: FNV-1a over words of four bytes.
 struct Digest: Hashable, Sendable, CustomStringConvertible {
   let value: UInt64
 
   init(_ bytes: UnsafeRawBufferPointer) {
     var hash: UInt64 = 0xcbf2_9ce4_8422_2325
     var offset = 0
-    // Not `for`, which takes ten times as long in a debug build.
+    // A `for` loop takes ten times as long in a debug build.
     while offset + 4 <= bytes.count {
       let word = bytes.loadUnaligned(fromByteOffset: offset, as: UInt32.self)
       hash = (hash ^ UInt64(word)) &* 0x100_0000_01b3

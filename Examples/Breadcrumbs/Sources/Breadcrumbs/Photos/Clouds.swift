@@ -1,4 +1,4 @@
-/// How cloudy it is where: reckoned for one point in sixteen, and between them as a mean.
+/// The density of clouds. It is calculated for one point in sixteen, and interpolated between them.
 struct Clouds {
   private static let step = 4
   private let columns: Int
@@ -16,7 +16,7 @@ struct Clouds {
     cover = (0..<(columns * rows)).map { index in
       let x = Float(index % columns) / Float(columns)
       let y = Float(index / columns) / Float(rows)
-      // Flat ones, and flatter and closer together towards the horizon.
+      // Clouds are flat, and flatter and closer together towards the horizon.
       let nearness = 1 / (0.35 + max(0, 0.75 - y))
       let shape = noise.layered(x * 4 * nearness.squareRoot(), y * 11 * nearness, octaves: 5)
       return max(0, min(1, (shape - 0.74 + density * 0.36) * 4.2))

@@ -8,12 +8,12 @@ struct JPEGError: Error, Hashable, CustomStringConvertible {
   var description: String { "JPEG, \(operation): \(message)" }
 }
 
-/// JPEG to pixels and back. Nothing is kept between calls: the codec's own memory ends with each.
+/// Decodes and encodes JPEG. Nothing is kept between calls: the codec's own memory ends with each.
 enum JPEG {
   private static let layout = Int32(TJPF_RGBX.rawValue)
 
-  /// `eighths`: of the sides, 1 to 16; the sides are rounded up. Fewer than 8 are less work than the
-  /// whole.
+  /// Decodes a picture. `eighths` is the scale of its sides, from 1 to 16; the sides are rounded
+  /// up. A scale below 8 is less work than the whole.
   static func decode(_ data: [UInt8], eighths: Int = 8) throws(JPEGError) -> Bitmap {
     precondition((1...16).contains(eighths))
     guard let codec = tjInitDecompress() else { throw failure("decoding", of: nil) }
@@ -23,7 +23,7 @@ enum JPEG {
       codec, data, UInt(data.count), &width, &height, &sampling, &space)
     guard code == 0 else { throw failure("reading the header", of: codec) }
     func scaled(_ side: Int32) -> Int { (Int(side) * eighths + 7) / 8 }
-    // A head that is cut off is reported as read, with sides of 0.
+    // A header that is cut off is reported as read, with sides of 0.
     guard (1...8192).contains(width), (1...8192).contains(height) else {
       throw JPEGError(operation: "decoding", message: "\(width) × \(height) is no size of a photo")
     }
@@ -36,7 +36,7 @@ enum JPEG {
     }
   }
 
-  /// `quality`: 1 to 100.
+  /// Encodes a picture. `quality` is from 1 to 100.
   static func encode(_ bitmap: Bitmap, quality: Int) throws(JPEGError) -> [UInt8] {
     guard let codec = tjInitCompress() else { throw failure("encoding", of: nil) }
     defer { tjDestroy(codec) }

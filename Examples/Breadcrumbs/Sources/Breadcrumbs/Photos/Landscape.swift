@@ -1,14 +1,14 @@
 import Glibc
 
-/// A generated photo: sky, light, ridges, water. The example then needs no files, and is the same
-/// everywhere.
+/// A generated photo: sky, light, ridges, water. So the example needs no files, and is the same on
+/// every machine.
 struct Landscape {
   private let scene: Scene
   private let width: Int
   private let height: Int
   private let noise: Noise
   private let terrain: Terrain
-  /// Of each ridge: how much of the light its slope catches, a column each.
+  /// For each ridge, the share of the light that its slope catches in each column.
   private let slopes: [[Float]]
   private let clouds: Clouds
 
@@ -45,8 +45,8 @@ struct Landscape {
     }
   }
 
-  /// One row of what stands up; of the ridges only those from `first` on, and no sky, where `first`
-  /// isn't 0.
+  /// Paints one row above the water. If `first` isn't 0, only the ridges from `first` on are
+  /// painted, and no sky.
   private func paintLand(_ row: Int, _ pixels: UnsafeMutableBufferPointer<UInt32>, from first: Int)
   {
     let y = Float(row)
@@ -95,7 +95,7 @@ struct Landscape {
     return chance > 0.9985 ? (chance - 0.9985) * 600 : 0
   }
 
-  /// Curtains: sharp below, and fading upwards.
+  /// The brightness of northern lights: sharp below, and fading upwards.
   private func aurora(_ column: Int, _ row: Int) -> Float {
     let x = Float(column) / Float(width)
     let y = Float(row) / Float(height)
@@ -118,11 +118,12 @@ struct Landscape {
       color = Color(0.93, 0.95, 1).mixed(scene.horizon, 0.45 * (1 - depth))
     }
     let relief: Float = scene.ground == .dunes ? 0.34 : 0.5
-    // The crest's slope determines the light on the flank beneath it, less and less on the way down.
+    // The crest's slope determines the light on the flank beneath it, less and less on the way
+    // down.
     let shade = 1 + relief * slopes[index][column] / (1 + below * 9)
     let texture = 0.93 + 0.14 * noise.smooth(Float(column) * 0.06, y * 0.11 + Float(index) * 90)
     color = color.scaled(shade * texture)
-    // Mist lies in the valleys, the more the farther they are.
+    // There is mist in the valleys, and more of it the farther they are.
     let mist = min(1, below * 2.6) * (1 - depth) * 0.75
     return color.mixed(scene.horizon, mist)
   }
@@ -135,7 +136,8 @@ struct Landscape {
     return y + rough * Float(height) * 0.16 < line - below * Float(height) * 0.35
   }
 
-  /// A row of water: what is as far above the line, swaying, darker, and bluer towards us.
+  /// Paints a row of water. It reflects what is as far above the line: swaying, darker, and bluer
+  /// towards the viewer.
   private func paintWater(
     _ row: Int, _ waterline: Int, _ pixels: UnsafeMutableBufferPointer<UInt32>
   ) {

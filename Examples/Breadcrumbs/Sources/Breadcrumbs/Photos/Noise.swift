@@ -1,4 +1,4 @@
-/// Repeatable chance: the same seed gives the same picture, on every machine.
+/// Repeatable random numbers: the same seed gives the same picture, on every machine.
 struct Noise {
   let seed: UInt32
 
@@ -16,7 +16,7 @@ struct Noise {
     return hash ^ (hash >> 16)
   }
 
-  /// Between the grid's points: smooth, from 0 to 1.
+  /// Interpolates between the grid's points: a smooth value from 0 to 1.
   func smooth(_ x: Float, _ y: Float) -> Float {
     let (left, top) = (x.rounded(.down), y.rounded(.down))
     let (column, row) = (Int(left), Int(top))
@@ -26,8 +26,8 @@ struct Noise {
     return mix(upper, lower, down)
   }
 
-  /// Octaves of it, each twice as fine and half as strong; from 0 to 1. `ridged`: folded in the
-  /// middle, which makes crests of it.
+  /// Adds octaves of smooth noise, each twice as fine and half as strong; from 0 to 1. With
+  /// `ridged` the values are folded in the middle, which makes crests.
   func layered(_ x: Float, _ y: Float, octaves: Int, ridged: Bool = false) -> Float {
     var (sum, strength, total, scale): (Float, Float, Float, Float) = (0, 1, 0, 1)
     for octave in 0..<octaves {
@@ -45,5 +45,5 @@ struct Noise {
   private static func ease(_ t: Float) -> Float { t * t * (3 - 2 * t) }
 }
 
-/// From `a` at 0 to `b` at 1.
+/// Interpolates from `a` at 0 to `b` at 1.
 func mix(_ a: Float, _ b: Float, _ t: Float) -> Float { a + (b - a) * t }

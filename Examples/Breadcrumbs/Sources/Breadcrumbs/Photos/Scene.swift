@@ -1,4 +1,4 @@
-/// Red, green and blue, from 0 to 1, and beyond while light is added.
+/// Red, green and blue, from 0 to 1, and more while light is added.
 struct Color: Hashable, Sendable {
   var red: Float
   var green: Float
@@ -8,7 +8,7 @@ struct Color: Hashable, Sendable {
     (self.red, self.green, self.blue) = (red, green, blue)
   }
 
-  /// As on the web: 0xRRGGBB.
+  /// Creates a colour from 0xRRGGBB, as on the web.
   init(_ hex: UInt32) {
     func part(_ shift: UInt32) -> Float { Float((hex >> shift) & 0xff) / 255 }
     self.init(part(16), part(8), part(0))
@@ -24,7 +24,7 @@ struct Color: Hashable, Sendable {
     Color(red + other.red * share, green + other.green * share, blue + other.blue * share)
   }
 
-  /// As pixels have it; `grain` in steps of the result, which hides the bands of a gradient.
+  /// Returns the pixel. `grain`, in steps of the result, hides the bands of a gradient.
   func pixel(grain: Float) -> UInt32 {
     func part(_ value: Float) -> UInt32 { UInt32(max(0, min(255, value * 255 + grain))) }
     return part(red) | part(green) << 8 | part(blue) << 16 | 0xff00_0000
@@ -37,22 +37,25 @@ struct Scene: Hashable, Sendable {
     case hills, peaks, dunes
   }
 
-  /// Of the sky: overhead, and over the horizon.
+  /// The colour of the sky overhead.
   var zenith: Color
+  /// The colour of the sky over the horizon.
   var horizon: Color
-  /// Of the sun or the moon, and where: shares of the width and the height.
+  /// The colour of the sun's or the moon's light.
   var light: Color
+  /// The position of the light, as shares of the width and the height.
   var lightX: Float
   var lightY: Float
-  /// Radius of the disc, as a share of the height; none where 0.
+  /// The radius of the disc, as a share of the height. With 0 there is none.
   var disc: Float = 0.035
-  /// Of the farthest and of the nearest ground.
+  /// The colours of the farthest and of the nearest ground.
   var far: Color
   var near: Color
   var ground: Ground = .hills
-  /// From 0, a clear sky, to 1.
+  /// The share of clouds: 0 is a clear sky, 1 a covered one.
   var clouds: Float = 0.4
-  /// Where the water begins, as a share of the height from the top.
+  /// The row at which the water begins, as a share of the height from the top; `nil` if there is
+  /// none.
   var water: Float?
   var trees = false
   var snow = false

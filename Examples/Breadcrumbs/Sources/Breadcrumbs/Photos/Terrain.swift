@@ -1,6 +1,7 @@
-/// The ridges of a landscape, one behind the other: for each column the row where it begins.
+/// The ridges of a landscape, one behind the other. Each has the row at which it begins, for each
+/// column.
 struct Terrain {
-  /// 0 is the farthest.
+  /// The ridges. Ridge 0 is the farthest.
   private(set) var ridges: [[Float]] = []
   private let width: Int
   private let height: Int
@@ -11,7 +12,7 @@ struct Terrain {
     noise = Noise(seed: seed)
     let count = 5
     for index in 0..<count {
-      // The last one is where the photographer stands: beneath the water, where there is any.
+      // The viewer stands on the last ridge. It is beneath the water, if there is any.
       let isNearest = index == count - 1
       let depth = Float(index) / Float(count - 1)
       let foot = scene.water.map { isNearest ? max(0.9, $0) : $0 - 0.015 } ?? mix(0.55, 0.9, depth)
@@ -32,7 +33,7 @@ struct Terrain {
     case .dunes: shape = (0.15, mix(1.1, 1.9, depth), 2, true)
     }
     let amplitude = isNearest ? min(shape.amplitude, 0.1) : shape.amplitude
-    // Across water the shores are lower the nearer they are, so that each one shows.
+    // Across water, nearer shores are lower, so that each one is visible.
     let lowering = scene.water == nil ? 1 : mix(1, 0.45, depth)
     return (0..<width).map { column in
       let x = Float(column) / Float(width) * shape.frequency + Float(index) * 31.7
@@ -42,13 +43,13 @@ struct Terrain {
     }
   }
 
-  /// Conifers: a jagged triangle each, cut out of what is behind.
+  /// Adds conifers: each is a jagged triangle, cut out of what is behind it.
   private mutating func plantTrees(on index: Int, depth: Float) {
     let size = Float(height) * mix(0.012, 0.11, depth * depth)
     let spacing = max(2, Int(size * 0.42))
     for slot in 0..<(width / spacing + 1) {
       let chance = noise.value(slot, 900 + index)
-      // In groups, with clearings between them.
+      // The trees are in groups, with clearings between them.
       let grove = noise.smooth(Float(slot * spacing) / Float(width) * 7, Float(index) * 3.3)
       guard chance < grove * 1.3 - 0.2 else { continue }
       let center = slot * spacing + Int(chance * Float(spacing))

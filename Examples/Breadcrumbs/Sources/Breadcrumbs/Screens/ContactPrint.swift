@@ -1,4 +1,4 @@
-/// A photo as letters, lighter areas as denser ones, with its digest below. A comparison of two prints
+/// A photo as letters, denser ones for lighter areas, with its digest below. Comparing two prints
 /// compares all pixels.
 enum ContactPrint {
   private static let columns = 48
@@ -10,7 +10,8 @@ enum ContactPrint {
     case .success(let bitmap):
       """
       \(letters(bitmap))
-      photo: \(bitmap.width) × \(bitmap.height), \(megabytes(bitmap.byteCount)) decoded, \(bitmap.digest)
+      photo: \(bitmap.width) × \(bitmap.height), \(megabytes(bitmap.byteCount)) decoded, \
+      \(bitmap.digest)
       """
     case .failure(let error): "photo: \(error)"
     }
@@ -50,7 +51,7 @@ enum ContactPrint {
   }
 }
 
-/// With one decimal.
+/// The number of megabytes as text, with one decimal.
 func megabytes(_ bytes: Int) -> String {
   let tenths = (bytes * 10 + (1 << 19)) >> 20
   return "\(tenths / 10).\(tenths % 10) MB"

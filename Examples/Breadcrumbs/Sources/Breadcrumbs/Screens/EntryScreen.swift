@@ -1,7 +1,7 @@
 import WorkerKit
 
-/// One entry on the screen. What it *shows* can be made again from what it *knows*, and only the latter
-/// must survive: the rule of a view controller and its view.
+/// One entry on the screen. What it *shows* can be made again from what it *knows*, and only the
+/// latter must survive: the rule of a view controller and its view.
 final class EntryScreen {
   let number: Int
 
@@ -23,13 +23,13 @@ final class EntryScreen {
     _print = Unloadable { photo.use { ContactPrint.text(of: $0) } }
   }
 
-  /// Another screen is shown now.
+  /// Unloads the photo when another screen is shown.
   func leave() {
     $photo.unload()
     $print.unload()
   }
 
-  /// - Parameter entry: the saved entry.
+  /// - Parameter entry: The saved entry.
   func text(of entry: Entry) -> String {
     var lines = ["\(entry.number). \(entry.title)", "\(entry.date), \(entry.place)", ""]
     lines.append(draft ?? entry.text)

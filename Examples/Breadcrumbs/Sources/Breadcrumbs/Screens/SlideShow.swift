@@ -1,18 +1,19 @@
 import WorkerKit
 
-/// One photo after the other, for ever.
+/// Shows one photo after another, without an end.
 ///
-/// The talk's slide show kept the bitmap of each step, 4 bytes a pixel, and never used it again. This one does so
-/// with `slideshow leak`; otherwise it keeps the last few in a cache, which a warning empties.
+/// The talk's slide show kept the bitmap of each step, 4 bytes per pixel, and never used it again.
+/// This one does so with `slideshow leak`. Otherwise it keeps the last few in a cache, which a
+/// warning empties.
 struct SlideShow {
   let album: Album
-  /// From 1 on; `nil`: it doesn't run.
+  /// The position, from 1 on; `nil` if the slide show doesn't run.
   private(set) var position: Int?
   var isLeaking: Bool
 
   /// The last four photos, for a user that moves back and forth.
   private let recent = MemoryCache<Int, Bitmap>(name: "slides", costLimit: 32 << 20)
-  /// The leaked photos. No warning frees them: WorkerKit doesn't know of them.
+  /// The leaked photos. No warning frees them, because WorkerKit has no reference to them.
   private(set) var leaked: [Bitmap] = []
 
   init(album: Album, position: Int? = nil, isLeaking: Bool) {
@@ -21,13 +22,13 @@ struct SlideShow {
     self.position = position.map { max(1, min(album.count, $0)) }
   }
 
-  /// From the beginning.
+  /// Starts with the first photo.
   mutating func start() throws(PhotoError) -> Bitmap {
     position = 1
     return try show(1)
   }
 
-  /// `nil`: it doesn't run.
+  /// Returns the next photo; `nil` if the slide show doesn't run.
   mutating func next() throws(PhotoError) -> Bitmap? {
     guard let last = position else { return nil }
     let next = last % album.count + 1

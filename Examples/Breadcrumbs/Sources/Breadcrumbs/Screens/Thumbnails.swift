@@ -1,14 +1,15 @@
 import WorkerKit
 
-/// Small pictures of all entries, kept as long as there is room for them: a cache of content that the
-/// daemon can take by itself, also while this program sleeps.
+/// Small pictures of all entries, kept while there is memory for them. It is a cache of content
+/// that the daemon can purge by itself, also while this program sleeps.
 struct Thumbnails {
   private let cache = MemoryCache<Int, PurgeableData>(name: "thumbnails", costLimit: 8 << 20)
   let album: Album
 
-  /// From the cache, or decoded again: the picture is the same.
+  /// Returns the digest of a picture from the cache, or of one that is decoded again: the picture
+  /// is the same.
   func digest(_ number: Int) throws(PhotoError) -> Digest {
-    // A value in the cache may be taken before its content is used.
+    // A value in the cache may be purged before its content is used.
     if let digest = cache.value(for: number)?.withContent({ Digest($0) }) { return digest }
     let bitmap = try album.thumbnail(number)
     let content = bitmap.withPixels {

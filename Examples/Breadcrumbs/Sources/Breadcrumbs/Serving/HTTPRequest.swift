@@ -1,9 +1,9 @@
-/// As much of HTTP/1.1 (RFC 9112) as this program needs: no chunks, no continuations.
+/// The part of HTTP/1.1 (RFC 9112) that this program needs: no chunks, no continuations.
 struct HTTPRequest: Hashable {
   enum Problem: Error, Hashable {
     case malformed
     case tooLarge
-    /// A way of transfer that isn't known here.
+    /// The transfer coding isn't supported.
     case unsupported
   }
 
@@ -11,12 +11,12 @@ struct HTTPRequest: Hashable {
   static let maxBody = 65536
 
   var method: String
-  /// Decoded, without the query.
+  /// The components of the path, decoded and without the query.
   var path: [String]
   var body: String
   var keepsOpen: Bool
 
-  /// Takes the first request out of what has been received; `nil`: it isn't complete yet.
+  /// Removes the first request from the received bytes; `nil` if it isn't complete yet.
   static func take(from received: inout [UInt8]) throws(Problem) -> HTTPRequest? {
     guard let end = headEnd(received) else {
       if received.count > maxHead { throw .tooLarge }
@@ -30,7 +30,7 @@ struct HTTPRequest: Hashable {
     for line in lines {
       guard let colon = line.firstIndex(of: ":") else { throw .malformed }
       let value = line[line.index(after: colon)...].drop { $0 == " " }
-      // Two lengths, of which the peer may mean the other one.
+      // Two lengths are an error: the peer may mean the other one.
       let earlier = fields.updateValue(value, forKey: line[..<colon].lowercased())
       if earlier != nil, line[..<colon].lowercased() == "content-length" { throw .malformed }
     }
@@ -68,7 +68,7 @@ struct HTTPRequest: Hashable {
     return length
   }
 
-  /// Behind the empty line.
+  /// Returns the offset behind the empty line.
   private static func headEnd(_ bytes: [UInt8]) -> Int? {
     guard bytes.count >= 4 else { return nil }
     for start in 0...min(bytes.count - 4, maxHead)

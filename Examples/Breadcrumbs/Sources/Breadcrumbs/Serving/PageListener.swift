@@ -9,7 +9,8 @@ struct ListenError: Error, CustomStringConvertible {
 struct Listener: Sendable {
   let descriptor: Int32
 
-  /// The first of those that were opened for this process, as systemd and Dormouse do it; `nil`: none were.
+  /// Returns the first socket that was opened for this process, as systemd and Dormouse do it;
+  /// `nil` if none was.
   static func given() -> Listener? {
     func number(_ name: String) -> Int32? {
       getenv(name).flatMap { Int32(String(cString: $0)) }
@@ -22,7 +23,7 @@ struct Listener: Sendable {
 
   private init(descriptor: Int32) { self.descriptor = descriptor }
 
-  /// At the loopback interface, so that no other machine can connect.
+  /// Listens on the loopback interface, so that no other machine can connect.
   init(port: UInt16) throws(ListenError) {
     let socket = Glibc.socket(
       AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
@@ -45,11 +46,11 @@ struct Listener: Sendable {
     descriptor = socket
   }
 
-  /// `nil`: the client has closed its connection.
+  /// Accepts a client; `nil` if it has closed its connection.
   func accept() -> Int32? {
     let client = Glibc.accept(descriptor, nil, nil)
     guard client >= 0 else { return nil }
-    // A client that doesn't read its answer delays other clients for 5 s at most.
+    // A client that doesn't read its answer delays other clients for at most 5 s.
     var limit = timeval(tv_sec: 5, tv_usec: 0)
     setsockopt(client, SOL_SOCKET, SO_SNDTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
     return client

@@ -1,4 +1,4 @@
-/// An answer, with its length, so that a connection can be used again.
+/// An answer. It has its length, so that a connection can be used again.
 struct HTTPResponse: Hashable {
   var status: Int
   var type = "text/plain; charset=utf-8"

@@ -1,10 +1,10 @@
-/// Answers requests. `/show/3` is the command `show 3`; a body is the rest of the command, as in
-/// `POST /edit/3`.
+/// Answers requests. `/show/3` is the command `show 3`; a body is the remainder of the command, as
+/// in `POST /edit/3`.
 struct Routes: Sendable {
   let app: App
   let album: Album
 
-  /// - Returns: the answer, and whether it was the last.
+  /// - Returns: the answer, and whether it is the last one.
   func answer(_ request: HTTPRequest) async -> (HTTPResponse, isLast: Bool) {
     guard request.method == "GET" || request.method == "POST" else {
       return (notAllowed("GET, POST"), false)
@@ -32,7 +32,7 @@ struct Routes: Sendable {
     return response
   }
 
-  /// `/photos/3.jpg`
+  /// Returns the number of a path such as `/photos/3.jpg`.
   private func photoNumber(_ path: [String]) -> Int? {
     guard path.count == 2, path[0] == "photos", path[1].hasSuffix(".jpg") else { return nil }
     return Int(path[1].dropLast(4)).flatMap { (1...album.count).contains($0) ? $0 : nil }
@@ -46,7 +46,7 @@ struct Routes: Sendable {
     }
   }
 
-  /// For a browser: the journal on one page.
+  /// The journal on one page, for a browser.
   private func page() async -> HTTPResponse {
     guard case .done(let entries) = await app.perform(.entries) else {
       return HTTPResponse(500, "no entries")

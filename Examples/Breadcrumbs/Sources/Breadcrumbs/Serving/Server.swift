@@ -1,9 +1,9 @@
 import Glibc
 
-/// Stdin and HTTP, on one thread, one command after the other.
+/// Serves standard input and HTTP on one thread, one command after another.
 struct Server {
   private static let maxClients = 16
-  /// A line at stdin, bytes.
+  /// The maximum length of a line of standard input, in bytes.
   private static let maxLine = 65536
 
   private struct Client {
@@ -116,7 +116,7 @@ struct Server {
     }
   }
 
-  /// Empty: the end; `nil`: nothing could be read.
+  /// Reads bytes. The result is empty at the end, and `nil` if nothing could be read.
   private static func read(_ descriptor: Int32) -> [UInt8]? {
     var count = 0
     let bytes = [UInt8](unsafeUninitializedCapacity: 16384) { buffer, length in

@@ -1,0 +1,81 @@
+import Lifecycle
+import Linux
+import Synchronization
+
+/// The process that a scan reads now. Reading a process may wait without limit: its command line is
+/// in its memory, whose lock a system call of that process may hold (for a mapped file of a dead
+/// server). Later scans pass over such a process. The scan's thread writes this, and the event loop
+/// reads it.
+final class ScanProgress: Sendable {
+  private let process = Mutex<ProcessIdentity?>(nil)
+
+  /// The process that is being read; nil if there is none or the scan has ended.
+  var reading: ProcessIdentity? { process.withLock { $0 } }
+
+  func reading<Value>(_ identity: ProcessIdentity, _ body: () -> Value) -> Value {
+    let outer = process.withLock { process in
+      defer { process = identity }
+      return process
+    }
+    defer { process.withLock { $0 = outer } }
+    return body()
+  }
+}
+
+/// The processes that block a scan, each until that scan continues.
+struct UnresponsiveProcesses {
+  private var scans: [ProcessIdentity: ScanProgress] = [:]
+
+  var identities: Set<ProcessIdentity> { Set(scans.keys) }
+
+  /// Adds the process that blocks a scan that took too long.
+  ///
+  /// - Returns: the process; nil if none blocks the scan.
+  mutating func add(_ progress: ScanProgress) -> ProcessIdentity? {
+    guard let process = progress.reading else { return nil }
+    scans[process] = progress
+    return process
+  }
+
+  mutating func removeAnswered() {
+    scans = scans.filter { process, progress in progress.reading == process }
+  }
+}
+
+/// Waits for a scan, and ends early if the scan hangs. A process that doesn't answer mustn't delay
+/// the adoption of all others for as long as a whole scan may take. Often there are several, as
+/// with a dead file server. It belongs to the event loop's thread.
+final class ScanWait {
+  /// How long one process may take. Reading it takes less than a millisecond, but the scan's thread
+  /// may wait for a processor meanwhile.
+  static let timeout = Duration.seconds(2)
+
+  private let timers: any Timers
+  private let progress: ScanProgress
+  private var then: ((RuleScan.Outcome?) -> Void)?
+  private var timer: LoopToken?
+
+  /// - Parameter then: called once, with the first outcome, or with nil if the scan takes too long.
+  init(
+    for progress: ScanProgress, _ timers: any Timers, then: @escaping (RuleScan.Outcome?) -> Void
+  ) {
+    self.timers = timers
+    self.progress = progress
+    self.then = then
+    check(last: nil)
+  }
+
+  func end(_ outcome: RuleScan.Outcome?) {
+    if let timer { timers.cancel(timer) }
+    timer = nil
+    let then = then
+    self.then = nil
+    then?(outcome)
+  }
+
+  private func check(last: ProcessIdentity?) {
+    let process = progress.reading
+    if let process, process == last { return end(nil) }
+    timer = timers.after(Self.timeout) { [self] in check(last: process) }
+  }
+}

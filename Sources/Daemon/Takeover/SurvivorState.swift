@@ -1,0 +1,128 @@
+import Glibc
+import Hibernation
+import Lifecycle
+import Linux
+import Policy
+import Supervision
+
+/// The state in which a worker of an earlier daemon was found.
+enum SurvivorState {
+  /// The worker sleeps as its record says: suspended, or hibernated in the image.
+  case asleep(WorkerState, ImageOnDisk?)
+  /// The worker is hibernated, and there is no image at this path.
+  case withoutImage(String)
+  /// Recovery has to verify the worker's memory, and lets it run.
+  case inDoubt
+}
+
+// These functions handle what an earlier daemon has left: its workers' processes, memory and
+// images. They run while the daemon starts, and may wait.
+extension KernelMemory {
+  func openProcess(
+    _ process: ProcessIdentity, _ plan: LaunchPlan
+  ) throws(SystemCallError) -> WorkerProcess {
+    try WorkerProcess.adopt(process, plan: plan, opensMemory: false)
+  }
+
+  func tree(of process: WorkerProcess) throws(SystemCallError) -> ProcessTree {
+    try process.tree()
+  }
+
+  func openMemories(of process: WorkerProcess) throws(SystemCallError) {
+    addKeptMemories(of: process)
+    try process.refreshMemory()
+  }
+
+  /// Gives the process the memory descriptors that an earlier daemon had opened for it.
+  private func addKeptMemories(of process: WorkerProcess) {
+    guard keeper.hasKeptMemories else { return }
+    do throws(SystemCallError) {
+      let processes = try process.tree().processes.map(\.identity)
+      for (owner, memory) in keeper.keptMemories(of: processes) { process.store(memory, of: owner) }
+    } catch {
+      services.log(.warning, "can't take over a worker's memory from an earlier daemon: \(error)")
+    }
+  }
+
+  func survivorState(of target: HibernationTarget, by record: WorkerRecord) -> SurvivorState {
+    let path = state.image(of: record.name)
+    switch record.state {
+    case WorkerState.hibernated.rawValue:
+      let expected = ImageExpectation.of(record)
+      if let absence = expected.absence(of: path) {
+        if absence.aftermath == .unverifiable { return .withoutImage(path) }
+        services.log(.error, "\(record.name): sleeps on: \(absence)")
+      } else if !Hibernator.isAtRest(target, on: path, expecting: expected) {
+        return .inDoubt
+      }
+      return .asleep(
+        .hibernated,
+        ImageOnDisk(
+          RestingImage(path: path, expecting: expected), length: Hibernator.lengthOnDisk(of: path)))
+    case WorkerState.suspended.rawValue:
+      // A hibernation may have begun without being recorded.
+      guard !fileExists(path), !fileExists(path + ".partial"),
+        Hibernator.isAtRest(target, on: nil)
+      else { return .inDoubt }
+      return .asleep(.suspended, nil)
+    default: return .inDoubt
+    }
+  }
+
+  func findInputs(
+    of target: HibernationTarget, daemonSockets: Set<String>, answering ports: Set<UInt16>,
+    then: @escaping (Result<any WakeInputs, SystemCallError>) -> Void
+  ) -> OperationFlag {
+    let (operation, done) = callback(then)
+    services.mechanics.submit(about: target.name) {
+      done(
+        Result { () throws(SystemCallError) in
+          let tree = try ProcessTree.discover(
+            root: target.root, session: target.session, cgroup: target.cgroup)
+          return try WakeSources(of: tree, daemonSockets: daemonSockets, answering: ports)
+        })
+    }
+    return operation
+  }
+
+  // MARK: ended workers
+
+  func removeRemains(of record: WorkerRecord) {
+    if record.bootID == bootID, record.external == nil { removeGroup(of: record) }
+    removeImage(of: record.name, isUnreadableNeeded: false)
+  }
+
+  /// Ends the remaining processes in the cgroup of a worker whose root process has ended, as a
+  /// running daemon would have done. Only a cgroup shows reliably which processes belong to the
+  /// worker.
+  private func removeGroup(of record: WorkerRecord) {
+    guard let path = record.cgroupPath, fileExists(path) else { return }
+    do throws(CgroupError) {
+      let group = try WorkerCgroup(path: path)
+      try group.kill()
+      try group.remove(until: Deadline(in: .seconds(1)))
+    } catch { services.log(.warning, "\(record.name): \(error)") }
+  }
+
+  func removeOrphanedImages(except isRecorded: (String) -> Bool) {
+    var workers: Set<String> = []
+    // If the directory can't be read, all that is in it stays.
+    for name in (try? listDirectory(state.images)) ?? [] {
+      guard let suffix = [".image", ".image.partial", ".image.base"].first(where: name.hasSuffix),
+        !isRecorded(String(name.dropLast(suffix.count)))
+      else { continue }
+      workers.insert(String(name.dropLast(suffix.count)))
+    }
+    for worker in workers.sorted() { removeImage(of: worker, isUnreadableNeeded: true) }
+  }
+
+  private func removeImage(of worker: String, isUnreadableNeeded: Bool) {
+    let path = state.image(of: worker)
+    // An image that is only partly written isn't the only copy of the memory: memory is freed when
+    // the image is complete.
+    discardFile(path + ".partial")
+    if let obstacle = Hibernator.removeUnlessNeeded(path, isUnreadableNeeded: isUnreadableNeeded) {
+      services.log(.error, "\(worker): its image \(path) is kept: \(obstacle)")
+    }
+  }
+}

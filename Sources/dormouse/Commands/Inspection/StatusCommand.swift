@@ -1,0 +1,97 @@
+import ArgumentParser
+import Control
+import JSONLines
+
+/// The JSON of `ps` and `status`.
+struct Listing: Encodable {
+  var daemon: DaemonReport?
+  var workers: [WorkerReport]?
+}
+
+/// The JSON of `status NAME`: the worker's report, and with `--verbose` one more key.
+struct DetailedWorker: Encodable {
+  var worker: WorkerReport
+  var dirtyMemory: DirtyMemoryReport?
+
+  private enum Keys: CodingKey { case dirtyMemory }
+
+  func encode(to encoder: any Encoder) throws {
+    try worker.encode(to: encoder)
+    var top = encoder.container(keyedBy: Keys.self)
+    try top.encodeIfPresent(dirtyMemory, forKey: .dirtyMemory)
+  }
+}
+
+struct StatusCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "status", abstract: "Show one worker in detail, or the daemon and the machine.")
+  @Flag(help: "Print only the worker's snapshot of itself: a text, or the bytes of a picture.")
+  var snapshot = false
+  @Flag(
+    name: .shortAndLong,
+    help:
+      "Also show what the worker's dirty memory is mapped for, as `dormouse footprint NAME` does.")
+  var verbose = false
+  @Flag(help: "Print JSON (docs/json.md).") var json = false
+  @OptionGroup var connection: ConnectionOptions
+  @Argument(help: "The worker. Default: the daemon and the machine.", completion: .workers)
+  var name: String?
+
+  func validate() throws {
+    if snapshot, json || name == nil {
+      throw ValidationError("--snapshot takes a worker, and no --json.")
+    }
+    if verbose, snapshot || name == nil {
+      throw ValidationError("--verbose takes a worker, and no --snapshot.")
+    }
+  }
+
+  func run() throws {
+    var daemon = try connection.connect()
+    let response = try daemon.ask(.status, worker: name, withSnapshot: snapshot)
+    if snapshot, let name {
+      return try writeSnapshot(response.workers?.first?.snapshot, of: name)
+    }
+    if let name {
+      guard let worker = response.workers?.first else { throw CommandFailure.noReport(of: name) }
+      let memory = verbose ? try DirtyMemoryReport(of: worker) : nil
+      if json { return try Output.json(DetailedWorker(worker: worker, dirtyMemory: memory)) }
+      try Output.show { renderWorkerStatus(worker, width: $0, color: $1) }
+      guard let report = memory else { return }
+      try Output.show { "\n" + renderDirtyMemory(report, width: $0, color: $1) }
+    } else {
+      guard let report = response.daemon else { throw CommandFailure.noReport(of: "the daemon") }
+      if json { return try Output.json(Listing(daemon: report, workers: response.workers)) }
+      try Output.show {
+        renderDaemonStatus(report, workers: response.workers, width: $0, color: $1)
+      }
+    }
+  }
+}
+
+extension StatusCommand {
+  private func writeSnapshot(_ snapshot: SnapshotReport?, of name: String) throws {
+    guard let snapshot else {
+      throw CommandFailure(exit: .notDone, text: "\(escaped(name)) has reported no snapshot")
+    }
+    if let text = snapshot.text {
+      // A terminal gets the text escaped: text from a worker must not move the cursor.
+      let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
+      let safe = lines.map { escaped(String($0)) }.joined(separator: "\n")
+      return try Output.line(Terminal.isOutput ? safe : text)
+    }
+    if Terminal.isOutput {
+      let what = "\(escaped(snapshot.mime)), \(sizeText(snapshot.size))"
+      throw CommandFailure(
+        exit: .notDone, text: "its snapshot is a picture (\(what)); redirect the output to a file")
+    }
+    try Output.write(Base64.decode(snapshot.data ?? "") ?? [])
+  }
+}
+
+extension CommandFailure {
+  static func noReport(of what: String) -> CommandFailure {
+    CommandFailure(
+      exit: .notDone, text: "the daemon sent no report about \(escaped(what))")
+  }
+}

@@ -1,0 +1,72 @@
+import CLinux
+import Glibc
+import Linux
+import TestSupport
+import WorkerProtocol
+
+/// A worker's end of `DORMOUSE_WORKER_SOCKET`, in the test's own process.
+final class WorkerSocketPeer {
+  private let socket: Descriptor
+  private var received: [UInt8] = []
+  private var isAtEnd = false
+
+  init(_ path: String) throws { socket = try UnixSocket.connected(to: path, .stream) }
+
+  func say(_ messages: WorkerMessage...) throws {
+    for message in messages {
+      try socket.writeAll(String(decoding: message.line, as: UTF8.self) + "\n")
+    }
+  }
+
+  func say(_ message: WorkerMessage, passing descriptor: Descriptor) throws {
+    let bytes = message.line + [UInt8(ascii: "\n")]
+    try shim("sendmsg") {
+      clinux_send_with_descriptor(socket.raw, bytes, Int64(bytes.count), descriptor.raw)
+    }
+  }
+
+  func hangUp() { shutdown(socket.raw, Int32(SHUT_RDWR)) }
+
+  /// Returns the messages that have arrived since the last call.
+  func hear() throws -> [DaemonMessage] {
+    receive()
+    var messages: [DaemonMessage] = []
+    while let end = received.firstIndex(of: UInt8(ascii: "\n")) {
+      if let message = try DaemonMessage.read(Array(received[..<end])) { messages.append(message) }
+      received.removeSubrange(...end)
+    }
+    return messages
+  }
+
+  /// Whether the daemon has closed the connection.
+  var isClosed: Bool {
+    receive()
+    return isAtEnd
+  }
+
+  private func receive() {
+    var buffer = [UInt8](repeating: 0, count: 65536)
+    while !isAtEnd {
+      let count = recv(socket.raw, &buffer, buffer.count, Int32(MSG_DONTWAIT))
+      if count > 0 {
+        received += buffer[..<count]
+      } else {
+        if count < 0, errno == EAGAIN { return }
+        isAtEnd = true
+      }
+    }
+  }
+}
+
+extension [DaemonMessage] {
+  /// The requests that want an answer: number, seconds, and request.
+  var requests: [(id: UInt64, seconds: Double, request: DaemonMessage.Request)] {
+    compactMap {
+      if case .request(let id, let seconds, let request) = $0 {
+        (id, seconds, request)
+      } else {
+        nil
+      }
+    }
+  }
+}

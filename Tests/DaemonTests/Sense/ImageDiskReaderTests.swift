@@ -1,0 +1,55 @@
+import Glibc
+import Hibernation
+import Lifecycle
+import Linux
+import Policy
+import TestSupport
+import Testing
+
+@testable import Daemon
+
+@Suite("Looks at the images") struct ImageDiskReaderTests {
+  private let world = SenseWorld()
+  private let scratch: Scratch
+  private let loop: EventLoop
+  private let jobs: LoopJobs
+  private let reader: ImageDiskReader
+
+  init() throws {
+    scratch = try Scratch()
+    loop = try EventLoop(check: nil)
+    jobs = try LoopJobs(
+      loop, JobPool(name: "test-images", maxOrdinary: 256, endsAfter: .seconds(5)))
+    let directory = scratch.path
+    reader = ImageDiskReader(jobs, directory: directory, world.workers, sharedImages: nil) {
+      "\(directory)/\($0).image"
+    }
+  }
+
+  private func turn(until isDone: () -> Bool) throws {
+    let end = EventLoop.now + .seconds(30)
+    while !isDone(), EventLoop.now < end { try loop.turn(until: end) }
+  }
+
+  private func writeBase(of name: String, _ length: Int) throws {
+    let base = Hibernator.basePath(of: "\(scratch.path)/\(name).image")
+    try scratch.write(
+      String(base.dropFirst(scratch.path.count + 1)), String(repeating: "x", count: length))
+  }
+
+  @Test("A reader finds the file system's free space and the bases of running workers")
+  func readings() throws {
+    try world.add("web")
+    try world.add("none")
+    try writeBase(of: "web", 1234)
+    var begun = 0
+    reader.onBegin { begun += 1 }
+    var readings: [ImageDisk?] = []
+    for _ in 0..<3 { reader.ask { readings.append($0) } }
+    try turn { readings.count == 3 }
+    let disk = try #require(readings.first ?? nil)
+    #expect(disk.total > .zero && disk.bases == ["web": 1234] && disk.images.isEmpty)
+    // The two callers that came while the first reading was under way share the second.
+    #expect(begun == 2)
+  }
+}

@@ -1,0 +1,174 @@
+import Glibc
+import Hibernation
+import Linux
+import Supervision
+import TestSupport
+import Testing
+
+@testable import Daemon
+
+@Suite("Workers of a daemon that no other one follows") struct OfflineRecoveryTests {
+  private let scratch: Scratch
+  private let state: StateDirectory
+  private let records: WorkerRecordStore
+  private let processes = FakeProcesses()
+
+  init() throws {
+    scratch = try Scratch()
+    state = try StateDirectory(path: scratch.path + "/state")
+    records = try WorkerRecordStore(directory: state.workers)
+  }
+
+  private func leave(
+    _ name: String, _ workerState: String, image: Bool = false, cgroup: String? = nil
+  ) throws {
+    var record = WorkerRecord(
+      name: name, process: try ProcessStat.read(getpid()).identity, session: getpid(),
+      bootID: "boot", command: [name], directory: "/", logPath: "/dev/null", state: workerState)
+    record.cgroupPath = cgroup
+    record.imagePath = image ? state.image(of: name) : nil
+    try records.save(record)
+    if image { try scratch.write("state/images/\(name).image", "its memory") }
+  }
+
+  private func fail(_ name: String, _ error: HibernationError) {
+    processes.set { $0.failures[name] = error }
+  }
+
+  /// Runs a recovery and returns what it reports, in order.
+  private func recover() throws -> [OfflineRecovery.Outcome] {
+    var outcomes: [OfflineRecovery.Outcome] = []
+    var recovery = try OfflineRecovery(state, processes, bootID: "boot", timeout: .seconds(60))
+    recovery.run { outcomes.append($0) }
+    return outcomes
+  }
+
+  @Test("Each living worker is woken, in the order of the names, and a later daemon finds it awake")
+  func woken() throws {
+    try leave("web", "suspended")
+    try leave("api", "hibernated", image: true)
+    try leave("old", "suspended")
+    processes.set {
+      $0.ended = ["old"]
+      $0.restored = 8192
+    }
+    let outcomes = try recover()
+    #expect(processes.recoveries == ["wake api", "wake web"])
+    #expect(outcomes.map(\.worker) == ["api", "web"] && outcomes.allSatisfy { !$0.isFailure })
+    #expect(outcomes.first?.text == "api: runs as pid \(getpid()), 8 KB of memory restored")
+    let api = try records.load("api")
+    #expect(api.state == "background" && api.imagePath == nil && api.imageMark == nil)
+    #expect(try records.load("web").state == "background")
+  }
+
+  @Test("Only a worker that is recorded as hibernated must have its memory in an image")
+  func expectations() throws {
+    try leave("web", "suspended")
+    try leave("api", "hibernated", image: true)
+    _ = try recover()
+    #expect(processes.expected.count == 2)
+    if case .hibernated = processes.expected[0] {} else { Issue.record("\(processes.expected[0])") }
+    if case .unknown = processes.expected[1] {} else { Issue.record("\(processes.expected[1])") }
+  }
+
+  @Test("A hibernated worker without its image is ended: its memory is lost")
+  func withoutImage() throws {
+    try leave("web", "hibernated")
+    let outcomes = try recover()
+    #expect(processes.recoveries == ["end web"])
+    #expect(outcomes.count == 1 && outcomes[0].isFailure)
+    #expect(outcomes[0].text.contains("does not exist any more"))
+    #expect(!records.contains("web"))
+  }
+
+  @Test("A worker whose memory can't be verified is ended, and its image and record are removed")
+  func unverifiable() throws {
+    try leave("web", "hibernated", image: true)
+    fail("web", HibernationError(.reading, "damaged", aftermath: .unverifiable))
+    let outcomes = try recover()
+    #expect(processes.recoveries == ["wake web", "end web"])
+    #expect(outcomes[0].text.contains("terminated: its memory can't be restored: damaged"))
+    #expect(!records.contains("web") && isAbsent(state.image(of: "web")))
+  }
+
+  @Test("A worker that can't be ended keeps its image and its record")
+  func unkillable() throws {
+    try leave("web", "hibernated", image: true)
+    fail("web", HibernationError(.reading, "damaged", aftermath: .unverifiable))
+    processes.set { $0.unkillable = ["web"] }
+    let outcomes = try recover()
+    #expect(outcomes[0].isFailure && outcomes[0].text.contains("ending it failed: SIGKILL has no"))
+    #expect(records.contains("web") && !isAbsent(state.image(of: "web")))
+  }
+
+  @Test("A worker that can't be woken stays asleep with its image, and the others are woken")
+  func intact() throws {
+    try leave("api", "hibernated", image: true)
+    try leave("web", "suspended")
+    fail("api", HibernationError(.reading, "no memory", aftermath: .intact))
+    let outcomes = try recover()
+    #expect(outcomes.map(\.isFailure) == [true, false])
+    #expect(outcomes[0].text.hasSuffix("it stays asleep"))
+    #expect(try records.load("api").state == "hibernated" && !isAbsent(state.image(of: "api")))
+    #expect(!processes.recoveries.contains("end api"))
+  }
+
+  @Test("A worker that ended meanwhile is no failure")
+  func vanished() throws {
+    try leave("web", "suspended")
+    fail("web", HibernationError(.reading, "gone", aftermath: .vanished))
+    let outcomes = try recover()
+    #expect(outcomes.map(\.text) == ["web: has already ended"] && !outcomes[0].isFailure)
+  }
+
+  @Test("A worker whose cgroup can't be used is reported and left as it is")
+  func noGroup() throws {
+    try leave("web", "suspended", cgroup: "/no/such/group")
+    let outcomes = try recover()
+    #expect(outcomes.count == 1 && outcomes[0].isFailure)
+    #expect(outcomes.first?.text.hasPrefix("web: can't be woken: ") == true)
+    #expect(processes.recoveries == [] && records.contains("web"))
+  }
+
+  @Test("The keeper's descriptors of processes that live are used, and it ends when all are awake")
+  func keeper() throws {
+    try leave("web", "suspended")
+    let keeper = try EarlierKeeper(at: state.keeper)
+    _ = try recover()
+    #expect(processes.opened == [[getpid()]] && processes.recoveries == ["wake web"])
+    #expect(try eventually { keeper.end == .taken })
+  }
+
+  @Test("The keeper stays for a later daemon while a worker couldn't be woken")
+  func keeperStays() throws {
+    try leave("web", "suspended")
+    let keeper = try EarlierKeeper(at: state.keeper)
+    fail("web", HibernationError(.reading, "no memory", aftermath: .intact))
+    _ = try recover()
+    #expect(processes.recoveries == ["wake web"])
+    #expect(try eventually { keeper.end == .stays })
+  }
+
+  @Test("The keeper stays when the records can't be read, because no worker was woken")
+  func unreadable() throws {
+    try leave("web", "suspended")
+    let keeper = try EarlierKeeper(at: state.keeper)
+    var outcomes: [OfflineRecovery.Outcome] = []
+    var recovery = try OfflineRecovery(state, processes, bootID: "boot", timeout: .seconds(60))
+    _ = rename(state.workers, state.workers + "-away")
+    recovery.run { outcomes.append($0) }
+    #expect(outcomes.count == 1 && outcomes[0].isFailure)
+    #expect(outcomes.first?.text.hasPrefix("can't look for workers: ") == true)
+    #expect(try processes.recoveries == [] && eventually { keeper.end == .stays })
+  }
+
+  @Test("The keeper stays when a record is damaged, because its worker wasn't woken")
+  func damaged() throws {
+    try leave("web", "suspended")
+    try scratch.write("state/workers/api.worker", "no record")
+    let keeper = try EarlierKeeper(at: state.keeper)
+    let outcomes = try recover()
+    #expect(outcomes.count == 2 && outcomes.contains { $0.isFailure && $0.worker == nil })
+    #expect(try processes.recoveries == ["wake web"] && eventually { keeper.end == .stays })
+  }
+}
