@@ -98,7 +98,7 @@ struct WrapStore {
   /// Removes only files that a wrapper makes, and never a tree that another process has put there
   /// instead.
   private static func removeAll(_ directory: String) {
-    for subdirectory in StateDirectory.parts {
+    for subdirectory in StateDirectory.directories {
       // The directory was never made.
       for name in (try? listDirectory("\(directory)/\(subdirectory)")) ?? [] {
         discardFile("\(directory)/\(subdirectory)/\(name)")

@@ -147,7 +147,7 @@ import Testing
     /// The files, cgroups and processes that are left.
     func leftovers() throws -> [String] {
       var leftovers = try listDirectory(directory).filter { $0 != "fifo" }
-      for group in try CgroupRoot.ownGroups() {
+      for group in try CgroupRoot.groupsOfThisProcess() {
         leftovers += try listDirectory(group).filter { $0 == "dormouse-bench-\(getpid())" }
       }
       leftovers += try listNumbers("/proc").filter {

@@ -20,17 +20,17 @@ struct FleetJournal {
     var simulation = FleetSimulation(
       trace: trace, machine: machine, policy: policy, profiles: profiles)
     writer.begin(Engine(policy: policy), policy, at: .zero)
-    simulation.observer = { event, directives, _, now in writer.note(event, directives, at: now) }
+    simulation.observer = { event, directives, _, now in writer.record(event, directives, at: now) }
     report = simulation.run()
     // The last record marks the end of the history.
-    writer.note(
+    writer.record(
       .disk(DiskReading(total: .zero, free: .zero, images: .zero, writtenToday: .zero)), [],
       at: Instant(nanoseconds: trace.length * 1_000_000))
     segments = [writer.encoder?.drainBytes() ?? []]
   }
 
   var journal: [JournalSegment] {
-    segments.enumerated().map { place, bytes in JournalSegment(name: "\(place)") { bytes } }
+    segments.enumerated().map { index, bytes in JournalSegment(name: "\(index)") { bytes } }
   }
 
   func history(since: WallTime? = nil) -> RecordedHistory {
@@ -52,7 +52,7 @@ struct FleetJournal {
       } catch { preconditionFailure("\(error)") }
     }
 
-    func note(_ event: Event, _ directives: [Directive], at now: Instant) {
+    func record(_ event: Event, _ directives: [Directive], at now: Instant) {
       do { try encoder?.record(event, at: now, directives: directives) } catch {
         preconditionFailure("\(error)")
       }

@@ -5,7 +5,7 @@ import Policy
 import Simulation
 import Testing
 
-@Suite("The own history as a trace") struct HistoryTests {
+@Suite("The recorded history as a trace") struct HistoryTests {
   @Test("A journal gives back when each worker was used, its footprint and its launch time")
   func uses() throws {
     let trace = periodic([("api", 40, 1200), ("web", 20, 3600)])
@@ -15,13 +15,13 @@ import Testing
     #expect(history.trace.length == trace.length)
     #expect(history.trace.workers.map(\.name) == ["api", "web"])
     #expect(history.trace.useCount == trace.useCount)
-    for (found, real) in zip(history.trace.uses, trace.uses) {
-      #expect(found.worker == real.worker && (found.at - real.at).magnitude < 1500)
+    for (read, real) in zip(history.trace.uses, trace.uses) {
+      #expect(read.worker == real.worker && (read.at - real.at).magnitude < 1500)
     }
-    for (found, real) in zip(history.trace.workers, trace.workers) {
-      #expect((found.footprint.bytes - real.footprint.bytes).magnitude < 4 << 20)
-      #expect((found.launch - real.launch) / .milliseconds(1) < 50)
-      #expect(found.leak == .zero)
+    for (read, real) in zip(history.trace.workers, trace.workers) {
+      #expect((read.footprint.bytes - real.footprint.bytes).magnitude < 4 << 20)
+      #expect((read.launch - real.launch) / .milliseconds(1) < 50)
+      #expect(read.leak == .zero)
     }
   }
 
@@ -68,9 +68,9 @@ import Testing
     var trace = periodic([("leaky", 30, 600), ("sound", 30, 600)], hours: 8)
     trace.workers[0].leak = .megabytes(10)
     let history = try FleetJournal(trace, policy: served { $0.hibernate.enabled = false }).history()
-    let found = history.trace.workers[0]
-    #expect((Double(found.leak.bytes) / 1_048_576 - 10).magnitude < 2)
-    #expect((Double(found.footprint.bytes) / 1_048_576 - 30).magnitude < 10)
+    let read = history.trace.workers[0]
+    #expect((Double(read.leak.bytes) / 1_048_576 - 10).magnitude < 2)
+    #expect((Double(read.footprint.bytes) / 1_048_576 - 30).magnitude < 10)
     #expect(history.trace.workers[1].leak == .zero)
   }
 
@@ -81,9 +81,9 @@ import Testing
       Trace.HostChange(at: 0, share: 0.25), Trace.HostChange(at: 36_000_000, share: 0.5),
     ]
     let history = try FleetJournal(trace, policy: served()).history()
-    let found = history.trace.others
-    #expect(found.contains { $0.at < 5000 && $0.share == 0.25 })
-    #expect(found.contains { ($0.at - 36_000_000).magnitude < 5000 && $0.share == 0.5 })
+    let read = history.trace.others
+    #expect(read.contains { $0.at < 5000 && $0.share == 0.25 })
+    #expect(read.contains { ($0.at - 36_000_000).magnitude < 5000 && $0.share == 0.5 })
   }
 
   @Test("A use without a pause is one use, however long it is")

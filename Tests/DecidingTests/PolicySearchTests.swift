@@ -22,22 +22,22 @@ import Testing
 
   @Test("The suggestion for a policy that hibernates after an hour is to hibernate sooner")
   func hibernatesTooLate() throws {
-    let found = try search(idle, served { $0.hibernate.after = .seconds(3600) })
-    let best = try #require(found.suggestions.first)
-    #expect(found.code == "changes" && best.code == "best")
+    let result = try search(idle, served { $0.hibernate.after = .seconds(3600) })
+    let best = try #require(result.suggestions.first)
+    #expect(result.code == "changes" && best.code == "best")
     #expect(best.changes.contains { $0.key == "hibernate.after" && $0.from == "1h" })
-    #expect(best.numbers.averageFootprint < found.now.averageFootprint / 2)
+    #expect(best.numbers.averageFootprint < result.now.averageFootprint / 2)
     #expect(best.set.allSatisfy { $0.contains("=") })
     #expect(best.yaml.first?.hasPrefix("policy_overrides: { ") == true)
     #expect(best.workers.map(\.worker) == ["api", "web"])
     #expect(best.workers.allSatisfy { $0.byteHours < 0 && $0.wakes >= 0 })
-    #expect(found.suggestions.count <= 3)
+    #expect(result.suggestions.count <= 3)
   }
 
   @Test("The suggestion for a limit that leaves the largest worker in memory is a higher one")
   func limitOfSize() throws {
     let trace = periodic([("large", 600, 3600), ("small", 20, 3600)], hours: 6)
-    let found = try search(
+    let result = try search(
       trace,
       served {
         $0.foreground.idleAfter = .seconds(5)
@@ -45,7 +45,7 @@ import Testing
         $0.hibernate.after = .seconds(5)
         $0.hibernate.maxFootprint = .megabytes(256)
       })
-    let best = try #require(found.suggestions.first)
+    let best = try #require(result.suggestions.first)
     #expect(best.changes.map(\.key) == ["hibernate.max_footprint"])
     #expect(best.workers.first?.worker == "large")
   }
@@ -54,7 +54,7 @@ import Testing
     "A policy that is already the best of those tried gets no suggestion",
     .enabled(if: Nightly.runs, "only in make test-all"))
   func best() throws {
-    let found = try search(
+    let result = try search(
       idle,
       served {
         $0.foreground.idleAfter = .seconds(5)
@@ -62,23 +62,23 @@ import Testing
         $0.hibernate.after = .seconds(5)
         $0.hibernate.cooldown = .seconds(5)
       })
-    #expect(found.code == "no_change" && found.suggestions.isEmpty)
-    #expect(found.tried > 20)
+    #expect(result.code == "no_change" && result.suggestions.isEmpty)
+    #expect(result.tried > 20)
   }
 
   @Test("No suggestion makes a worker that is used every minute hibernate in between")
   func waitsCount() throws {
     let busy = periodic([("api", 60, 45)], hours: 3)
-    let found = try search(busy, served { $0.hibernate.after = .seconds(3600) })
-    #expect(found.suggestions.isEmpty, "\(found.suggestions.first?.set ?? [])")
+    let result = try search(busy, served { $0.hibernate.after = .seconds(3600) })
+    #expect(result.suggestions.isEmpty, "\(result.suggestions.first?.set ?? [])")
   }
 
   @Test("Suggestions for named workers change only these, with a line of YAML for each")
   func onlyForWorkers() throws {
-    let found = try search(
+    let result = try search(
       idle, served { $0.hibernate.after = .seconds(3600) }, only: [WorkerID("web")])
-    let best = try #require(found.suggestions.first)
-    #expect(found.only == ["web"])
+    let best = try #require(result.suggestions.first)
+    #expect(result.only == ["web"])
     #expect(best.workers.map(\.worker) == ["web"])
     #expect(best.yaml.first?.hasPrefix("workers: { web: { policy: { ") == true)
   }
@@ -92,10 +92,10 @@ import Testing
     }
     let history = try FleetJournal(idle, policy: late).history()
     var search = PolicySearch(history, others: [late, soon])
-    let found = try search.run()
-    #expect(found.policies?.map(\.name) == ["soon"])
-    #expect(found.bestPolicy?.yaml == "policy: soon")
-    #expect((found.bestPolicy?.numbers.averageFootprint ?? .max) < found.now.averageFootprint)
+    let result = try search.run()
+    #expect(result.policies?.map(\.name) == ["soon"])
+    #expect(result.bestPolicy?.yaml == "policy: soon")
+    #expect((result.bestPolicy?.numbers.averageFootprint ?? .max) < result.now.averageFootprint)
     var named = PolicySearch(history, only: [WorkerID("web")], others: [soon])
     #expect(try named.run().policies == nil)
     var worse = PolicySearch(
@@ -106,9 +106,9 @@ import Testing
   @Test("A small budget of events makes the search shorter, and says over what it measured")
   func bounded() throws {
     let policy = served { $0.hibernate.after = .seconds(3600) }
-    let found = try search(idle, policy, budget: 3_000)
-    #expect(found.evaluatedHours < found.hours)
-    #expect(found.suggestions.first?.changes.contains { $0.key == "hibernate.after" } == true)
+    let result = try search(idle, policy, budget: 3_000)
+    #expect(result.evaluatedHours < result.hours)
+    #expect(result.suggestions.first?.changes.contains { $0.key == "hibernate.after" } == true)
     let whole = try search(idle, policy, budget: nil)
     #expect(whole.evaluatedHours == whole.hours)
   }

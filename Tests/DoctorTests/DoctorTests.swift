@@ -44,7 +44,7 @@ import Testing
       _ = Doctor.examine(
         stateDirectory: "\(directory)/a/b/state", socket: "\(directory)/run/control.sock")
       #expect(try listDirectory(directory) == [])
-      let groups = try CgroupRoot.ownGroups()
+      let groups = try CgroupRoot.groupsOfThisProcess()
       for group in groups {
         #expect(try !listDirectory(group).contains("dormouse-doctor-\(getpid())"))
       }

@@ -66,7 +66,7 @@ private func readDescriptors(_ bytes: [UInt8], _ text: String) {
 }
 
 private func readGroups(_ bytes: [UInt8], _ text: String) {
-  _ = CgroupRoot.ownPath(parsing: text)
+  _ = CgroupRoot.groupPath(parsing: text)
   _ = ForeignFreeze.groups(parsing: text)
   _ = LimitFiles.groupOfFirstVersion(parsing: text)
   _ = WorkerCgroup.killedForMemory(in: bytes)

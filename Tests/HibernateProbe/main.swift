@@ -80,7 +80,7 @@ func serve(_ arguments: ArraySlice<String>) throws {
   let service = HibernationService(features: features)
   let isLazy = getenv("DORMOUSE_RESUME") != nil
   if getenv("DORMOUSE_STANDBY") != nil {
-    service.set(try Standby(command: [executablePath(), "pager"]))
+    service.set(try StandbyPagerConnection(command: [executablePath(), "pager"]))
   }
   let orders = try Descriptor.open(arguments[0])
   var text = ""

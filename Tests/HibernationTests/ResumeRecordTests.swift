@@ -23,7 +23,7 @@ struct ResumeRecordTests {
   func order(mode: RestoreMode) throws {
     let service = HibernationService()
     // The program never reads, so what is sent to it stays in its socket.
-    let standby = try Standby(command: ["/bin/sleep", "600"])
+    let standby = try StandbyPagerConnection(command: ["/bin/sleep", "600"])
     defer { sendSignal(SIGKILL, to: standby.process.pid) }
     let announced = try Userfault.duplicate(0, of: standby.process.pid)
     service.set(standby)

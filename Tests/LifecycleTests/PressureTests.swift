@@ -183,8 +183,8 @@ struct PressureTests {
     var world = world { $0.pressure.sustainedFor = .seconds(3) }
     world.read(available: 900)
     let directives = world.send(.pressureSet(.critical, for: .seconds(30)))
-    let why = "set by `dormouse pressure set critical`; 900 MB of 1000 MB available"
-    #expect(directives == [.pressureChanged(from: .normal, to: .critical, why: why)])
+    let reason = "set by `dormouse pressure set critical`; 900 MB of 1000 MB available"
+    #expect(directives == [.pressureChanged(from: .normal, to: .critical, why: reason)])
     #expect(world.engine.setPressure?.until == Instant.zero + .seconds(30))
     world.pass(.milliseconds(34_999))
     #expect(world.engine.pressure == .critical)

@@ -16,10 +16,10 @@ struct ProtectionTests {
     machine.background.suspendAfter = nil
     machine.hibernate.enabled = false
     machine.foreground.max = nil
-    var own = machine
-    policy?(&own)
+    var workerPolicy = machine
+    policy?(&workerPolicy)
     var world = World(machine)
-    world.add(mail, size: .megabytes(90), policy: own)
+    world.add(mail, size: .megabytes(90), policy: workerPolicy)
     world.add(web, size: .megabytes(20))
     for worker in [mail, web] {
       world.bring(worker, to: state)
@@ -130,9 +130,9 @@ struct ProtectionTests {
     let explanation = try #require(world.engine.explanation(of: mail))
     #expect(explanation.protection == .policy)
     #expect(!explanation.moves.contains { $0.code == "pressure" && $0.to == .terminating })
-    let place = world.engine.ranking().termination.first { $0.worker == mail }
-    #expect(place?.obstacles.map(\.code) == ["protected_by_policy"])
-    #expect(place?.obstacles.first?.key?.path == "terminate.for_memory" && place?.level == nil)
+    let entry = world.engine.ranking().termination.first { $0.worker == mail }
+    #expect(entry?.obstacles.map(\.code) == ["protected_by_policy"])
+    #expect(entry?.obstacles.first?.key?.path == "terminate.for_memory" && entry?.level == nil)
 
     var all = world.obey(world.read(available: 20))
     all += world.live(.seconds(2))

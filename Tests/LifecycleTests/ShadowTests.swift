@@ -56,10 +56,10 @@ struct ShadowTests {
 
   @Test("Shadow mode of one worker protects only that worker")
   func oneWorker() {
-    var own = LifecyclePolicy()
-    own.mode = .shadow
+    var policy = LifecyclePolicy()
+    policy.mode = .shadow
     var world = World()
-    world.add(web, size: .megabytes(60), policy: own)
+    world.add(web, size: .megabytes(60), policy: policy)
     world.add(WorkerID("mail"), size: .megabytes(40))
     world.bring(web, to: .suspended)
     world.bring(WorkerID("mail"), to: .suspended)

@@ -31,7 +31,7 @@ struct TerminationNoticeTests {
       switch directive {
       case .willTerminate(let worker, let notice):
         "\(worker) \(notice.sentence(of: worker, at: notice.asked))"
-      case .willNotTerminate(let worker, let why): "\(worker): \(why)"
+      case .willNotTerminate(let worker, let reason): "\(worker): \(reason)"
       default: nil
       }
     }

@@ -13,10 +13,10 @@ struct TimedProtectionTests {
     policy.background.suspendAfter = nil
     policy.hibernate.enabled = false
     policy.foreground.max = nil
-    var own = policy
-    change(&own)
+    var workerPolicy = policy
+    change(&workerPolicy)
     var world = World(policy)
-    world.add(mail, size: .megabytes(90), policy: own)
+    world.add(mail, size: .megabytes(90), policy: workerPolicy)
     world.bring(mail, to: .suspended)
     world.send(.footprint(mail, .megabytes(90)))
     return world

@@ -28,9 +28,9 @@ struct WatchdogClockTests {
     #expect(world.pass(.milliseconds(1)).deeds == ["check watchdog web"])
     #expect(world.send(.watchdogSeen(web, at: .zero + .seconds(4))).deeds == ["abort web"])
     #expect(world.state(web) == .terminating)
-    let why = "no WATCHDOG=1 for 10 s"
-    #expect(world.engine.snapshot(of: web)?.cause == .watchdog(why))
-    #expect(world.engine.snapshot(of: web)?.lastMiss?.text == why)
+    let reason = "no WATCHDOG=1 for 10 s"
+    #expect(world.engine.snapshot(of: web)?.cause == .watchdog(reason))
+    #expect(world.engine.snapshot(of: web)?.lastMiss?.text == reason)
     #expect(world.pass(world.engine.policy.terminate.grace).deeds == ["kill web"])
   }
 

@@ -67,11 +67,11 @@ import Testing
       let schedule = try CalendarSchedule(parsing: line)
       var time = Self.utc(2027, 1, 30, 23, 58, 30)
       for _ in 0..<20 {
-        let found = try #require(schedule.next(after: time))
+        let next = try #require(schedule.next(after: time))
         var minute = (time / 60 + 1) * 60
         while !Self.holds(schedule, at: minute) { minute += 60 }
-        #expect(found == minute, "\(line)")
-        time = found
+        #expect(next == minute, "\(line)")
+        time = next
       }
     }
   }
@@ -100,14 +100,14 @@ import Testing
   ]
 
   @Test(arguments: wrong) func `A wrong calendar schedule says where it is wrong`(
-    text: String, offset: Int, part: String
+    text: String, offset: Int, expectedText: String
   ) {
     do throws(ScheduleError) {
       let schedule = try CalendarSchedule(parsing: text)
       Issue.record("\(schedule)")
     } catch {
       #expect(error.offset == offset)
-      #expect(error.message.contains(part), "\(error.message)")
+      #expect(error.message.contains(expectedText), "\(error.message)")
     }
   }
 

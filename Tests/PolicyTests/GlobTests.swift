@@ -22,12 +22,12 @@ import Testing
   /// Whether the text matches by the definition, without regard to time.
   private static func matches(_ pattern: [Character], _ text: [Character]) -> Bool {
     guard let first = pattern.first else { return text.isEmpty }
-    let rest = Array(pattern.dropFirst())
+    let remainder = Array(pattern.dropFirst())
     if first == "*" {
-      return (0...text.count).contains { matches(rest, Array(text.dropFirst($0))) }
+      return (0...text.count).contains { matches(remainder, Array(text.dropFirst($0))) }
     }
     guard let letter = text.first, first == "?" || first == letter else { return false }
-    return matches(rest, Array(text.dropFirst()))
+    return matches(remainder, Array(text.dropFirst()))
   }
 
   /// All texts of these letters up to a length.

@@ -50,7 +50,7 @@ package struct StateDirectory {
   var writes: String { path + "/writes" }
 
   /// The directories that a daemon creates in it, which contain no other directories.
-  package static let parts = [
+  package static let directories = [
     "images", "logs", "workers", "jetsam", "journal", "reports", "snapshots", "calls",
   ]
   /// The files that a daemon creates in it, outside of these directories.
@@ -59,7 +59,7 @@ package struct StateDirectory {
   init(path: String) throws(StartError) {
     self.path = path
     let directory = try openTrusted(path, making: true, as: .exclusive)
-    for name in Self.parts {
+    for name in Self.directories {
       let name = try openTrusted("\(path)/\(name)", making: true, as: .shared)
       // This also corrects a directory that was made earlier for more users.
       do throws(SystemCallError) { try name.setMode(0o700) } catch { throw .directory(error) }

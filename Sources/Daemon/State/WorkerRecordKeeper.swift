@@ -35,7 +35,7 @@ protocol WorkerRecords: AnyObject {
 ///
 /// - A record that says `hibernated` without an image means that the memory is lost. So a resume
 ///   doesn't remove the image, and the worker doesn't run, before `barrier` has returned. If the
-///   record still says so then, the worker's cgroup gets a note (`ResumeNote`).
+///   record still says so then, the worker's cgroup gets a note (`ResumeMarker`).
 /// - An image without a record is removed. So the image gets its name when there is a record
 ///   (`RecordWait`).
 final class WorkerRecordKeeper: WorkerRecords {

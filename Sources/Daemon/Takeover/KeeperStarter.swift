@@ -21,7 +21,7 @@ final class KeeperStarter {
   /// False in `dormouse wrap`, because its program doesn't outlive it.
   private let hasSuccessors: Bool
   /// What the keeper of an earlier daemon passes on; nil once it was handed over.
-  private var handover: HandedOver?
+  private var handover: HandedOverMemories?
 
   /// - Parameters:
   ///   - path: the keeper's socket, in the state directory.
@@ -45,7 +45,7 @@ final class KeeperStarter {
   /// Gets the descriptors from an earlier daemon's keeper. Call this before that daemon's workers
   /// are adopted.
   func collectKeptMemories() {
-    handover = HandedOver.collect(from: path, within: timeout)
+    handover = HandedOverMemories.collect(from: path, within: timeout)
     // From now on a worker is hibernated only if a keeper can pass its memory on.
     if isNeeded { hibernation.requireKeeper() }
   }
@@ -65,7 +65,7 @@ final class KeeperStarter {
   func takeOverKeeping(of workers: WorkerRegistry) {
     guard let handover else { return }
     self.handover = nil
-    guard isNeeded else { return handover.areTaken() }
+    guard isNeeded else { return handover.confirm() }
     var sleepers: Sleepers = [:]
     for process in handover.memories.keys {
       for (id, worker) in workers {
@@ -102,7 +102,9 @@ private final class KeeperProcess: Sendable {
   /// Then the earlier keeper ends.
   ///
   /// - Parameter sleepers: the descriptors that the earlier keeper has.
-  func startWhereMissing(taking sleepers: KeeperStarter.Sleepers, from handover: HandedOver?) {
+  func startWhereMissing(
+    taking sleepers: KeeperStarter.Sleepers, from handover: HandedOverMemories?
+  ) {
     current.withLock { current in
       if let current, !current.hasEnded() { return }
       do {

@@ -55,7 +55,7 @@ public struct OfflineRecovery {
 
   /// The workers that still run, such as `web (pid 4711)`, and an error for each record that can't
   /// be read. Workers of another supervisor aren't in it.
-  public var left: [String] {
+  public var livingWorkers: [String] {
     do throws(WorkerRecordError) {
       let loaded = try records.loadAll()
       return loaded.records.filter { $0.external == nil && lives($0) }
@@ -72,11 +72,11 @@ public struct OfflineRecovery {
   ///
   /// - Parameter report: called with the outcome of each worker, on the calling thread.
   public mutating func run(_ report: (Outcome) -> Void) {
-    let handedOver = HandedOver.collect(from: state.keeper, within: timeout)
+    let handedOver = HandedOverMemories.collect(from: state.keeper, within: timeout)
     memories = handedOver?.memories ?? [:]
     var allAreAwake = true
     // If a worker still sleeps, a later daemon needs the keeper.
-    defer { if allAreAwake { handedOver?.areTaken() } }
+    defer { if allAreAwake { handedOver?.confirm() } }
     do throws(WorkerRecordError) {
       let loaded = try records.loadAll()
       for record in loaded.records where lives(record) {

@@ -13,7 +13,7 @@ extension WorkerRecord {
     }
     do {
       let group = try WorkerCgroup(path: path, isExternal: external != nil)
-      guard try ResumeNote.read(of: group)?.text == imageMark else { return self }
+      guard try ResumeMarker.read(of: group)?.text == imageMark else { return self }
     } catch {
       // Without the cgroup there is no note. The record is right unless a note contradicts it.
       return self

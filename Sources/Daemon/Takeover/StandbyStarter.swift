@@ -47,14 +47,14 @@ final class StandbyStarter<Process: Sendable> {
   }
 }
 
-extension StandbyStarter where Process == Standby {
-  /// A starter for a `Standby`, whose program is this program.
+extension StandbyStarter where Process == StandbyPagerConnection {
+  /// A starter for a `StandbyPagerConnection`, whose program is this program.
   static func pager(
     jobs: LoopJobs, hibernation: HibernationService, log: DaemonLog, hasSuccessors: Bool
   ) -> StandbyStarter {
     StandbyStarter(hasSuccessors: hasSuccessors) { then in
       jobs.run(about: "standby pager", within: .seconds(10)) {
-        Result { try Standby(command: [thisExecutable, "pager"]) }
+        Result { try StandbyPagerConnection(command: [thisExecutable, "pager"]) }
       } then: {
         then($0)
       }

@@ -22,7 +22,7 @@ struct Comparison: Sendable {
   }
 
   let base: ImageReader
-  /// The memory of each process, by the parts' process index.
+  /// The memory of each process, by the segments' process index.
   let memories: [ProcessMemory]
   var access = ForcedAccess.anyThread
   /// The results, one for each item that was compared.

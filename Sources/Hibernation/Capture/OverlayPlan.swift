@@ -39,7 +39,8 @@ struct BasePages: Sendable {
       var index = next
       while index < pieces.count, pieces[index].range.address < range.end {
         let piece = pieces[index]
-        // A part isn't joined with its neighbour, which may belong to another range of the chunk.
+        // The overlap isn't joined with its neighbour, which may belong to another range of the
+        // chunk.
         if let overlap = range.intersection(with: piece.range) {
           byChunk[piece.chunk, default: []].append(overlap)
         }

@@ -131,7 +131,7 @@ extension Hibernator {
   ) throws(HibernationError) {
     let base = keepsBase ? baseFile(after: image, of: target.name) : nil
     do throws(HibernationError) { try removeImage(image, keeping: base) } catch {
-      try ResumeNote.write(image, of: target, because: error.reason)
+      try ResumeMarker.write(image, of: target, because: error.reason)
       return dropOverlays(of: target.name, for: image.path)
     }
     guard let base else { return dropOverlays(of: target.name, for: image.path) }

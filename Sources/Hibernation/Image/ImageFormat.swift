@@ -11,9 +11,9 @@ import Linux
 //     │ written) │                                 │ payload)               │
 //     └──────────┴─────────────────────────────────┴────────────────────────┘
 //
-// All numbers are little-endian. The header is written last and the file is renamed into place
-// after that, so a file under its final name is complete. A reader skips a section of unknown type
-// if the section's flag permits that.
+// All numbers are little-endian. The header is written last and the file is renamed to its final
+// name after that, so a file under its final name is complete. A reader skips a section of unknown
+// type if the section's flag permits that.
 
 /// The layout's constants.
 enum ImageLayout {

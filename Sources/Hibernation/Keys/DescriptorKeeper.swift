@@ -52,14 +52,14 @@ enum KeeperMessage: Equatable {
   /// All descriptors have been handed over.
   case end
   /// Another keeper has the descriptors now, or they aren't needed any more.
-  case taken
+  case confirmed
 
   var text: String {
     switch self {
     case .keep(let process): "keep \(process.pid) \(process.startTime)"
     case .drop(let process): "drop \(process.pid) \(process.startTime)"
     case .end: "end"
-    case .taken: "taken"
+    case .confirmed: "taken"
     }
   }
 
@@ -68,7 +68,7 @@ enum KeeperMessage: Equatable {
     let fields = text.split(separator: " ")
     switch (fields.first, fields.count) {
     case ("end", 1): self = .end
-    case ("taken", 1): self = .taken
+    case ("taken", 1): self = .confirmed
     case (let verb?, 3):
       guard let pid = Int32(fields[1]), let time = UInt64(fields[2]) else { return nil }
       let process = ProcessIdentity(pid: pid, startTime: time)
@@ -183,7 +183,7 @@ public struct DescriptorKeeping {
     while true {
       try pollDescriptor(peer.raw, for: POLLIN, until: Deadline(in: .seconds(3600)))
       switch KeeperMessage.receive(from: peer) {
-      case .message(.taken, _): return true
+      case .message(.confirmed, _): return true
       case .message, .nothing: break
       case .closed:
         listener = try UnixSocket.bound(to: path, .packets)
@@ -195,7 +195,7 @@ public struct DescriptorKeeping {
 }
 
 /// The descriptors that an earlier daemon's keeper has handed over.
-public final class HandedOver: Sendable {
+public final class HandedOverMemories: Sendable {
   /// The descriptors of /proc/PID/mem, by process.
   public let memories: [ProcessIdentity: Descriptor]
   private let connection: Descriptor
@@ -206,7 +206,7 @@ public final class HandedOver: Sendable {
 
   /// Gets the descriptors from the keeper at `path`. It waits at most for `time`, so it isn't for
   /// the event loop. Returns `nil` if no keeper exists, or it doesn't answer in time.
-  public static func collect(from path: String, within time: Duration) -> HandedOver? {
+  public static func collect(from path: String, within time: Duration) -> HandedOverMemories? {
     guard fileExists(path) else { return nil }
     let deadline = Deadline(in: time)
     var memories: [ProcessIdentity: Descriptor] = [:]
@@ -217,7 +217,8 @@ public final class HandedOver: Sendable {
         switch KeeperMessage.receive(from: connection) {
         case .message(.keep(let process), let memory?):
           if isMemory(memory, of: process) { memories[process] = memory }
-        case .message(.end, _): return HandedOver(memories: memories, connection: connection)
+        case .message(.end, _):
+          return HandedOverMemories(memories: memories, connection: connection)
         case .message: break
         case .nothing:
           guard try pollDescriptor(connection.raw, for: POLLIN, until: deadline) else { return nil }
@@ -234,9 +235,9 @@ public final class HandedOver: Sendable {
   }
 
   /// Ends the earlier keeper, which isn't needed any more.
-  public func areTaken() {
+  public func confirm() {
     // If this fails, the keeper stays until its processes have ended.
-    do throws(SystemCallError) { try KeeperMessage.taken.send(to: connection) } catch {}
+    do throws(SystemCallError) { try KeeperMessage.confirmed.send(to: connection) } catch {}
   }
 }
 

@@ -92,14 +92,15 @@ extension HibernationService {
   ///   - failed: called on another thread if the descriptors can't be sent.
   public func set(
     _ keeper: DescriptorKeeper, taking: [String: [ProcessIdentity: Descriptor]] = [:],
-    from handedOver: HandedOver? = nil, failed: @escaping @Sendable (SystemCallError) -> Void
+    from handedOver: HandedOverMemories? = nil,
+    failed: @escaping @Sendable (SystemCallError) -> Void
   ) {
     // The keeper is set at once: the next hibernation must find it.
     kept.set(keeper, taking: taking)
     commonQueue.submit { [kept] in
       do throws(SystemCallError) {
         try kept.giveAll(to: keeper)
-        handedOver?.areTaken()
+        handedOver?.confirm()
       } catch { failed(error) }
     }
   }

@@ -4,11 +4,11 @@ import Linux
 /// Encrypts and authenticates the chunks and the index of one image (AES-256-GCM, NIST SP 800-38D).
 ///
 /// Each image has a key of its own, derived from the boot key by the image's random identifier
-/// (HKDF-SHA-256, RFC 5869). So a part's offset in the file is a nonce that never repeats. The
-/// image, the offset and the size are authenticated together with the content, so parts can't be
-/// exchanged within an image or between two images.
+/// (HKDF-SHA-256, RFC 5869). So a component's offset in the file is a nonce that never repeats. The
+/// image, the offset and the size are authenticated together with the content, so components can't
+/// be exchanged within an image or between two images.
 struct Seal: Sendable {
-  /// The number of bytes by which a sealed part is longer than its content.
+  /// The number of bytes by which a sealed component is longer than its content.
   static let overhead = CryptoLibrary.tagLength
   static let identifierLength = 16
 
@@ -61,7 +61,7 @@ struct Seal: Sendable {
     case index(header: [UInt8])
   }
 
-  /// Returns the sealed part, which is `overhead` bytes longer.
+  /// Returns the sealed component, which is `overhead` bytes longer.
   func close(
     _ content: UnsafeRawBufferPointer, _ component: Component, at offset: UInt64
   ) throws(SystemCallError) -> [UInt8] {
@@ -80,7 +80,7 @@ struct Seal: Sendable {
 
   struct Broken: Error {}
 
-  /// Opens a sealed part in place. Returns the length of its content.
+  /// Opens a sealed component in place. Returns the length of its content.
   func open(
     _ sealed: UnsafeMutableRawBufferPointer, _ component: Component, at offset: UInt64
   ) throws(Broken) -> Int {
@@ -94,7 +94,7 @@ struct Seal: Sendable {
     return length
   }
 
-  /// Opens a sealed part in an array, and shortens the array to the content.
+  /// Opens a sealed component in an array, and shortens the array to the content.
   func open(_ sealed: inout [UInt8], _ component: Component, at offset: UInt64) throws(Broken) {
     // The inner call's only error is `Broken`, which this function throws too.
     let length = sealed.withUnsafeMutableBytes { try? open($0, component, at: offset) }

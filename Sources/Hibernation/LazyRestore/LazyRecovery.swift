@@ -34,7 +34,7 @@ extension Hibernator {
       // No process has run, so the restore starts from the beginning.
       try checkAtRest(target)
       // From here on the image counts as at rest.
-      try ResumeNote.clear(of: target)
+      try ResumeMarker.clear(of: target)
       try returnToRest(image, pagedProcesses)
       return try restoreMemory(target, from: image.asRestingImage, run: true)
     }

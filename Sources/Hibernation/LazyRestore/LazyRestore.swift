@@ -203,7 +203,7 @@ extension Hibernator {
     let memory = try target.memory(of: image.processes[index].identity)
     let buffer = try ChunkBuffer()
     for chunk in image.steps where chunk.isBackgroundFilled && chunk.process == index {
-      // Few chunks are near one of the few strays.
+      // Few chunks are near one of the few unexpected pages.
       let hull = chunk.ranges.hull
       let near = unexpected.filter { $0.intersection(with: hull) != nil }
       if near.isEmpty { continue }

@@ -98,7 +98,7 @@ struct AnnouncedResumes {
 }
 
 /// The daemon's end of the connection to the standby pager.
-public final class Standby: Sendable {
+public final class StandbyPagerConnection: Sendable {
   private let socket: Descriptor
   /// The standby pager's process.
   public let process: SpawnedProcess

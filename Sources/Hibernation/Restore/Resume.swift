@@ -222,7 +222,7 @@ extension Hibernator {
     from image: ImageReader, of target: HibernationTarget, _ recorded: () -> String?
   ) throws(HibernationError) {
     guard let obstacle = recorded() else { return }
-    try ResumeNote.write(image, of: target, because: obstacle)
+    try ResumeMarker.write(image, of: target, because: obstacle)
   }
 
   /// Commit B without a base: removes the image.

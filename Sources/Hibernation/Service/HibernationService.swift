@@ -22,9 +22,9 @@ public final class HibernationService: Sendable {
   let shared = Mutex(Shared())
 
   struct Shared {
-    /// The benches by worker's name; the name is empty if workers aren't separated.
+    /// The runners by worker's name; the name is empty if workers aren't separated.
     var runners: [String: HibernatorRunner] = [:]
-    var standby: Standby?
+    var standby: StandbyPagerConnection?
     var fillFailed: (@Sendable (String, HibernationError) -> Void)?
     var fillEnded: (@Sendable (String) -> Void)?
   }
@@ -45,7 +45,7 @@ public final class HibernationService: Sendable {
     DescriptorReserve.fill()
   }
 
-  /// Returns the bench of a worker. It is `nil` if there is none, and `makes` is false.
+  /// Returns the runner of a worker. It is `nil` if there is none, and `makes` is false.
   private func runner(of name: String, makes: Bool = true, counts: Bool = true) -> HibernatorRunner?
   {
     shared.withLock { shared in
@@ -58,13 +58,13 @@ public final class HibernationService: Sendable {
         shared.runners[key] = HibernatorRunner(hibernator, threads)
       }
       let runner = shared.runners[key]
-      // The job is counted under the lock: a bench without pending jobs may be removed.
+      // The job is counted under the lock: a runner without pending jobs may be removed.
       if counts { runner?.pending.add(1, ordering: .acquiringAndReleasing) }
       return runner
     }
   }
 
-  /// Submits a job. This is the only way to a bench's thread, and must follow a `runner(of:)` that
+  /// Submits a job. This is the only way to a runner's thread, and must follow a `runner(of:)` that
   /// counts.
   private func submit(
     to runner: HibernatorRunner, about name: String? = nil, isUrgent: Bool = false,
@@ -147,8 +147,8 @@ public final class HibernationService: Sendable {
     }
   }
 
-  /// Sets the standby pager; see `Standby`.
-  public func set(_ standby: Standby) {
+  /// Sets the standby pager; see `StandbyPagerConnection`.
+  public func set(_ standby: StandbyPagerConnection) {
     shared.withLock { $0.standby = standby }
     submit(toAll: all()) { $0.hibernator.withLock { $0.standby = standby } }
   }
@@ -233,8 +233,8 @@ public final class HibernationService: Sendable {
     submit(to: runner, about: name) { [self] runner in
       runner.hibernator.withLock { $0.forget(name) }
       shared.withLock { shared in
-        // The bench stays if jobs are pending (the worker has been started again), or if its thread
-        // still traces a thread, which only it can detach.
+        // The runner stays if jobs are pending (the worker has been started again), or if its
+        // thread still traces a thread, which only it can detach.
         guard separatesWorkers, shared.runners[name] === runner,
           runner.pending.load(ordering: .acquiring) == 1, Stragglers.shared.release() == 0
         else { return }

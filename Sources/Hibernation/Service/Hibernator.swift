@@ -40,7 +40,7 @@ public final class Hibernator {
   /// Called on another thread when all missing pages of a worker are filled.
   public var fillEnded: (@Sendable (String) -> Void)?
   /// The process that continues the lazy restores if the daemon dies.
-  public var standby: Standby?
+  public var standby: StandbyPagerConnection?
 
   /// - Parameters:
   ///   - features: what the kernel and the user's rights permit.

@@ -44,7 +44,7 @@ final class EarlierKeeper {
       var end: End?
       while end == nil {
         switch KeeperMessage.receive(from: peer) {
-        case .message(.taken, _): end = .taken
+        case .message(.confirmed, _): end = .taken
         case .closed: end = .stays
         case .message, .nothing: usleep(1000)
         }

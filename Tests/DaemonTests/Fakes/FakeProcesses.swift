@@ -37,7 +37,7 @@ final class FakeProcesses: Processes {
     var restored: UInt64 = 0
     var unkillable: Set<String> = []
     /// What was done to workers of a daemon that has ended.
-    var rescues: [String] = []
+    var recoveries: [String] = []
     var expected: [ImageExpectation] = []
     /// The pids whose memory was open.
     var opened: [[Int32]] = []
@@ -54,7 +54,7 @@ final class FakeProcesses: Processes {
   var signals: [Int32] { state.withLock { $0.signals } }
   var reaped: [Int32] { state.withLock { $0.reaped } }
   var askedLogs: [String] { state.withLock { $0.askedLogs } }
-  var rescues: [String] { state.withLock { $0.rescues } }
+  var recoveries: [String] { state.withLock { $0.recoveries } }
   var expected: [ImageExpectation] { state.withLock { $0.expected } }
   var opened: [[Int32]] { state.withLock { $0.opened } }
 
@@ -109,18 +109,18 @@ final class FakeProcesses: Processes {
     expecting: ImageExpectation, recorded: () -> String?
   ) throws(HibernationError) -> UInt64 {
     let (failure, restored) = state.withLock { state in
-      state.rescues.append("wake \(target.name)")
+      state.recoveries.append("wake \(target.name)")
       state.expected.append(expecting)
       state.opened.append(target.memories.keys.sorted())
       return (state.failures[target.name], state.restored)
     }
     if let failure { throw failure }
-    if let obstacle = recorded() { set { $0.rescues.append(obstacle) } }
+    if let obstacle = recorded() { set { $0.recoveries.append(obstacle) } }
     return restored
   }
   func end(_ record: WorkerRecord, _ target: HibernationTarget) throws {
     let isUnkillable = state.withLock { state in
-      state.rescues.append("end \(record.name)")
+      state.recoveries.append("end \(record.name)")
       return state.unkillable.contains(record.name)
     }
     if isUnkillable { throw TestFailure("SIGKILL has no effect") }

@@ -35,11 +35,11 @@ import Testing
     processes.set { $0.failures[name] = error }
   }
 
-  /// Runs a rescue and returns what it reports, in order.
-  private func rescue() throws -> [OfflineRecovery.Outcome] {
+  /// Runs a recovery and returns what it reports, in order.
+  private func recover() throws -> [OfflineRecovery.Outcome] {
     var outcomes: [OfflineRecovery.Outcome] = []
-    var rescue = try OfflineRecovery(state, processes, bootID: "boot", timeout: .seconds(60))
-    rescue.run { outcomes.append($0) }
+    var recovery = try OfflineRecovery(state, processes, bootID: "boot", timeout: .seconds(60))
+    recovery.run { outcomes.append($0) }
     return outcomes
   }
 
@@ -52,8 +52,8 @@ import Testing
       $0.ended = ["old"]
       $0.restored = 8192
     }
-    let outcomes = try rescue()
-    #expect(processes.rescues == ["wake api", "wake web"])
+    let outcomes = try recover()
+    #expect(processes.recoveries == ["wake api", "wake web"])
     #expect(outcomes.map(\.worker) == ["api", "web"] && outcomes.allSatisfy { !$0.isFailure })
     #expect(outcomes.first?.text == "api: runs as pid \(getpid()), 8 KB of memory restored")
     let api = try records.load("api")
@@ -65,7 +65,7 @@ import Testing
   func expectations() throws {
     try leave("web", "suspended")
     try leave("api", "hibernated", image: true)
-    _ = try rescue()
+    _ = try recover()
     #expect(processes.expected.count == 2)
     if case .hibernated = processes.expected[0] {} else { Issue.record("\(processes.expected[0])") }
     if case .unknown = processes.expected[1] {} else { Issue.record("\(processes.expected[1])") }
@@ -74,8 +74,8 @@ import Testing
   @Test("A hibernated worker without its image is ended: its memory is lost")
   func withoutImage() throws {
     try leave("web", "hibernated")
-    let outcomes = try rescue()
-    #expect(processes.rescues == ["end web"])
+    let outcomes = try recover()
+    #expect(processes.recoveries == ["end web"])
     #expect(outcomes.count == 1 && outcomes[0].isFailure)
     #expect(outcomes[0].text.contains("does not exist any more"))
     #expect(!records.contains("web"))
@@ -85,8 +85,8 @@ import Testing
   func unverifiable() throws {
     try leave("web", "hibernated", image: true)
     fail("web", HibernationError(.reading, "damaged", aftermath: .unverifiable))
-    let outcomes = try rescue()
-    #expect(processes.rescues == ["wake web", "end web"])
+    let outcomes = try recover()
+    #expect(processes.recoveries == ["wake web", "end web"])
     #expect(outcomes[0].text.contains("terminated: its memory can't be restored: damaged"))
     #expect(!records.contains("web") && isAbsent(state.image(of: "web")))
   }
@@ -96,7 +96,7 @@ import Testing
     try leave("web", "hibernated", image: true)
     fail("web", HibernationError(.reading, "damaged", aftermath: .unverifiable))
     processes.set { $0.unkillable = ["web"] }
-    let outcomes = try rescue()
+    let outcomes = try recover()
     #expect(outcomes[0].isFailure && outcomes[0].text.contains("ending it failed: SIGKILL has no"))
     #expect(records.contains("web") && !isAbsent(state.image(of: "web")))
   }
@@ -106,36 +106,36 @@ import Testing
     try leave("api", "hibernated", image: true)
     try leave("web", "suspended")
     fail("api", HibernationError(.reading, "no memory", aftermath: .intact))
-    let outcomes = try rescue()
+    let outcomes = try recover()
     #expect(outcomes.map(\.isFailure) == [true, false])
     #expect(outcomes[0].text.hasSuffix("it stays asleep"))
     #expect(try records.load("api").state == "hibernated" && !isAbsent(state.image(of: "api")))
-    #expect(!processes.rescues.contains("end api"))
+    #expect(!processes.recoveries.contains("end api"))
   }
 
   @Test("A worker that ended meanwhile is no failure")
   func vanished() throws {
     try leave("web", "suspended")
     fail("web", HibernationError(.reading, "gone", aftermath: .vanished))
-    let outcomes = try rescue()
+    let outcomes = try recover()
     #expect(outcomes.map(\.text) == ["web: has already ended"] && !outcomes[0].isFailure)
   }
 
   @Test("A worker whose cgroup can't be used is reported and left as it is")
   func noGroup() throws {
     try leave("web", "suspended", cgroup: "/no/such/group")
-    let outcomes = try rescue()
+    let outcomes = try recover()
     #expect(outcomes.count == 1 && outcomes[0].isFailure)
     #expect(outcomes.first?.text.hasPrefix("web: can't be woken: ") == true)
-    #expect(processes.rescues == [] && records.contains("web"))
+    #expect(processes.recoveries == [] && records.contains("web"))
   }
 
   @Test("The keeper's descriptors of processes that live are used, and it ends when all are awake")
   func keeper() throws {
     try leave("web", "suspended")
     let keeper = try EarlierKeeper(at: state.keeper)
-    _ = try rescue()
-    #expect(processes.opened == [[getpid()]] && processes.rescues == ["wake web"])
+    _ = try recover()
+    #expect(processes.opened == [[getpid()]] && processes.recoveries == ["wake web"])
     #expect(try eventually { keeper.end == .taken })
   }
 
@@ -144,8 +144,8 @@ import Testing
     try leave("web", "suspended")
     let keeper = try EarlierKeeper(at: state.keeper)
     fail("web", HibernationError(.reading, "no memory", aftermath: .intact))
-    _ = try rescue()
-    #expect(processes.rescues == ["wake web"])
+    _ = try recover()
+    #expect(processes.recoveries == ["wake web"])
     #expect(try eventually { keeper.end == .stays })
   }
 
@@ -154,12 +154,12 @@ import Testing
     try leave("web", "suspended")
     let keeper = try EarlierKeeper(at: state.keeper)
     var outcomes: [OfflineRecovery.Outcome] = []
-    var rescue = try OfflineRecovery(state, processes, bootID: "boot", timeout: .seconds(60))
+    var recovery = try OfflineRecovery(state, processes, bootID: "boot", timeout: .seconds(60))
     _ = rename(state.workers, state.workers + "-away")
-    rescue.run { outcomes.append($0) }
+    recovery.run { outcomes.append($0) }
     #expect(outcomes.count == 1 && outcomes[0].isFailure)
     #expect(outcomes.first?.text.hasPrefix("can't look for workers: ") == true)
-    #expect(try processes.rescues == [] && eventually { keeper.end == .stays })
+    #expect(try processes.recoveries == [] && eventually { keeper.end == .stays })
   }
 
   @Test("The keeper stays when a record is damaged, because its worker wasn't woken")
@@ -167,8 +167,8 @@ import Testing
     try leave("web", "suspended")
     try scratch.write("state/workers/api.worker", "no record")
     let keeper = try EarlierKeeper(at: state.keeper)
-    let outcomes = try rescue()
+    let outcomes = try recover()
     #expect(outcomes.count == 2 && outcomes.contains { $0.isFailure && $0.worker == nil })
-    #expect(try processes.rescues == ["wake web"] && eventually { keeper.end == .stays })
+    #expect(try processes.recoveries == ["wake web"] && eventually { keeper.end == .stays })
   }
 }

@@ -29,9 +29,9 @@ struct BaseDamageTests {
     case .truncated: bytes.removeLast(100)
     // The damage is in the index, so that it is detected when the base is opened.
     case .flipped: bytes[bytes.count - 60] ^= 0x55
-    case .foreign: bytes = try readFile(try FormatTests.image(chunks: 2))
+    case .foreign: bytes = try readFile(try ImageFormatTests.image(chunks: 2))
     }
-    try FormatTests.write(bytes, to: base)
+    try ImageFormatTests.write(bytes, to: base)
   }
 
   @Test(
@@ -79,7 +79,7 @@ struct BaseDamageTests {
     #expect(error?.aftermath == .unverifiable)
     #expect(throws: ImageError.self) { try ImageReader(path: path) }
     unlink(path + ".base")
-    try FormatTests.write(base, to: path + ".base")
+    try ImageFormatTests.write(base, to: path + ".base")
     try ImageReader(path: path).verify()
     try victim.rise(service, from: path)
     #expect(try victim.ask("verify") == "same")
@@ -127,7 +127,7 @@ struct BaseDamageTests {
     var usage = statvfs()
     _ = statvfs(disk, &usage)
     let rest = Int(usage.f_bavail) * Int(usage.f_frsize) - 2 * Int(pageSize)
-    try FormatTests.write([UInt8](repeating: 1, count: rest), to: disk + "/other")
+    try ImageFormatTests.write([UInt8](repeating: 1, count: rest), to: disk + "/other")
     _ = try victim.ask("change 9 60")
     let error = try victim.napRefusal(service, at: path)
     #expect(error.description.contains("No space left on device"))

@@ -7,7 +7,7 @@ import Testing
 
 /// Full disks, damaged images, and workers that die meanwhile.
 @Suite(.serialized)
-struct DamageTests {
+struct DamagedImageTests {
   let service = HibernationService()
 
   private func torture(_ rest: Victim.Rest) throws -> (Victim, String) {
@@ -72,7 +72,7 @@ struct DamageTests {
         for index in start..<start + 64 { bytes[index] ^= 0x55 }
       }
       let damaged = Fixture.imagePath()
-      try FormatTests.write(bytes, to: damaged)
+      try ImageFormatTests.write(bytes, to: damaged)
       let target = victim.target
       let error = #expect(throws: HibernationError.self) {
         try service.wait { (h) throws(HibernationError) in

@@ -8,7 +8,7 @@ import Testing
 
 /// The image format by itself (docs/image-format.md).
 @Suite(.serialized)
-struct FormatTests {
+struct ImageFormatTests {
   @Test("A written image is read again unchanged")
   func roundTrip() throws {
     let path = try Self.image(chunks: 3)

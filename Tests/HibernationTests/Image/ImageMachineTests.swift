@@ -4,7 +4,7 @@ import Testing
 @testable import Hibernation
 @testable import Linux
 
-extension FormatTests {
+extension ImageFormatTests {
   @Test("An image of another processor or page size is refused, and the error names both machines")
   func otherMachine() throws {
     let current = ImageMachine.current

@@ -9,7 +9,7 @@ import Testing
 struct PageSizeTests {
   /// The suites that touch no other process's memory.
   static let suites = [
-    "FormatTests", "PageDivisionTests", "FillOrderTests", "PageRangeTests", "LayoutTests",
+    "ImageFormatTests", "PageDivisionTests", "FillOrderTests", "PageRangeTests", "PageLayoutTests",
   ]
 
   @Test(

@@ -37,24 +37,24 @@ struct SealTests {
 
   @Test("A sealed image is read again, and its file shows no content")
   func roundTrip() throws {
-    let path = try FormatTests.image(chunks: 3, sealed: true)
+    let path = try ImageFormatTests.image(chunks: 3, sealed: true)
     let image = try ImageReader(path: path)
     #expect(image.processes.map(\.pid) == [17, 18])
     var contents: [[UInt8]] = []
     try image.forEachChunk { _, pages in contents.append(Array(pages)) }
-    #expect(contents == (0..<3).map { FormatTests.pages(seed: UInt64($0)) })
+    #expect(contents == (0..<3).map { ImageFormatTests.pages(seed: UInt64($0)) })
     // These are a start time and a register of the index, in their unencrypted form.
     var registers = ByteWriter()
     registers.append(UInt64(1))
     registers.append(UInt64(2))
     registers.append(UInt64.max)
     #expect(try !Self.contains(registers.bytes, at: path))
-    #expect(try Self.contains(registers.bytes, at: FormatTests.image(chunks: 1)))
+    #expect(try Self.contains(registers.bytes, at: ImageFormatTests.image(chunks: 1)))
   }
 
   @Test("A sealed image with any flipped bit is refused")
   func flippedBits() throws {
-    let file = try readFile(FormatTests.image(chunks: 2, sealed: true))
+    let file = try readFile(ImageFormatTests.image(chunks: 2, sealed: true))
     let path = Fixture.imagePath()
     var random = TestRandom(seed: 39)
     // The progress, at byte 60, isn't authenticated.
@@ -63,22 +63,22 @@ struct SealTests {
     for offset in offsets {
       var damaged = file
       damaged[offset] ^= 1 << UInt8.random(in: 0..<8, using: &random)
-      try FormatTests.write(damaged, to: path)
+      try ImageFormatTests.write(damaged, to: path)
       #expect(throws: ImageError.self, "byte \(offset)") { try ImageReader(path: path).verify() }
     }
   }
 
   @Test("A flipped bit is refused even if the checksums are corrected")
   func resealed() throws {
-    let file = try readFile(FormatTests.image(chunks: 2, sealed: true))
-    let header = FormatTests.Header(file)
+    let file = try readFile(ImageFormatTests.image(chunks: 2, sealed: true))
+    let header = ImageFormatTests.Header(file)
     let path = Fixture.imagePath()
     for offset in stride(from: header.indexOffset, to: file.count, by: 7) {
       var damaged = file
       damaged[offset] ^= 4
-      FormatTests.Header.seal(
+      ImageFormatTests.Header.seal(
         &damaged, index: Array(damaged[header.indexOffset...]), indexOffset: header.indexOffset)
-      try FormatTests.write(damaged, to: path)
+      try ImageFormatTests.write(damaged, to: path)
       let error = #expect(throws: ImageError.self) { try ImageReader(path: path) }
       #expect(error?.description.contains("fails authentication") == true)
     }
@@ -88,7 +88,7 @@ struct SealTests {
   func swapped() throws {
     // Both images have the same content, so that only the chunks' offsets differ.
     let paths = try (0..<2).map { _ in
-      try FormatTests.image(chunks: 2, sealed: true, seeds: [5, 5])
+      try ImageFormatTests.image(chunks: 2, sealed: true, seeds: [5, 5])
     }
     let files = try paths.map { try readFile($0) }
     let chunks = try ImageReader(path: paths[0]).chunks
@@ -103,7 +103,7 @@ struct SealTests {
       let start = Int(chunks[index].offset)
       file.replaceSubrange(start..<(start + length), with: source)
       let path = Fixture.imagePath()
-      try FormatTests.write(file, to: path)
+      try ImageFormatTests.write(file, to: path)
       let error = #expect(throws: ImageError.self) { try ImageReader(path: path).verify() }
       #expect(error?.description.contains("fails authentication") == true)
     }
@@ -112,11 +112,11 @@ struct SealTests {
 
   @Test("An image that is moved to another directory is refused, because that has another key")
   func otherDirectory() throws {
-    let path = try FormatTests.image(chunks: 1, sealed: true)
+    let path = try ImageFormatTests.image(chunks: 1, sealed: true)
     let directory = Fixture.imagePath()
     _ = try systemCall("mkdir", on: directory) { mkdir(directory, 0o700) }
     defer { BootKey.discard(in: directory) }
-    try FormatTests.write(readFile(path), to: directory + "/image")
+    try ImageFormatTests.write(readFile(path), to: directory + "/image")
     let error = try #require(
       #expect(throws: ImageError.self) { try ImageReader(path: directory + "/image") })
     #expect(error.description.hasSuffix("its key is not in the kernel's keyring any more"))

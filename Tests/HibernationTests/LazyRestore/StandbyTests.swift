@@ -50,7 +50,7 @@ struct StandbyTests {
   func announced() throws {
     let file = Fixture.imagePath()
     let service = HibernationService()
-    service.set(try Standby(command: ["/bin/sh", "-c", "cat > \(file)"]))
+    service.set(try StandbyPagerConnection(command: ["/bin/sh", "-c", "cat > \(file)"]))
     let victim = try Victim([try Fixture.compile("churn"), "2", "4", "64"], rest: .frozen)
     try #require(try victim.line().hasPrefix("ready"))
     let path = Fixture.imagePath()

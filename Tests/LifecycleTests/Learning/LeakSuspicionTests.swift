@@ -8,8 +8,8 @@ import Testing
 struct LeakSuspicionTests {
   private func growth(_ sizes: [Int]) -> FootprintGrowth {
     var growth = FootprintGrowth()
-    for (place, size) in sizes.enumerated() {
-      _ = growth.add(.kilobytes(Int64(size)), at: .zero + .seconds(Int64(place) * 60))
+    for (index, size) in sizes.enumerated() {
+      _ = growth.add(.kilobytes(Int64(size)), at: .zero + .seconds(Int64(index) * 60))
     }
     return growth
   }
@@ -17,9 +17,9 @@ struct LeakSuspicionTests {
   /// The numbers of the suspensions at which a suspicion was reported.
   private func reports(_ sizes: [Int]) -> [Int] {
     var growth = FootprintGrowth()
-    return sizes.enumerated().compactMap { place, size in
-      let news = growth.add(.kilobytes(Int64(size)), at: .zero + .seconds(Int64(place) * 60))
-      return news == nil ? nil : place + 1
+    return sizes.enumerated().compactMap { index, size in
+      let suspicion = growth.add(.kilobytes(Int64(size)), at: .zero + .seconds(Int64(index) * 60))
+      return suspicion == nil ? nil : index + 1
     }
   }
 
@@ -58,8 +58,8 @@ struct LeakSuspicionTests {
   func plateau(_ seed: UInt64) {
     var random = Noise(seed)
     let steps = 2 + random.next(upTo: 8)
-    let sizes = (0..<200).map { place in
-      20_480 + min(place, steps) * 40_960 / steps + random.next(upTo: 512)
+    let sizes = (0..<200).map { index in
+      20_480 + min(index, steps) * 40_960 / steps + random.next(upTo: 512)
     }
     #expect(reports(sizes).isEmpty, "\(sizes)")
   }
@@ -123,9 +123,9 @@ struct LeakSuspicionTests {
   }
 
   @Test("One large or small footprint changes nothing", arguments: [5, 10, 17])
-  func outlier(_ place: Int) {
+  func outlier(_ index: Int) {
     var sizes = (0..<30).map { 20_480 + $0 * 1024 }
-    sizes[place] = place == 10 ? 200_000 : 10_000
+    sizes[index] = index == 10 ? 200_000 : 10_000
     #expect(reports(sizes).count == 1)
   }
 
@@ -133,10 +133,10 @@ struct LeakSuspicionTests {
   func lackingPages() {
     var growth = FootprintGrowth()
     var all: [LeakSuspicion] = []
-    for place in 0..<40 {
-      let size: Int64 = place % 2 == 0 ? 20 + Int64(place) * 2 : 5
-      if let news = growth.add(.megabytes(size), at: .zero + .seconds(Int64(place))) {
-        all.append(news)
+    for index in 0..<40 {
+      let size: Int64 = index % 2 == 0 ? 20 + Int64(index) * 2 : 5
+      if let suspicion = growth.add(.megabytes(size), at: .zero + .seconds(Int64(index))) {
+        all.append(suspicion)
       }
       growth.mayLackPages = true
     }

@@ -74,13 +74,13 @@ struct RegretTests {
     world.live(.seconds(3600))
     world.obey(world.ask(.wake, often))
     for _ in 0..<8 {
-      let place = try #require(
+      let entry = try #require(
         world.engine.ranking(at: world.now).termination.first { $0.worker == often })
-      let wait = try #require(place.changesIn)
+      let wait = try #require(entry.changesIn)
       world.pass(wait - .nanoseconds(1))
-      #expect(terms(world, often)?.chance == place.regret.chance)
+      #expect(terms(world, often)?.chance == entry.regret.chance)
       world.pass(.nanoseconds(1))
-      #expect(try #require(terms(world, often)).chance < place.regret.chance)
+      #expect(try #require(terms(world, often)).chance < entry.regret.chance)
     }
   }
 

@@ -37,12 +37,12 @@ import Testing
       default:
         let room = ByteCount.megabytes(.random(in: 0...9, using: &random))
         let rate = Self.rate(.random(in: 0...60, using: &random), for: 20)
-        let found = due.collectCandidates(room: room, rate)
+        let candidates = due.collectCandidates(room: room, rate)
         for (slot, verdict) in model where Self.isLifted(verdict, room, rate) {
           model[slot] = .some(nil)
         }
         let expected = model.filter { $0.value == nil }.keys
-        #expect(Set(found.map { Int($0) }) == Set(expected))
+        #expect(Set(candidates.map { Int($0) }) == Set(expected))
       }
     }
   }

@@ -45,10 +45,10 @@ struct OrderTests {
     ] {
       for (kind, size) in [("small", Int64(17)), ("big", 40)] {
         let worker = WorkerID("\(kind)-\(name)")
-        var own = policy
-        own.hibernate.enabled = state == .hibernated
-        own.hibernate.maxFootprint = nil
-        world.add(worker, size: .megabytes(size), policy: own)
+        var workerPolicy = policy
+        workerPolicy.hibernate.enabled = state == .hibernated
+        workerPolicy.hibernate.maxFootprint = nil
+        world.add(worker, size: .megabytes(size), policy: workerPolicy)
         world.bring(worker, to: state)
         world.pass(.seconds(1))
       }
@@ -113,14 +113,14 @@ struct OrderTests {
       (WorkerState.suspended, [0, 14, 29]), (.background, [30, 44, 59]),
       (.hibernated, [75, 87, 99]), (.foreground, [100, 100, 100]), (.launching, [90, 90, 90]),
     ] {
-      var found: [Int?] = []
+      var measuredBands: [Int?] = []
       for importance in [0, 50, 100] {
         var world = World()
         world.add(web, importance: importance)
         world.bring(web, to: state)
-        found.append(world.engine.snapshot(of: web)?.band)
+        measuredBands.append(world.engine.snapshot(of: web)?.band)
       }
-      #expect(found == bands, "\(state)")
+      #expect(measuredBands == bands, "\(state)")
     }
   }
 

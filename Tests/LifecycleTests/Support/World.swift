@@ -44,15 +44,15 @@ struct World {
       answers[request, default: []].append(answer)
     }
     // Checks for file locks are answered here, so that other tests needn't do it.
-    var rest: [Directive] = []
+    var others: [Directive] = []
     for directive in directives {
       if case .checkSafePoint(let worker) = directive {
-        rest += send(.fileLocks(worker, held: locks[worker] ?? 0))
+        others += send(.fileLocks(worker, held: locks[worker] ?? 0))
       } else {
-        rest.append(directive)
+        others.append(directive)
       }
     }
-    return rest
+    return others
   }
 
   @discardableResult

@@ -12,13 +12,13 @@ final class KernelMemory: WorkerMemory {
   let state: StateDirectory
   let bootID: String
   let keeper: KeeperStarter
-  private let standby: StandbyStarter<Standby>
+  private let standby: StandbyStarter<StandbyPagerConnection>
   private let resumeChoice: ResumeChoice
   private let recordTimeout: Duration
 
   init(
     _ services: Services, _ state: StateDirectory, bootID: String,
-    keeper: KeeperStarter, standby: StandbyStarter<Standby>,
+    keeper: KeeperStarter, standby: StandbyStarter<StandbyPagerConnection>,
     resumeChoice: ResumeChoice, recordTimeout: Duration = RecordWait.timeout
   ) {
     self.services = services

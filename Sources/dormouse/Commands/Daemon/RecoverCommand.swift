@@ -28,15 +28,15 @@ struct RecoverCommand: ParsableCommand {
     let path = try absolutePath(
       stateDirectory ?? DefaultPaths.ofThisProcess().stateDirectory, in: currentDirectory())
     if isAbsent(path) { return try showNothing("there is no \(escaped(path))") }
-    var rescue: OfflineRecovery
-    do throws(StartError) { rescue = try openState(path) } catch {
+    var recovery: OfflineRecovery
+    do throws(StartError) { recovery = try openState(path) } catch {
       if case .inUse = error {
         return try showNothing("a daemon runs with \(escaped(path))")
       }
       throw CommandFailure(exit: .cannotCreate, text: escaped("\(error)"))
     }
     var outcomes: [OfflineRecovery.Outcome] = []
-    rescue.run { outcome in
+    recovery.run { outcome in
       outcomes.append(outcome)
       if outcome.isFailure {
         Output.complain(escaped(outcome.text))

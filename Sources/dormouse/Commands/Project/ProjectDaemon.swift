@@ -49,7 +49,8 @@ struct ProjectDaemon {
   func leftWorkers() throws -> [String] {
     let state = daemon.state
     if isAbsent(state) { return [] }
-    do throws(StartError) { return try OfflineRecovery(stateDirectory: state).left } catch {
+    do throws(StartError) { return try OfflineRecovery(stateDirectory: state).livingWorkers } catch
+    {
       throw CommandFailure(exit: .cannotCreate, text: escaped("\(error)"))
     }
   }

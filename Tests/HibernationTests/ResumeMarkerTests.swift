@@ -8,7 +8,7 @@ import Testing
 /// Resumes that neither the worker's record nor the removal of its image can show to the next
 /// daemon.
 @Suite(.serialized)
-struct ResumeNoteTests {
+struct ResumeMarkerTests {
   private let service = HibernationService()
   private static let obstacle = "its record can't be written"
 
@@ -30,7 +30,7 @@ struct ResumeNoteTests {
     let (victim, summary) = try sleeping(.frozen, at: path)
     let target = victim.target
     #expect(Hibernator.isAtRest(target, on: path))
-    #expect(try ResumeNote.read(of: victim.cgroup) == nil)
+    #expect(try ResumeMarker.read(of: victim.cgroup) == nil)
     _ = try service.wait { (h) throws(HibernationError) in
       try h.resume(target, from: summary.image) {
         // From here on its image can't be removed.
@@ -40,7 +40,7 @@ struct ResumeNoteTests {
     }
     #expect(rename(directory + ".away", directory) == 0)
     let mark = try #require(summary.image.expectation.mark)
-    #expect(try ResumeNote.read(of: victim.cgroup) == mark)
+    #expect(try ResumeMarker.read(of: victim.cgroup) == mark)
     #expect(try victim.ask("verify") == "same")
 
     // A daemon that finds the worker suspended beside that image doesn't restore its memory of that
@@ -97,7 +97,7 @@ struct ResumeNoteTests {
       try h.resume(target, from: image) { Self.obstacle }
     }
     #expect(resumed.eagerReason == nil)
-    #expect(try ResumeNote.read(of: victim.cgroup) == summary.image.expectation.mark)
+    #expect(try ResumeMarker.read(of: victim.cgroup) == summary.image.expectation.mark)
     #expect(try victim.ask("verify") == "same")
     try service.awaitFill(of: target.name)
     #expect(!fileExists(path))

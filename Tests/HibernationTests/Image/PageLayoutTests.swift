@@ -5,7 +5,7 @@ import Testing
 @testable import Hibernation
 
 /// The addresses at which pages belong after their process has moved and dropped some.
-struct LayoutTests {
+struct PageLayoutTests {
   private func message(_ event: Int, _ a: UInt64, _ b: UInt64, _ c: UInt64 = 0)
     -> FaultJournal.Message
   {

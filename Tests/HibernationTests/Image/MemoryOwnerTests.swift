@@ -7,7 +7,7 @@ import Testing
 
 /// The process whose memory is written, and the image that the memory comes from.
 @Suite(.serialized)
-struct WhoseMemoryTests {
+struct MemoryOwnerTests {
   let service = HibernationService()
 
   private static let testPage = PageRange(address: 0x1000_0000_0000, length: pageSize)
@@ -96,7 +96,7 @@ struct WhoseMemoryTests {
     let image = try victim.sleep(service, at: path).image
     let mark = try #require(image.expectation.mark)
     let new = try readFile(path)
-    try FormatTests.write(old, to: path)
+    try ImageFormatTests.write(old, to: path)
     #expect(try refusal(victim, from: image).aftermath == .unverifiable)
 
     // The next daemon has the mark from the worker's record.
@@ -111,7 +111,7 @@ struct WhoseMemoryTests {
       }
       #expect(error?.aftermath == .unverifiable)
     }
-    try FormatTests.write(new, to: path)
+    try ImageFormatTests.write(new, to: path)
     #expect(Hibernator.isAtRest(target, on: path, expecting: expected) == (rest == .frozen))
     try victim.wake(service, from: path)
     #expect(try victim.ask("sum") == sum)

@@ -7,7 +7,7 @@ import Linux
 /// written (a full or failing disk, a file system that became read-only), the next daemon would end
 /// the worker, or restore its memory of that time. The marker names the image by its mark, so it
 /// says nothing about a later image.
-public enum ResumeNote {
+public enum ResumeMarker {
   /// Returns the image from which the worker was last resumed, if that was marked.
   ///
   /// - Throws: an error if that can't be found out.
@@ -41,6 +41,6 @@ extension ImageReader {
   /// failed. While its pages are filled in the background the image still counts.
   func wasRestored(to target: HibernationTarget) throws(SystemCallError) -> Bool {
     guard progress != .filling, let mark else { return false }
-    return try ResumeNote.read(of: target.cgroup) == mark
+    return try ResumeMarker.read(of: target.cgroup) == mark
   }
 }
