@@ -186,8 +186,8 @@ public final class Recorder {
     }
   }
 
-  /// Waits for the next sample, warning or end, for news of the subject, or for a signal. A signal
-  /// may end the recording.
+  /// Waits for the next sample, warning or end, for an update of the subject, or for a signal. A
+  /// signal may end the recording.
   private func wait(
     until next: Double, _ signals: borrowing SignalQueue
   ) throws(RecordingFailure) -> RecordingEnd? {

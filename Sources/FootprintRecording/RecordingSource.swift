@@ -12,8 +12,8 @@ protocol RecordingSource: AnyObject {
   var pid: Int32? { get }
   /// The state of a worker when the recording begins.
   var state: String? { get }
-  /// A descriptor that is readable when there is news. Call `updates` before each wait, too,
-  /// because some news may have been read already.
+  /// A descriptor that is readable when there are updates. Call `updates` before each wait, too,
+  /// because some may have been read already.
   var descriptor: Int32 { get }
 
   /// Returns what has happened since the last call.

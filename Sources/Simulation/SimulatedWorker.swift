@@ -10,7 +10,7 @@ struct SimulatedWorker {
   /// The purgeable share of its footprint.
   var purgeable = ByteCount.zero
   var beforeEviction = ByteCount.zero
-  /// The number of launches, by which news of an earlier run is recognized and dropped.
+  /// The number of launches, by which events of an earlier run are recognized and dropped.
   var life = 0
   var isShedding = false
   /// True if the worker is stuck in the kernel, so that SIGKILL doesn't end it.

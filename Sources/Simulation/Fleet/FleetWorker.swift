@@ -20,7 +20,7 @@ struct FleetWorker {
   var image: Int64 = 0
   var uses = 0
   var runsSince: Int64 = 0
-  /// The number of launches, by which news of an earlier run is recognized and dropped.
+  /// The number of launches, by which steps of an earlier run are recognized and dropped.
   var life: Int32 = 0
   /// The uses that wait until the worker runs, and the worker's state when they arrived.
   var waiting: [Waiting] = []
