@@ -4,7 +4,8 @@
 //
 //   scribble THREADS MEGABYTES [forks | grows]   prints `ready PID`. `forks`: a thread forks
 //   children that check all pages.
-//                                                `grows`: a thread enlarges a mapping at its place, and writes to what is new.
+//                                                `grows`: a thread enlarges a mapping at its
+//                                                address, and writes to the new pages.
 //
 // One command a line on stdin, one line on stdout for each:
 //   exec     ready PID           replaces itself

@@ -54,7 +54,7 @@ struct TraceTests {
   }
 
   @Test(
-    "The format of Dormouse keeps ends, uses by timers, continued uses and the state at the beginning"
+    "Dormouse's format keeps ends, uses by timers, continued uses and the first state"
   )
   func ownFormatOfHistories() throws {
     var trace = small()

@@ -19,6 +19,7 @@ public struct PolicyOverlay: Sendable {
   public func policy(of profile: WorkerProfile, over base: LifecyclePolicy) -> LifecyclePolicy {
     // A policy that can't be written or read again stays as it is.
     guard let workerPolicy = try? JSON(encoding: profile.policy),
+      // So does one whose base can't be written.
       let base = try? JSON(encoding: base),
       var result = try? tree.overlaid(with: workerPolicy.difference(from: base))
         .decode(LifecyclePolicy.self)

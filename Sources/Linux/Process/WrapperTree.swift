@@ -89,6 +89,7 @@ public enum OuterWrapper {
     // If /proc can't be read, nothing is done.
     guard let outer = try? pid(), let workerGroup = try? group(of: getpid()),
       isWorkerGroup(workerGroup),
+      // Without the outer group or the mounts, this process stays in its group.
       let target = try? group(of: outer), target != workerGroup, let mounts = try? Mount.all()
     else { return nil }
     for mount in mounts where mount.type == "cgroup2" {

@@ -126,7 +126,7 @@ import Testing
     #expect(try sample(worker, hasClients: false) == [])
     #expect(try sample(worker, written: line, hasClients: false) == [.worked(worker.id)])
     #expect(worker.sample.sign == .writes)
-    // The same writes of a server, to a pipe, don't count as work.
+    // Such writes of a server, to a pipe, don't count as work.
     let server = try world.add("web", .background, Self.automatic)
     for _ in 1...4 { _ = try sample(server) }
     for _ in 1...5 {

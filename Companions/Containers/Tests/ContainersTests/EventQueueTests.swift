@@ -139,7 +139,8 @@ struct EventQueueTests {
     #expect(asleep.reason == "Hibernated" && asleep.kind == .normal)
     #expect(
       asleep.message
-        == "Container web is hibernated, 51.1 MB of its memory is on disk: idle for 5 m; 51.6 MB → 0.5 MB, "
+        == "Container web is hibernated, 51.1 MB of its memory is on disk: idle for 5 m; "
+        + "51.6 MB → 0.5 MB, "
         + "image 3.4 MB, 61 ms")
     record = EventRecord(time: "", kind: "state", text: "woken by data from 10.0.0.7:4711; 12 ms")
     (record.from, record.to) = ("hibernated", "foreground")

@@ -19,10 +19,14 @@ struct FakeCluster: Sendable {
     _ name: String, uid: String, requests: [String: String] = [:], qos: String = "Burstable"
   ) -> JSON {
     let containers = requests.sorted { $0.key < $1.key }.map { container, memory in
-      #"{"name":"\#(container)","resources":{"requests":{"cpu":"100m","memory":"\#(memory)"},"limits":{"memory":"1Gi"}}}"#
+      #"{"name":"\#(container)","resources":{"requests":{"cpu":"100m","memory":"\#(memory)"},"#
+        + #""limits":{"memory":"1Gi"}}}"#
     }
     let text = """
-      {"apiVersion":"v1","kind":"Pod","metadata":{"name":"\(name)","namespace":"shop","uid":"\(uid)","annotations":{"dormouse.io/policy":"server"}},"spec":{"containers":[\(containers.joined(separator: ","))]},"status":{"phase":"Running","qosClass":"\(qos)","conditions":[{"type":"Ready","status":"True","lastTransitionTime":"2026-11-21T08:46:07Z"}]}}
+      {"apiVersion":"v1","kind":"Pod","metadata":{"name":"\(name)","namespace":"shop","uid":"\
+      \(uid)","annotations":{"dormouse.io/policy":"server"}},"spec":{"containers":[\
+      \(containers.joined(separator: ","))]},"status":{"phase":"Running","qosClass":"\(qos)","cond\
+      itions":[{"type":"Ready","status":"True","lastTransitionTime":"2026-11-21T08:46:07Z"}]}}
       """
     return JSON(Array(text.utf8)) ?? .null
   }

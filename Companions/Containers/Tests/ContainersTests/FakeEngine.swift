@@ -19,7 +19,8 @@ final class FakeEngine: Sendable {
       #"{"Id":"\#(id)","Names":["/\#(name)"],"Labels":\#(labelText),"State":"running","SizeRw":1}"#
     }
     var inspected: String {
-      #"{"Id":"\#(id)","Image":"sha256:\#(id)","Name":"/\#(name)","State":{"Running":\#(pid > 0),"Paused":\#(isPaused),"Pid":\#(pid)},"#
+      #"{"Id":"\#(id)","Image":"sha256:\#(id)","Name":"/\#(name)","#
+        + #""State":{"Running":\#(pid > 0),"Paused":\#(isPaused),"Pid":\#(pid)},"#
         + #""Config":{"Labels":\#(labelText)\#(healthcheck)}}"#
     }
     var image: String? {

@@ -45,11 +45,13 @@ struct KubernetesMessageTests {
   @Test("A pod is read with its conditions, requests and the reasons against a resize")
   func pods() throws {
     let text = #"""
-      {"metadata":{"uid":"u1","name":"web","annotations":{"a":"b"},"deletionTimestamp":"2026-11-21T08:46:07Z"},
+      {"metadata":{"uid":"u1","name":"web","annotations":{"a":"b"},"deletionTimestamp":"2026-11-2\#
+      1T08:46:07Z"},
        "spec":{"containers":[{"name":"web","resources":{"requests":{"memory":"1Gi"}},
          "resizePolicy":[{"resourceName":"cpu","restartPolicy":"RestartContainer"},
                          {"resourceName":"memory","restartPolicy":"NotRequired"}]}],
-       "initContainers":[{"name":"proxy","restartPolicy":"Always","resources":{"requests":{"memory":"32Mi"}}}]},
+       "initContainers":[{"name":"proxy","restartPolicy":"Always","resources":{"requests":{"memor\#
+      y":"32Mi"}}}]},
        "status":{"qosClass":"Burstable","conditions":[{"type":"PodResizePending","status":"True",
          "reason":"Deferred","message":"no room"}]}}
       """#

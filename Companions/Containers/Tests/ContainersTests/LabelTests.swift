@@ -35,7 +35,8 @@ import Testing
     #expect(wish.mayTerminate && wish.isShadow)
     #expect(
       wish.terms
-        == "policy server, background.suspend_after=2s, hibernate.after=5m, importance 30, may be terminated, "
+        == "policy server, background.suspend_after=2s, hibernate.after=5m, importance 30, "
+        + "may be terminated, "
         + "shadow mode")
   }
 
@@ -75,7 +76,8 @@ import Testing
     #expect(alone.wish == nil && alone.problems.count == 1)
     #expect(
       alone.problems.joined().hasPrefix(
-        "labels that its image has as well have no effect: `dormouse.image_labels`, `dormouse.importance`, "
+        "labels that its image has as well have no effect: `dormouse.image_labels`, "
+          + "`dormouse.importance`, "
           + "`dormouse.may_terminate`, `dormouse.policy`"), "\(alone.problems)")
     // The container's own labels count beside them, also where the image has another value.
     var labels = image

@@ -23,7 +23,7 @@ import Testing
   }
 
   @Test(
-    "The events of containerd before 2.0 aren't followed, because its other listeners would miss them",
+    "Events of containerd before 2.0 aren't followed: its other listeners would miss them",
     arguments: [
       ("containerd", "1.6.20~ds1", false), ("containerd", "v1.7.24", false),
       ("containerd", "2.1.9+unknown", true), ("containerd", "v2.0.0", true),

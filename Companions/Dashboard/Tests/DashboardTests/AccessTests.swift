@@ -26,7 +26,7 @@ import Testing
   func noAddress(text: String) { #expect(ListenAddress(text) == nil) }
 
   @Test(
-    "A request is for this server only if its host is a loopback address or localhost, with the server's port",
+    "A request needs a loopback address or localhost as its host, with the server's port",
     arguments: [
       ("127.0.0.1:7411", true), ("localhost:7411", true), ("LOCALHOST:7411", true),
       ("[::1]:7411", true), ("127.8.8.8:7411", true), ("127.0.0.1", false), ("localhost:80", false),
@@ -41,7 +41,7 @@ import Testing
   }
 
   @Test(
-    "Without a host a request is refused; with --allow-remote other addresses are accepted, and no names"
+    "A request without a host is refused; --allow-remote accepts other addresses, and no names"
   )
   func remote() {
     #expect(!HostRule(allowsRemote: false).permits(nil, port: 7411))
@@ -62,7 +62,7 @@ import Testing
   }
 
   @Test(
-    "A token file is made private, read again, and refused if other users can read it or it is short"
+    "A token file is made private and read again; a short or a readable one is refused"
   )
   func tokenFile() throws {
     let scratch = try Scratch()
@@ -189,11 +189,16 @@ import Testing
   @Test("The user of the other end is found in the kernel's table, by both addresses and ports")
   func table() throws {
     let table = """
-        sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
-         0: 0100007F:1CF3 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000        0 1 1 0 100 0 0 10 0
-         1: 0100007F:9C40 0100007F:1CF3 06 00000000:00000000 03:00000000 00000000     0        0 0 3 0
-         2: 0100007F:9C40 0100007F:1CF3 01 00000000:00000000 00:00000000 00000000  1007        0 2 1 0 20 4 30 10 -1
-         3: 0100007F:1CF3 0100007F:9C40 01 00000000:00000000 00:00000000 00000000  1000        0 3 1 0 20 4 30 10 -1
+        sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout \
+      inode
+         0: 0100007F:1CF3 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000        0 \
+      1 1 0 100 0 0 10 0
+         1: 0100007F:9C40 0100007F:1CF3 06 00000000:00000000 03:00000000 00000000     0        0 \
+      0 3 0
+         2: 0100007F:9C40 0100007F:1CF3 01 00000000:00000000 00:00000000 00000000  1007        0 \
+      2 1 0 20 4 30 10 -1
+         3: 0100007F:1CF3 0100007F:9C40 01 00000000:00000000 00:00000000 00000000  1000        0 \
+      3 1 0 20 4 30 10 -1
       """
     let peer = Endpoint(address: try #require(IPAddress("127.0.0.1")), port: 40_000)
     let own = Endpoint(address: peer.address, port: 7411)
@@ -216,8 +221,10 @@ import Testing
       ("05", 1007, 2, UInt32(1007)),
     ] {
       let table = """
-          sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
-           1: 0100007F:9C40 0100007F:1CF3 \(state) 00000000:00000000 00:00000000 00000000 \(user) 0 \(inode) 1 0 20 4 30 10 -1
+          sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  \
+        timeout inode
+           1: 0100007F:9C40 0100007F:1CF3 \(state) 00000000:00000000 00:00000000 00000000 \(user) \
+        0 \(inode) 1 0 20 4 30 10 -1
         """
       #expect(
         PeerCheck.user(of: peer, connectedTo: own, in: Array(table.utf8), isIPv6: false) == found)
@@ -286,9 +293,12 @@ import Testing
   @Test("A client of IPv4 that uses an IPv6 socket, and one of ::1, are found in the table of IPv6")
   func table6() throws {
     let table = """
-        sl  local_address                         remote_address                        st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
-         0: 0000000000000000FFFF00000100007F:9C40 0000000000000000FFFF00000100007F:1CF3 01 0:0 00:0 0  1001        0 2
-         1: 00000000000000000000000001000000:9C40 00000000000000000000000001000000:1CF3 01 0:0 00:0 0  1002        0 2
+        sl  local_address                         remote_address                        st \
+      tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
+         0: 0000000000000000FFFF00000100007F:9C40 0000000000000000FFFF00000100007F:1CF3 01 0:0 \
+      00:0 0  1001        0 2
+         1: 00000000000000000000000001000000:9C40 00000000000000000000000001000000:1CF3 01 0:0 \
+      00:0 0  1002        0 2
       """
     for (text, user) in [("127.0.0.1", UInt32(1001)), ("::1", 1002)] {
       let peer = Endpoint(address: try #require(IPAddress(text)), port: 40_000)

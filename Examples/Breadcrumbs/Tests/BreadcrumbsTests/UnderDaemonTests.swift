@@ -125,7 +125,7 @@ struct UnderDaemonTests {
     #expect(asleep.state == "hibernated", "\(daemon.words)")
     #expect(asleep.snapshot?.text == before[2].trimmingLineEnd)
     try daemon.done("wake", "journal")
-    // The same process answers on the same connection.
+    // Its process still answers on the connection that was open.
     #expect(try pages.map { try connection.page($0) } == before)
 
     try daemon.done("terminate", "journal")
