@@ -172,8 +172,7 @@ import Testing
   }
 
   @Test(
-    "In any history no process is adopted twice, names are valid and unique, and the plan comes to "
-      + "rest",
+    "In any history no process is adopted twice, names are valid, and the plan comes to rest",
     arguments: 1...200)
   func histories(seed: UInt64) {
     var random = Random(state: seed)

@@ -94,8 +94,7 @@ struct PodReporterTests {
   }
 
   @Test(
-    "An API that is away, slow or confused is logged once, and the state is right when it answers "
-      + "again",
+    "An API that is away, slow or wrong is logged once, and the state is right afterwards",
     arguments: [0, 1, 2, 3])
   func outages(kind: Int) async throws {
     let server = try Self.server()

@@ -48,8 +48,7 @@ extension RuntimeSuites {
     ]
 
     @Test(
-      "The containers of an annotated pod sleep one by one and wake together, and its pause "
-        + "container is left alone"
+      "The containers of an annotated pod sleep one by one and wake together, without the pause"
     )
     func together() async throws {
       let world = try World()

@@ -14,8 +14,7 @@ enum RuntimeSuites {}
 extension RuntimeSuites {
   @Suite("Containers of a real Docker and a real Podman") struct RuntimeTests {
     @Test(
-      "A hibernated container gives its memory back, keeps its connections, and is woken by its "
-        + "published port",
+      "A hibernated container frees its memory, keeps its connections, and wakes by its port",
       arguments: RuntimeKind.usable)
     func sleep(kind: RuntimeKind) async throws {
       let world = try RuntimeWorld(kind)
@@ -91,8 +90,7 @@ extension RuntimeSuites {
     }
 
     @Test(
-      "A container hibernates and answers in each kind of namespace and with each kind of "
-        + "restriction",
+      "A container hibernates and answers in each kind of namespace and of restriction",
       arguments: RuntimeKind.usable)
     func restricted(kind: RuntimeKind) async throws {
       let world = try RuntimeWorld(kind)

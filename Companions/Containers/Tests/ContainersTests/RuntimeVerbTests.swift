@@ -7,8 +7,7 @@ extension RuntimeSuites {
   @Suite("What the verbs of Docker and Podman do to a hibernated container") struct RuntimeVerbTests
   {
     @Test(
-      "Each verb of the runtime works on a hibernated container, and wakes it only where it is "
-        + "needed",
+      "Each verb of the runtime works on a hibernated container, and wakes it only if needed",
       arguments: RuntimeKind.usable)
     func verbs(kind: RuntimeKind) async throws {
       let world = try RuntimeWorld(kind)
@@ -101,8 +100,7 @@ extension RuntimeSuites {
     }
 
     @Test(
-      "A health check that looks at something else lets a container sleep, and one that connects "
-        + "wakes it",
+      "A health check that doesn't connect lets a container sleep, and one that connects wakes it",
       arguments: RuntimeKind.usable)
     func healthChecks(kind: RuntimeKind) async throws {
       let world = try RuntimeWorld(kind)

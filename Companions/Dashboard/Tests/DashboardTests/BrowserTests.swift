@@ -25,8 +25,7 @@ struct BrowserTests {
   }
 
   @Test(
-    "A person's way through the pages, by mouse and by keyboard, works on real workers, and is "
-      + "accessible"
+    "A person's way through the pages, by mouse and keyboard, works and is accessible"
   )
   func way() throws {
     let port = try Programs.freePort()

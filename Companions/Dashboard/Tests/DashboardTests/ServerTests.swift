@@ -7,8 +7,7 @@ import Testing
   }
 
   @Test(
-    "The printed address sets a cookie that scripts can't read, and leads to the page without the "
-      + "token"
+    "The printed address sets a cookie that scripts can't read, and hides the token"
   )
   func login() throws {
     let dashboard = try dashboard()
@@ -160,8 +159,7 @@ import Testing
   }
 
   @Test(
-    "An address that other machines reach is refused without --allow-remote, a wrong one in any "
-      + "case"
+    "An address that other machines reach needs --allow-remote; a wrong one is refused"
   )
   func remote() throws {
     let refused = try Programs.run(Programs.dashboard, ["--listen", "0.0.0.0:0"])
