@@ -186,6 +186,8 @@ import Testing
 
   // MARK: the other end
 
+  // MARK: sessions and places
+
   @Test("A session ends after a day, and the oldest of too many ends at once")
   func sessions() {
     let sessions = Sessions()

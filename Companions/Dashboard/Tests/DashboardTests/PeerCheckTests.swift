@@ -49,8 +49,6 @@ import Testing
     }
   }
 
-  // MARK: sessions and places
-
   @Test("A client of IPv4 that uses an IPv6 socket, and one of ::1, are found in the table of IPv6")
   func table6() throws {
     let table = """
