@@ -30,7 +30,7 @@ import Testing
     #expect(try home.run(["down"], in: "shop").code == CommandExit.noDaemon.rawValue)
     let without = try home.run(["ps"], in: "shop")
     #expect(without.code == CommandExit.noDaemon.rawValue)
-    #expect(without.error.contains("`dormouse up` starts one with "), "\(without)")
+    #expect(without.error.contains("`dormouse up` starts it with "), "\(without)")
     let table = try home.run(["ls"], in: "").output
     #expect(
       table.components(of: "running") == 1 && table.components(of: "stopped") == 1, "\(table)")
