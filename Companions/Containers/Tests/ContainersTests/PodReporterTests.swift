@@ -26,11 +26,8 @@ struct PodReporterTests {
     }
     let requests = server.state.withLock { $0.requests.map { "\($0.method) \($0.path)" } }
     let states = await running.reporter.states
-    #expect(
-      isThere,
-      "\(status ?? "-") \(request ?? "-"); \(server.cluster); \(requests); \(running.log.all); "
-        + "\(states)"
-    )
+    let shown = "\(status ?? "-") \(request ?? "-"); \(server.cluster); \(requests); \(states)"
+    #expect(isThere, "\(shown); \(running.log.all)")
   }
 
   @Test(
@@ -38,7 +35,7 @@ struct PodReporterTests {
   func life() async throws {
     let server = try Self.server()
     let running = try RunningReporter(KubernetesAccess(url: server.url))
-    await running.reporter.adopted(
+    await running.reporter.didAdopt(
       running.pod, container: "web", as: "shop.web.web", terms: "policy server")
     await running.report("background")
     try await Self.expect(server, running, status: "False")
