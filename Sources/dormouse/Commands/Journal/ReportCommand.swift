@@ -15,7 +15,7 @@ struct ReportCommand: ParsableCommand {
       terminations by a watchdog. TIME-OUTS counts launches that weren't ready in time, JETSAM \
       terminations for memory, SLEPT suspensions. ASLEEP is the share of the time that a worker \
       was suspended or hibernated, P50 and P95 are the times in which 50 % and 95 % of its resumes \
-      from hibernation ended, SAVED is the memory that hibernation freed, multiplied by the time. \
+      from hibernation ended, SAVED is the memory that hibernation freed, on average. \
       A program under `dormouse wrap` is counted while a daemon runs, from the reports of its \
       wrapper, which don't have the times of its resumes. Averages are over the time that a worker \
       was alive. Below the tables, crashes are grouped by worker and cause (a signal, an exit \
