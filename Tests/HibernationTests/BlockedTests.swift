@@ -15,11 +15,11 @@ struct BlockedTests {
     case pipe, epoll, poll, select, accept, recvtimeo, futex, semop, sigtimedwait, nanosleep
   }
 
-  static let all: [(Kind, Victim.Rest)] = Nightly.oneOfEach(
-    Kind.allCases.map { kind in Victim.Rest.available.map { (kind, $0) } })
+  static let all: [(Kind, Victim.Parking)] = Nightly.oneOfEach(
+    Kind.allCases.map { kind in Victim.Parking.available.map { (kind, $0) } })
 
   @Test("A hibernation doesn't disturb a waiting system call", arguments: all)
-  func blocked(kind: Kind, rest: Victim.Rest) throws {
+  func blocked(kind: Kind, parking: Victim.Parking) throws {
     let program = try Fixture.compile("blocked")
     let file = Fixture.imagePath() + ".futex"
     let argument: [String] =
@@ -29,7 +29,7 @@ struct BlockedTests {
       case .nanosleep: ["20"]
       default: []
       }
-    let victim = try Victim([program, kind.rawValue] + argument, rest: rest)
+    let victim = try Victim([program, kind.rawValue] + argument, parking: parking)
     var handle = ""
     while case let line = try victim.line(), !line.hasPrefix("ready") {
       handle = String(line.split(separator: " ")[1])

@@ -41,11 +41,11 @@ struct EligibilityTests {
 
   @Test(
     "A process that can't be hibernated is refused with its cause, and isn't changed",
-    arguments: refused, Nightly.one(of: Victim.Rest.available))
-  func refusal(kind: Kind, rest: Victim.Rest) throws {
-    guard let victim = try Self.start(kind.name, rest) else { return }
+    arguments: refused, Nightly.one(of: Victim.Parking.available))
+  func refusal(kind: Kind, parking: Victim.Parking) throws {
+    guard let victim = try Self.start(kind.name, parking) else { return }
     // A parent that waits in vfork(2) can be frozen, but not stopped.
-    let isSuspended = rest == .frozen || kind.name != "vfork"
+    let isSuspended = parking == .frozen || kind.name != "vfork"
     if isSuspended { try victim.suspend() }
     let before = try victim.anonymousMemory()
     let path = Fixture.imagePath()
@@ -70,9 +70,9 @@ struct EligibilityTests {
 
   @Test(
     "A process without an obstacle is hibernated", arguments: ["plain", "uring-idle"],
-    Nightly.one(of: Victim.Rest.available))
-  func control(kind: String, rest: Victim.Rest) throws {
-    guard let victim = try Self.start(kind, rest) else { return }
+    Nightly.one(of: Victim.Parking.available))
+  func control(kind: String, parking: Victim.Parking) throws {
+    guard let victim = try Self.start(kind, parking) else { return }
     for _ in 0..<3 {
       try victim.cycle(service)
       #expect(try victim.ask("check") == "fine")
@@ -161,10 +161,10 @@ struct EligibilityTests {
   }
 
   /// Starts a program of a kind. It is `nil` if this machine doesn't permit that kind.
-  private static func start(_ kind: String, _ rest: Victim.Rest) throws -> Victim? {
+  private static func start(_ kind: String, _ parking: Victim.Parking) throws -> Victim? {
     let pages = kind == "hugetlb" ? HugePages() : nil
     defer { pages?.release() }
-    let victim = try Victim([try Fixture.compile("ineligible"), kind], rest: rest)
+    let victim = try Victim([try Fixture.compile("ineligible"), kind], parking: parking)
     let line = try victim.line()
     if line == "ready" { return victim }
     notTestedHere("\(kind): \(line)")

@@ -12,14 +12,14 @@ struct FilePagesTests {
 
   @Test(
     "Pages of a program that no other process runs leave memory, and it continues unchanged",
-    arguments: Nightly.one(of: Victim.Rest.available))
-  func pushedOut(rest: Victim.Rest) throws {
+    arguments: Nightly.one(of: Victim.Parking.available))
+  func pushedOut(parking: Victim.Parking) throws {
     // The test uses a copy of the program: other tests use the pages of the original, too.
     let program = try Fixture.copy(try Fixture.compile("torture"))
     defer { unlink(program) }
     // Only pages that are written to disk can leave memory.
     _ = try Fixture.run(["sync", program])
-    let victim = try Victim([program, "2", "6", "3"], rest: rest)
+    let victim = try Victim([program, "2", "6", "3"], parking: parking)
     #expect(try victim.line().hasPrefix("ready"))
     let sum = try victim.ask("sum")
     for _ in 0..<3 {

@@ -16,18 +16,18 @@ struct ForcedAccessTests {
     var testDescription: String { rawValue }
   }
 
-  static let everyWay: [(Way, Victim.Rest)] = Nightly.oneOfEach(
+  static let everyWay: [(Way, Victim.Parking)] = Nightly.oneOfEach(
     Way.allCases.map { way in
-      Victim.Rest.available.filter { way != .lazy || $0 == .frozen }.map { (way, $0) }
+      Victim.Parking.available.filter { way != .lazy || $0 == .frozen }.map { (way, $0) }
     })
 
   @Test(
     "Where only the tracing thread may write read-only pages, a worker keeps every byte",
     arguments: everyWay)
-  func torture(way: Way, rest: Victim.Rest) throws {
+  func torture(way: Way, parking: Victim.Parking) throws {
     let overlays = way == .tracked || way == .compared ? way.rawValue : nil
     let probe = try Probe(
-      [try Fixture.compile("torture"), "2", "14", "3"], rest: rest, isLazy: way == .lazy,
+      [try Fixture.compile("torture"), "2", "14", "3"], parking: parking, isLazy: way == .lazy,
       overlays: overlays, forced: true)
     try #require(try probe.talk.line().hasPrefix("ready"))
     let sum = try probe.talk.ask("sum")
@@ -43,10 +43,10 @@ struct ForcedAccessTests {
 
   @Test(
     "A worker whose pages became read-only after its base was made resumes from both",
-    arguments: Nightly.one(of: Victim.Rest.available))
-  func changedProtection(rest: Victim.Rest) throws {
+    arguments: Nightly.one(of: Victim.Parking.available))
+  func changedProtection(parking: Victim.Parking) throws {
     let probe = try Probe(
-      [try Fixture.compile("hardening")], rest: rest, overlays: "compared", forced: true)
+      [try Fixture.compile("hardening")], parking: parking, overlays: "compared", forced: true)
     try #require(try probe.talk.line().hasPrefix("ready"))
     for command in ["sum", "harden", "harden", "soften", "sum"] {
       let answer = try probe.talk.ask(command)
@@ -57,15 +57,16 @@ struct ForcedAccessTests {
     #expect(try probe.talk.ask("sum").hasSuffix(" right"))
   }
 
-  static let deaths: [(FaultPoint, Victim.Rest)] = Nightly.oneOfEach(
+  static let deaths: [(FaultPoint, Victim.Parking)] = Nightly.oneOfEach(
     [FaultPoint.evicted, .rested, .writingBack].map { fault in
-      Victim.Rest.available.map { (fault, $0) }
+      Victim.Parking.available.map { (fault, $0) }
     })
 
   @Test("A later daemon restores read-only pages as their tracer, too", arguments: deaths)
-  func recovery(fault: FaultPoint, rest: Victim.Rest) throws {
+  func recovery(fault: FaultPoint, parking: Victim.Parking) throws {
     let probe = try Probe(
-      [try Fixture.compile("torture"), "4", "14", "3"], rest: rest, fault: fault, forced: true)
+      [try Fixture.compile("torture"), "4", "14", "3"], parking: parking, fault: fault, forced: true
+    )
     try #require(try probe.talk.line().hasPrefix("ready"))
     let sum = try probe.talk.ask("sum")
     if fault == .writingBack {

@@ -12,9 +12,9 @@ struct HugePagesTests {
 
   @Test(
     "Pages that a hibernated worker keeps count as unused: no huge page is made around them",
-    arguments: Nightly.one(of: Victim.Rest.available))
-  func unused(rest: Victim.Rest) throws {
-    let victim = try Victim([try Fixture.compile("sequences"), "6"], rest: rest)
+    arguments: Nightly.one(of: Victim.Parking.available))
+  func unused(parking: Victim.Parking) throws {
+    let victim = try Victim([try Fixture.compile("sequences"), "6"], parking: parking)
     guard try victim.line() != "none", KernelTrial.asTracer.showsRseq == 1 else {
       return notTestedHere("no thread has an area for restartable sequences that stays in RAM")
     }
@@ -31,9 +31,9 @@ struct HugePagesTests {
 
   @Test(
     "Holes that khugepaged fills with zeros during the capture are free in the sleeping worker",
-    arguments: Nightly.one(of: Victim.Rest.available))
-  func holes(rest: Victim.Rest) throws {
-    let victim = try Victim([try Fixture.compile("thp"), "8"], rest: rest)
+    arguments: Nightly.one(of: Victim.Parking.available))
+  func holes(parking: Victim.Parking) throws {
+    let victim = try Victim([try Fixture.compile("thp"), "8"], parking: parking)
     #expect(try victim.line().hasPrefix("ready"))
     #expect(try victim.ask("holes") == "holes")
     let sum = try victim.ask("sum")
@@ -68,9 +68,9 @@ struct HugePagesTests {
 
   @Test(
     "A page that stays shares no huge page with memory that was freed",
-    arguments: Nightly.one(of: Victim.Rest.available))
-  func alone(rest: Victim.Rest) throws {
-    let victim = try Victim([try Fixture.compile("sequences"), "4", "huge"], rest: rest)
+    arguments: Nightly.one(of: Victim.Parking.available))
+  func alone(parking: Victim.Parking) throws {
+    let victim = try Victim([try Fixture.compile("sequences"), "4", "huge"], parking: parking)
     guard try victim.line() != "none", KernelTrial.asTracer.showsRseq == 1 else {
       return notTestedHere("no thread has an area for restartable sequences that stays in RAM")
     }

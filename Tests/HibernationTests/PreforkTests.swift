@@ -14,10 +14,10 @@ struct PreforkTests {
   }
 
   /// Starts and suspends a worker, and finds its masters.
-  private func asleep(_ rest: Victim.Rest, _ arguments: String...) throws -> (
+  private func asleep(_ parking: Victim.Parking, _ arguments: String...) throws -> (
     Victim, HibernationTarget, ProcessTree
   ) {
-    let victim = try Victim(["python3", Fixture.path("prefork.py")] + arguments, rest: rest)
+    let victim = try Victim(["python3", Fixture.path("prefork.py")] + arguments, parking: parking)
     #expect(try victim.line() == "ready")
     // The master waits at its pipe.
     #expect(try eventually { try ProcessStat.read(victim.process.pid).state == .sleeping })
@@ -30,12 +30,12 @@ struct PreforkTests {
 
   @Test(
     "The children continue first, and the master when it is released",
-    arguments: Nightly.one(of: Victim.Rest.available))
-  func mastersLast(rest: Victim.Rest) throws {
-    let (victim, target, tree) = try asleep(rest)
+    arguments: Nightly.one(of: Victim.Parking.available))
+  func mastersLast(parking: Victim.Parking) throws {
+    let (victim, target, tree) = try asleep(parking)
     let root = victim.process.pid
     #expect(tree.processes.count == 5)
-    try target.wake(tree, isStopped: rest == .traced)
+    try target.wake(tree, isStopped: parking == .traced)
     #expect(target.masters.areStopped)
     #expect(try eventually { try isStopped(root) })
     for child in tree.pids where child != root {
@@ -46,10 +46,10 @@ struct PreforkTests {
     #expect(try eventually { try !isStopped(root) })
   }
 
-  @Test("A worker that is woken to be ended wakes as a whole", arguments: Victim.Rest.available)
-  func toEnd(rest: Victim.Rest) throws {
-    let (victim, target, tree) = try asleep(rest)
-    try target.wake(tree, isStopped: rest == .traced)
+  @Test("A worker that is woken to be ended wakes as a whole", arguments: Victim.Parking.available)
+  func toEnd(parking: Victim.Parking) throws {
+    let (victim, target, tree) = try asleep(parking)
+    try target.wake(tree, isStopped: parking == .traced)
     // The worker is ordered to end meanwhile.
     try target.wake(mastersLast: false)
     #expect(!target.masters.areStopped)
@@ -66,10 +66,10 @@ struct PreforkTests {
 
   @Test(
     "The children of a hibernated server continue first as well",
-    arguments: Nightly.one(of: Victim.Rest.available))
-  func hibernated(rest: Victim.Rest) throws {
+    arguments: Nightly.one(of: Victim.Parking.available))
+  func hibernated(parking: Victim.Parking) throws {
     let service = HibernationService()
-    let (victim, target, _) = try asleep(rest)
+    let (victim, target, _) = try asleep(parking)
     let root = victim.process.pid
     let path = Fixture.imagePath()
     try victim.sleep(service, at: path)

@@ -17,19 +17,19 @@ struct ProgramTests {
   @Test(
     "A python server answers on the same connection, and keeps at most 64 pages while it sleeps",
     .enabled(if: hasPython(), "python3 is not installed"),
-    arguments: Nightly.one(of: Victim.Rest.available))
-  func python(rest: Victim.Rest) throws {
+    arguments: Nightly.one(of: Victim.Parking.available))
+  func python(parking: Victim.Parking) throws {
     let victim = try Victim(
-      ["python3", Fixture.path("http_state.py"), "--megabytes", "10"], rest: rest)
+      ["python3", Fixture.path("http_state.py"), "--megabytes", "10"], parking: parking)
     try checkServer(victim, atLeast: 12 << 20, keeps: 64 * pageSize)
   }
 
   @Test(
     "A node server answers on the same connection",
     .enabled(if: hasNode(), "node is not installed"),
-    arguments: Nightly.one(of: Victim.Rest.available))
-  func node(rest: Victim.Rest) throws {
-    let victim = try Victim(["node", Fixture.path("http_state.js")], rest: rest)
+    arguments: Nightly.one(of: Victim.Parking.available))
+  func node(parking: Victim.Parking) throws {
+    let victim = try Victim(["node", Fixture.path("http_state.js")], parking: parking)
     try checkServer(victim, atLeast: 8 << 20, keeps: 256 * pageSize)
   }
 
@@ -55,14 +55,14 @@ struct ProgramTests {
   @Test(
     "Over a hibernation, redis keeps its keys and the state of its clients",
     .enabled(if: hasRedis(), "redis-server is not installed"),
-    arguments: Nightly.one(of: Victim.Rest.available))
-  func redis(rest: Victim.Rest) throws {
+    arguments: Nightly.one(of: Victim.Parking.available))
+  func redis(parking: Victim.Parking) throws {
     let socket = Fixture.imagePath() + ".sock"
     let victim = try Victim(
       [
         "redis-server", "--port", "0", "--unixsocket", socket, "--save", "", "--appendonly", "no",
         "--enable-debug-command", "yes",
-      ], rest: rest)
+      ], parking: parking)
     while try !victim.line().contains("eady to accept") {}
     let reader = try Talk(connectedTo: socket)
     #expect(try reader.ask("DEBUG POPULATE 20000\r") == "+OK")
@@ -88,9 +88,9 @@ struct ProgramTests {
   @Test(
     "A shell, its python and the children of python sleep as one worker",
     .enabled(if: hasPython(), "python3 is not installed"),
-    arguments: Nightly.one(of: Victim.Rest.available))
-  func tree(rest: Victim.Rest) throws {
-    let victim = try Victim(["sh", Fixture.path("tree.sh"), "4", "2"], rest: rest)
+    arguments: Nightly.one(of: Victim.Parking.available))
+  func tree(parking: Victim.Parking) throws {
+    let victim = try Victim(["sh", Fixture.path("tree.sh"), "4", "2"], parking: parking)
     #expect(try victim.line().hasPrefix("ready"))
     let digest = try victim.ask("digest")
     let pids = try victim.ask("pids")
@@ -108,9 +108,9 @@ struct ProgramTests {
 
   @Test(
     "If one process of a tree dies in its sleep, the others wake",
-    arguments: Nightly.one(of: Victim.Rest.available))
-  func childDies(rest: Victim.Rest) throws {
-    let victim = try Victim([try Fixture.compile("forktree"), "4", "3", "5"], rest: rest)
+    arguments: Nightly.one(of: Victim.Parking.available))
+  func childDies(parking: Victim.Parking) throws {
+    let victim = try Victim([try Fixture.compile("forktree"), "4", "3", "5"], parking: parking)
     #expect(try victim.line().hasPrefix("ready"))
     let pids = try victim.ask("pids")
     let child = try #require(pids.split(separator: " ").last.flatMap { Int32($0) })
@@ -122,9 +122,10 @@ struct ProgramTests {
     #expect(try victim.ask("pids") == pids)
   }
 
-  @Test("Pages that a fork shares stay shared", arguments: Nightly.one(of: Victim.Rest.available))
-  func forkShared(rest: Victim.Rest) throws {
-    let victim = try Victim([try Fixture.compile("forktree"), "16", "3", "5"], rest: rest)
+  @Test(
+    "Pages that a fork shares stay shared", arguments: Nightly.one(of: Victim.Parking.available))
+  func forkShared(parking: Victim.Parking) throws {
+    let victim = try Victim([try Fixture.compile("forktree"), "16", "3", "5"], parking: parking)
     #expect(try victim.line().hasPrefix("ready"))
     let sum = try victim.ask("sum")
     func proportional() throws -> Int64 {

@@ -17,7 +17,7 @@ extension RecoveryTests {
     "A second daemon killed while it recovers a worker that rests traced loses nothing",
     arguments: deathsAtRest)
   func secondDeathAtRest(first: FaultPoint, second: FaultPoint) throws {
-    let probe = try Probe(Self.command(), rest: .traced, fault: first)
+    let probe = try Probe(Self.command(), parking: .traced, fault: first)
     let sum = try Self.sum(probe)
     if Self.isOfResume(first) {
       try probe.perform("hibernate")
@@ -70,7 +70,7 @@ extension RecoveryTests {
     atCall call: Int, of library: String, after first: FaultPoint
   ) throws -> Bool {
     let probe = try Probe(
-      [try Fixture.compile("torture"), "1", "1", "3"], rest: .traced, fault: first)
+      [try Fixture.compile("torture"), "1", "1", "3"], parking: .traced, fault: first)
     let sum = try Self.sum(probe)
     try probe.order("hibernate")
     try probe.daemonDies()

@@ -11,27 +11,27 @@ import Testing
 struct RecoveryTests {
   let service = HibernationService()
 
-  static func points(of rest: Victim.Rest) -> [FaultPoint] {
+  static func points(of parking: Victim.Parking) -> [FaultPoint] {
     FaultPoint.allCases.filter { point in
       switch point {
       case .recoverySeized, .borrowedAgain, .registersBack, .userfaultOpened, .fillMarked,
         .fillPrepared, .filling, .eventRead, .filled, .handingOver, .unregistered, .registered,
         .thawed, .trackerOpened, .baseKept, .baseRemoved:
         false
-      case .frozen, .detached: rest == .frozen
+      case .frozen, .detached: parking == .frozen
       default: true
       }
     }
   }
 
-  static let everyDeath: [(FaultPoint, Victim.Rest)] = Nightly.oneOfEach(
+  static let everyDeath: [(FaultPoint, Victim.Parking)] = Nightly.oneOfEach(
     FaultPoint.allCases.map { point in
-      Victim.Rest.available.filter { points(of: $0).contains(point) }.map { (point, $0) }
+      Victim.Parking.available.filter { points(of: $0).contains(point) }.map { (point, $0) }
     })
 
   @Test("A daemon killed at any step loses nothing", arguments: everyDeath)
-  func everyFaultPoint(fault: FaultPoint, rest: Victim.Rest) throws {
-    let probe = try Probe(Self.command(), rest: rest, fault: fault)
+  func everyFaultPoint(fault: FaultPoint, parking: Victim.Parking) throws {
+    let probe = try Probe(Self.command(), parking: parking, fault: fault)
     let sum = try Self.sum(probe)
     if Self.isOfResume(fault) {
       try probe.perform("hibernate")
@@ -45,11 +45,11 @@ struct RecoveryTests {
 
   @Test(
     "A daemon killed at random moments loses nothing",
-    arguments: Nightly.one(of: Victim.Rest.available))
-  func randomMoments(rest: Victim.Rest) throws {
+    arguments: Nightly.one(of: Victim.Parking.available))
+  func randomMoments(parking: Victim.Parking) throws {
     for seed in 0..<Self.randomRounds {
       var random = TestRandom(seed: seed)
-      let probe = try Probe(Self.command(), rest: rest)
+      let probe = try Probe(Self.command(), parking: parking)
       let sum = try Self.sum(probe)
       if seed % 4 == 3 {
         try probe.perform("hibernate")
@@ -74,8 +74,8 @@ struct RecoveryTests {
 
   @Test("A second daemon killed while it recovers loses nothing", arguments: secondDeaths)
   func secondDeath(first: FaultPoint, second: FaultPoint) throws {
-    for rest in Nightly.one(of: Victim.Rest.available) {
-      let probe = try Probe(Self.command(), rest: rest, fault: first)
+    for parking in Nightly.one(of: Victim.Parking.available) {
+      let probe = try Probe(Self.command(), parking: parking, fault: first)
       let sum = try Self.sum(probe)
       try probe.order("hibernate")
       try probe.daemonDies()
@@ -88,7 +88,7 @@ struct RecoveryTests {
     "A traced worker that is continued after its daemon's death runs none of its own code",
     arguments: [FaultPoint.evicting, .evicted, .restored, .rested])
   func continuedWhileParked(fault: FaultPoint) throws {
-    let probe = try Probe(Self.command(), rest: .traced, fault: fault)
+    let probe = try Probe(Self.command(), parking: .traced, fault: fault)
     let sum = try Self.sum(probe)
     try probe.order("hibernate")
     try probe.daemonDies()
@@ -99,11 +99,11 @@ struct RecoveryTests {
 
   @Test("A worker that another process has let run without its memory isn't resumed")
   func foreignContinue() throws {
-    guard Victim.Rest.available.contains(.frozen) else {
+    guard Victim.Parking.available.contains(.frozen) else {
       return notTestedHere("no cgroup for workers can be made here")
     }
     // A worker that is about to be frozen isn't parked.
-    let probe = try Probe(Self.command(), rest: .frozen, fault: .restored)
+    let probe = try Probe(Self.command(), parking: .frozen, fault: .restored)
     _ = try Self.sum(probe)
     try probe.order("hibernate")
     try probe.daemonDies()
@@ -120,7 +120,7 @@ struct RecoveryTests {
 
   @Test("A worker is recovered beside a program that its manager runs, which isn't stopped")
   func managersProgram() throws {
-    guard Victim.Rest.available.contains(.frozen) else {
+    guard Victim.Parking.available.contains(.frozen) else {
       return notTestedHere("no cgroup for workers can be made here")
     }
     let (probe, sum, group) = try asleepInForeignGroup()
@@ -137,7 +137,7 @@ struct RecoveryTests {
 
   @Test("A worker isn't recovered beside a process of unknown origin")
   func unknownProcess() throws {
-    guard Victim.Rest.available.contains(.frozen) else {
+    guard Victim.Parking.available.contains(.frozen) else {
       return notTestedHere("no cgroup for workers can be made here")
     }
     let (probe, _, group) = try asleepInForeignGroup()
@@ -162,7 +162,7 @@ struct RecoveryTests {
 
   @Test("A worker that may not be traced stays asleep until tracing is permitted")
   func notPermitted() throws {
-    let probe = try Probe(Self.command(), rest: .traced, fault: .evicted)
+    let probe = try Probe(Self.command(), parking: .traced, fault: .evicted)
     let sum = try Self.sum(probe)
     try probe.order("hibernate")
     try probe.daemonDies()
@@ -190,7 +190,7 @@ struct RecoveryTests {
   @Test(
     "The image of another worker isn't restored into a new one, and stays while its process lives")
   func staleImage() throws {
-    let probe = try Probe(Self.command(), rest: .traced, fault: .restored)
+    let probe = try Probe(Self.command(), parking: .traced, fault: .restored)
     let sum = try Self.sum(probe)
     try probe.order("hibernate")
     try probe.daemonDies()
@@ -230,7 +230,7 @@ struct RecoveryTests {
 
   /// Returns a hibernated worker without a daemon, in a cgroup that stands for another program's.
   private func asleepInForeignGroup() throws -> (Probe, sum: String, WorkerCgroup) {
-    let probe = try Probe(Self.command(), rest: .traced, fault: .rested)
+    let probe = try Probe(Self.command(), parking: .traced, fault: .rested)
     let sum = try Self.sum(probe)
     try probe.order("hibernate")
     try probe.daemonDies()

@@ -13,9 +13,9 @@ struct RefusalTests {
 
   @Test(
     "A process that never waits is refused as busy",
-    arguments: Nightly.one(of: Victim.Rest.available))
-  func busy(rest: Victim.Rest) throws {
-    let victim = try Victim([try Fixture.compile("busy")], rest: rest)
+    arguments: Nightly.one(of: Victim.Parking.available))
+  func busy(parking: Victim.Parking) throws {
+    let victim = try Victim([try Fixture.compile("busy")], parking: parking)
     _ = try victim.line()
     // After two ticks of processor time it is past its last system call.
     let start = try ProcessStat.read(victim.process.pid).cpuTicks
@@ -59,9 +59,9 @@ struct RefusalTests {
   }
 
   @Test(
-    "A process with locked memory is refused", arguments: Nightly.one(of: Victim.Rest.available))
-  func locked(rest: Victim.Rest) throws {
-    let victim = try Victim([try Fixture.compile("mlocked")], rest: rest)
+    "A process with locked memory is refused", arguments: Nightly.one(of: Victim.Parking.available))
+  func locked(parking: Victim.Parking) throws {
+    let victim = try Victim([try Fixture.compile("mlocked")], parking: parking)
     _ = try victim.line()
     let sum = try victim.ask("sum")
     let error = try victim.refusal(service)
@@ -117,9 +117,9 @@ struct RefusalTests {
 
   @Test(
     "A foreign SIGCONT doesn't wake a hibernated process",
-    arguments: Nightly.one(of: Victim.Rest.available))
-  func foreignContinue(rest: Victim.Rest) throws {
-    let victim = try Victim([try Fixture.compile("sigcont")], rest: rest)
+    arguments: Nightly.one(of: Victim.Parking.available))
+  func foreignContinue(parking: Victim.Parking) throws {
+    let victim = try Victim([try Fixture.compile("sigcont")], parking: parking)
     _ = try victim.line()
     let path = Fixture.imagePath()
     try victim.sleep(service, at: path)

@@ -20,9 +20,9 @@ struct RestartableSequencesTests {
 
   /// Starts a program with threads. It is `nil` if the C library registers no areas.
   private func start(
-    _ arguments: [String], rest: Victim.Rest
+    _ arguments: [String], parking: Victim.Parking
   ) throws -> (victim: Victim, areas: [Area])? {
-    let victim = try Victim([try Fixture.compile("sequences")] + arguments, rest: rest)
+    let victim = try Victim([try Fixture.compile("sequences")] + arguments, parking: parking)
     guard try victim.line() != "none" else {
       notTestedHere("this C library registers no areas for restartable sequences")
       return nil
@@ -38,7 +38,7 @@ struct RestartableSequencesTests {
 
   @Test("The kernel shows each thread's area, where the thread itself sees it")
   func areas() throws {
-    guard let (victim, areas) = try start(["3"], rest: .traced) else { return }
+    guard let (victim, areas) = try start(["3"], parking: .traced) else { return }
     try victim.suspend()
     let session = try TraceSession.seize(pid: victim.process.pid)
     defer { session.detach() }
@@ -52,10 +52,10 @@ struct RestartableSequencesTests {
   @Test(
     "A resume leaves what the kernel wrote last, and everything else has the worker's bytes")
   func untouched() throws {
-    guard Victim.Rest.available.contains(.frozen) else {
+    guard Victim.Parking.available.contains(.frozen) else {
       return notTestedHere("no cgroup for workers can be made here")
     }
-    guard let (victim, areas) = try start(["6"], rest: .frozen),
+    guard let (victim, areas) = try start(["6"], parking: .frozen),
       KernelTrial.asTracer.showsRseq == 1
     else { return }
     let path = Fixture.imagePath()
@@ -87,17 +87,18 @@ struct RestartableSequencesTests {
     #expect(try victim.ask("check") == "wrong 0")
   }
 
-  static let ways: [(Victim.Rest, RestoreMode)] = Nightly.one(
-    of: Victim.Rest.available.flatMap { rest in
-      rest == .frozen
-        ? [(rest, RestoreMode.eager), (rest, .lazy(learns: true))] : [(rest, RestoreMode.eager)]
+  static let ways: [(Victim.Parking, RestoreMode)] = Nightly.one(
+    of: Victim.Parking.available.flatMap { parking in
+      parking == .frozen
+        ? [(parking, RestoreMode.eager), (parking, .lazy(learns: true))]
+        : [(parking, RestoreMode.eager)]
     })
 
   @Test(
     "A worker whose threads move to other processors in its sleep continues there", arguments: ways
   )
-  func moved(rest: Victim.Rest, mode: RestoreMode) throws {
-    guard let (victim, _) = try start(["6"], rest: rest) else { return }
+  func moved(parking: Victim.Parking, mode: RestoreMode) throws {
+    guard let (victim, _) = try start(["6"], parking: parking) else { return }
     let path = Fixture.imagePath()
     let target = victim.target
     for round in 0..<6 {
@@ -128,9 +129,9 @@ struct RestartableSequencesTests {
 
   @Test(
     "A sequence that a sleep interrupts begins again, and is never committed",
-    arguments: Nightly.one(of: Victim.Rest.available))
-  func interrupted(rest: Victim.Rest) throws {
-    guard let (victim, _) = try start(["1", "endless"], rest: rest) else { return }
+    arguments: Nightly.one(of: Victim.Parking.available))
+  func interrupted(parking: Victim.Parking) throws {
+    guard let (victim, _) = try start(["1", "endless"], parking: parking) else { return }
     var refusals = 0
     for _ in 0..<4 {
       let path = Fixture.imagePath()
@@ -156,6 +157,6 @@ struct RestartableSequencesTests {
     }
     // A traced thread is refused only while it stops inside the sequence. On a busy machine one of
     // the attempts often stops it at the beginning of the sequence, and it sleeps.
-    if rest == .frozen || KernelTrial.asTracer.showsRseq != 1 { #expect(refusals == 0) }
+    if parking == .frozen || KernelTrial.asTracer.showsRseq != 1 { #expect(refusals == 0) }
   }
 }

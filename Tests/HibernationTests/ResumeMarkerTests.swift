@@ -13,9 +13,9 @@ struct ResumeMarkerTests {
   private static let obstacle = "its record can't be written"
 
   private func sleeping(
-    _ rest: Victim.Rest, at path: String
+    _ parking: Victim.Parking, at path: String
   ) throws -> (Victim, HibernationSummary) {
-    let victim = try Victim([try Fixture.compile("layers"), "256"], rest: rest)
+    let victim = try Victim([try Fixture.compile("layers"), "256"], parking: parking)
     try #require(try victim.line().hasPrefix("ready"))
     return (victim, try victim.sleep(service, at: path))
   }
@@ -84,7 +84,7 @@ struct ResumeMarkerTests {
       if: Victim.cgroupRoot != nil && LazyRestoreTests.isPermitted(), "userfaultfd takes root"))
   func lazily() throws {
     let path = Fixture.imagePath()
-    let victim = try Victim([try Fixture.compile("layers"), "1024"], rest: .frozen)
+    let victim = try Victim([try Fixture.compile("layers"), "1024"], parking: .frozen)
     try #require(try victim.line().hasPrefix("ready"))
     try victim.suspend()
     let target = victim.target

@@ -27,7 +27,7 @@ struct ResumeRecordTests {
     defer { sendSignal(SIGKILL, to: standby.process.pid) }
     let announced = try Userfault.duplicate(0, of: standby.process.pid)
     service.set(standby)
-    let victim = try Victim([try Fixture.compile("layers"), "1024"], rest: .frozen)
+    let victim = try Victim([try Fixture.compile("layers"), "1024"], parking: .frozen)
     try #require(try victim.line().hasPrefix("ready"))
     let path = Fixture.imagePath()
     try victim.suspend()

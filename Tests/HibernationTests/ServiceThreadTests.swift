@@ -15,7 +15,7 @@ struct ServiceThreadTests {
     "A worker that rests frozen can do without the service's thread, and another one resumes it",
     .enabled(if: Victim.cgroupRoot != nil, "no cgroup for workers can be made here"))
   func frozen() throws {
-    let victim = try Victim([try Fixture.compile("torture"), "2", "4", "7"], rest: .frozen)
+    let victim = try Victim([try Fixture.compile("torture"), "2", "4", "7"], parking: .frozen)
     _ = try victim.line()
     let sum = try victim.ask("sum")
     let path = Fixture.imagePath()
@@ -31,7 +31,7 @@ struct ServiceThreadTests {
 
   @Test("A worker that rests traced keeps the thread that traces it until it is resumed")
   func traced() throws {
-    let victim = try Victim([try Fixture.compile("torture"), "2", "4", "7"], rest: .traced)
+    let victim = try Victim([try Fixture.compile("torture"), "2", "4", "7"], parking: .traced)
     _ = try victim.line()
     let sum = try victim.ask("sum")
     let path = Fixture.imagePath()

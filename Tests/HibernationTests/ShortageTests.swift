@@ -39,7 +39,7 @@ struct ShortageTests {
     lazy: Bool = false, _ wake: (Victim, Hibernator, RestingImage) throws -> Void
   ) throws {
     let hibernator = Hibernator()
-    let victim = try Victim([try Fixture.compile("layers"), "64"], rest: .frozen)
+    let victim = try Victim([try Fixture.compile("layers"), "64"], parking: .frozen)
     try #require(try victim.line().hasPrefix("ready"))
     let path = Fixture.imagePath()
     let restingImage = RestingImage(path: path, lazy ? .lazy(learns: true) : .eager)

@@ -12,11 +12,11 @@ struct SignalTests {
     var kind: String
     var restarts: Bool
     var isHibernated: Bool
-    var rest: Victim.Rest
+    var parking: Victim.Parking
 
     var testDescription: String {
       "\(kind)\(restarts ? " with SA_RESTART" : ""), "
-        + "\(isHibernated ? "hibernated" : "suspended"), \(rest)"
+        + "\(isHibernated ? "hibernated" : "suspended"), \(parking)"
     }
 
     /// True if the call ends. Some calls return EINTR even if the handler was set up with
@@ -31,8 +31,8 @@ struct SignalTests {
     ].flatMap { kind in
       [false, true].map { restarts in
         [false, true].flatMap { isHibernated in
-          Victim.Rest.available.map {
-            Case(kind: kind, restarts: restarts, isHibernated: isHibernated, rest: $0)
+          Victim.Parking.available.map {
+            Case(kind: kind, restarts: restarts, isHibernated: isHibernated, parking: $0)
           }
         }
       }
@@ -44,7 +44,7 @@ struct SignalTests {
   func interrupts(one: Case) throws {
     let victim = try Victim(
       [try Fixture.compile("timeouts"), "signal", "60000", one.kind]
-        + (one.restarts ? ["restart"] : []), rest: one.rest)
+        + (one.restarts ? ["restart"] : []), parking: one.parking)
     #expect(try victim.line().hasPrefix("ready"))
     try victim.waitUntilBlocked()
     let service = HibernationService()
@@ -67,10 +67,10 @@ struct SignalTests {
 
   @Test(
     "A signal without a handler doesn't interrupt the call of a sleeping process",
-    arguments: Nightly.one(of: Victim.Rest.available))
-  func ignored(rest: Victim.Rest) throws {
+    arguments: Nightly.one(of: Victim.Parking.available))
+  func ignored(parking: Victim.Parking) throws {
     let victim = try Victim(
-      [try Fixture.compile("timeouts"), "signal", "800", "epoll_wait"], rest: rest)
+      [try Fixture.compile("timeouts"), "signal", "800", "epoll_wait"], parking: parking)
     #expect(try victim.line().hasPrefix("ready"))
     try victim.waitUntilBlocked()
     let service = HibernationService()

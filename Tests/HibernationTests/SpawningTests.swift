@@ -15,7 +15,7 @@ struct SpawningTests {
     "A worker inside vfork is woken at once, none of its threads stays traced, and it continues",
     .enabled(if: Victim.cgroupRoot != nil, "needs a cgroup"))
   func longVfork() throws {
-    let victim = try Victim([try Fixture.compile("longvfork"), "2500"], rest: .frozen)
+    let victim = try Victim([try Fixture.compile("longvfork"), "2500"], parking: .frozen)
     #expect(try victim.line() == "ready")
     #expect(try eventually { try victim.hasThread(in: .uninterruptible) })
     try victim.suspend()
@@ -33,12 +33,12 @@ struct SpawningTests {
 
   @Test(
     "A hibernation that a vfork prevents leaves no thread traced, and the worker continues",
-    arguments: Nightly.one(of: Victim.Rest.available))
-  func refusedForVfork(rest: Victim.Rest) throws {
-    let victim = try Victim([try Fixture.compile("longvfork"), "2500"], rest: rest)
+    arguments: Nightly.one(of: Victim.Parking.available))
+  func refusedForVfork(parking: Victim.Parking) throws {
+    let victim = try Victim([try Fixture.compile("longvfork"), "2500"], parking: parking)
     #expect(try victim.line() == "ready")
     let target = victim.target
-    if rest == .frozen { try victim.suspend() }
+    if parking == .frozen { try victim.suspend() }
     let error = #expect(throws: HibernationError.self) {
       try service.wait { (h) throws(HibernationError) in
         try h.hibernate(HibernationRequest(target, to: Fixture.imagePath()))
@@ -55,11 +55,11 @@ struct SpawningTests {
 
   @Test(
     "A tree that is hibernated at any moment continues, and no thread of it stays traced",
-    arguments: Nightly.one(of: Victim.Rest.available))
-  func storm(rest: Victim.Rest) throws {
+    arguments: Nightly.one(of: Victim.Parking.available))
+  func storm(parking: Victim.Parking) throws {
     // Without a cgroup, a child that its parent continues (SIGCONT) can't be kept stopped.
-    let command = [try Fixture.compile("spawnstorm"), "3"] + (rest == .frozen ? ["stops"] : [])
-    let victim = try Victim(command, rest: rest)
+    let command = [try Fixture.compile("spawnstorm"), "3"] + (parking == .frozen ? ["stops"] : [])
+    let victim = try Victim(command, parking: parking)
     #expect(try victim.line() == "ready")
     var random = TestRandom()
     var hibernated = 0
@@ -74,7 +74,7 @@ struct SpawningTests {
           try victim.wake(service, from: path)
         } else {
           victim.target.restartInterruptedSyscalls()
-          try victim.target.wake(isStopped: rest == .traced)
+          try victim.target.wake(isStopped: parking == .traced)
         }
       } catch let error as HibernationError {
         #expect(error.aftermath == .intact, "\(error)")
@@ -82,7 +82,7 @@ struct SpawningTests {
         try victim.carryOn()
       } catch let error as ProcessTreeError {
         // The tree couldn't be suspended. Without a cgroup that isn't possible at every moment.
-        #expect(rest == .traced, "\(error)")
+        #expect(parking == .traced, "\(error)")
       }
       let before = try counts(victim)
       let goesOn = try eventually {
@@ -94,7 +94,7 @@ struct SpawningTests {
       let free = try eventually { try victim.tracedThreads().isEmpty }
       try #require(free, "round \(round)")
     }
-    print("spawnstorm, \(rest): hibernated \(hibernated) times")
+    print("spawnstorm, \(parking): hibernated \(hibernated) times")
   }
 
   private func counts(_ victim: Victim) throws -> [Int] {
@@ -104,8 +104,8 @@ struct SpawningTests {
   @Test(
     "A python program that starts programs all the time continues after every sleep",
     .enabled(if: Program.find("python3") != nil, "python3 is not installed"),
-    arguments: Nightly.one(of: Victim.Rest.available))
-  func python(rest: Victim.Rest) throws {
+    arguments: Nightly.one(of: Victim.Parking.available))
+  func python(parking: Victim.Parking) throws {
     let program = """
       import subprocess, sys, threading
       count = 0
@@ -118,7 +118,7 @@ struct SpawningTests {
       print("ready", flush=True)
       for line in sys.stdin: print(count, flush=True)
       """
-    let victim = try Victim(["python3", "-c", program], rest: rest)
+    let victim = try Victim(["python3", "-c", program], parking: parking)
     #expect(try victim.line() == "ready")
     for round in 1...8 {
       let path = Fixture.imagePath()
@@ -129,7 +129,7 @@ struct SpawningTests {
           try victim.wake(service, from: path)
         } else {
           victim.target.restartInterruptedSyscalls()
-          try victim.target.wake(isStopped: rest == .traced)
+          try victim.target.wake(isStopped: parking == .traced)
         }
       } catch let error as HibernationError {
         #expect(error.aftermath == .intact, "\(error)")

@@ -104,7 +104,7 @@ struct TickTests {
   }
 
   private static func ticks(of command: [String]) throws -> Ticks {
-    let victim = try Victim(command, rest: Victim.Rest.available[0])
+    let victim = try Victim(command, parking: Victim.Parking.available[0])
     while try victim.line() != "ready" {}
     var target = victim.target
     let waits = TimedWaits()

@@ -13,9 +13,9 @@ struct TimeoutTests {
     var testDescription: String { rawValue }
   }
 
-  static let ways: [(Sleep, Victim.Rest)] = Nightly.oneOfEach(
+  static let ways: [(Sleep, Victim.Parking)] = Nightly.oneOfEach(
     Sleep.allCases.map { sleep in
-      Victim.Rest.available.filter { sleep != .lazy || $0 == .frozen }.map { (sleep, $0) }
+      Victim.Parking.available.filter { sleep != .lazy || $0 == .frozen }.map { (sleep, $0) }
     })
 
   static let kinds = [
@@ -42,10 +42,10 @@ struct TimeoutTests {
     /// time counts as the worker's.
     private(set) var effort: Int64 = 0
 
-    init(_ kinds: [String], _ milliseconds: Int, _ sleep: Sleep, _ rest: Victim.Rest) throws {
+    init(_ kinds: [String], _ milliseconds: Int, _ sleep: Sleep, _ parking: Victim.Parking) throws {
       self.sleep = sleep
       victim = try Victim(
-        [try Fixture.compile("timeouts"), "\(milliseconds)"] + kinds, rest: rest)
+        [try Fixture.compile("timeouts"), "\(milliseconds)"] + kinds, parking: parking)
       #expect(try victim.line() == "ready")
       began = Clocks.monotonic
       target = victim.target
@@ -138,9 +138,9 @@ struct TimeoutTests {
   }
 
   @Test("A call that a sleep interrupts ends at its original time", arguments: ways)
-  func endsInTime(sleep: Sleep, rest: Victim.Rest) throws {
+  func endsInTime(sleep: Sleep, parking: Victim.Parking) throws {
     try expectInTime(3000) {
-      let subject = try Subject(Self.kinds, 3000, sleep, rest)
+      let subject = try Subject(Self.kinds, 3000, sleep, parking)
       subject.wait(until: 1000)
       try subject.run()
       subject.wait(until: 2000)
@@ -151,10 +151,10 @@ struct TimeoutTests {
   }
 
   @Test("A call that is overdue when its worker wakes ends at once", arguments: ways)
-  func overdue(sleep: Sleep, rest: Victim.Rest) throws {
+  func overdue(sleep: Sleep, parking: Victim.Parking) throws {
     // An emulated machine takes a second to make it sleep.
     try expectInTime(2000) {
-      let subject = try Subject(Self.kinds + Self.socketKinds, 2000, sleep, rest)
+      let subject = try Subject(Self.kinds + Self.socketKinds, 2000, sleep, parking)
       subject.wait(until: 300)
       try subject.run()
       subject.wait(until: 2200)
@@ -165,9 +165,9 @@ struct TimeoutTests {
   }
 
   @Test("Many short sleeps don't prevent a call from ending", arguments: ways)
-  func starves(sleep: Sleep, rest: Victim.Rest) throws {
+  func starves(sleep: Sleep, parking: Victim.Parking) throws {
     try expectInTime(2500) {
-      let subject = try Subject(Self.kinds, 2500, sleep, rest)
+      let subject = try Subject(Self.kinds, 2500, sleep, parking)
       // No sleep begins that couldn't end before the calls do.
       var longest: Int64 = 0
       while subject.age + longest < 2500 {
@@ -184,9 +184,9 @@ struct TimeoutTests {
   }
 
   @Test("After several sleeps a call waits only for its remaining time", arguments: ways)
-  func severalSleeps(sleep: Sleep, rest: Victim.Rest) throws {
+  func severalSleeps(sleep: Sleep, parking: Victim.Parking) throws {
     try expectInTime(4000) {
-      let subject = try Subject(Self.kinds, 4000, sleep, rest)
+      let subject = try Subject(Self.kinds, 4000, sleep, parking)
       // On a machine on which the sleeps take seconds, the calls would end before the last one.
       for _ in 0..<3 where subject.age < 2500 {
         try subject.run()
@@ -203,7 +203,7 @@ struct TimeoutTests {
     "A later daemon knows the passed time of a call, or counts the time asleep",
     arguments: [true, false])
   func anotherDaemon(keeping: Bool) throws {
-    guard Victim.Rest.available.contains(.frozen) else {
+    guard Victim.Parking.available.contains(.frozen) else {
       return notTestedHere("no cgroup for workers can be made here")
     }
     try expectInTime(3000) {
@@ -220,11 +220,11 @@ struct TimeoutTests {
 
   @Test(
     "An overdue call on a socket gets the data that arrived during the sleep",
-    arguments: Nightly.one(of: Victim.Rest.available))
-  func accepts(rest: Victim.Rest) throws {
+    arguments: Nightly.one(of: Victim.Parking.available))
+  func accepts(parking: Victim.Parking) throws {
     let program = try Fixture.compile("timeouts")
     let began = Clocks.monotonic
-    let victim = try Victim([program, "signal", "3000", "accept"], rest: rest)
+    let victim = try Victim([program, "signal", "3000", "accept"], parking: parking)
     let port = try #require(Int(try victim.line().split(separator: " ")[1]))
     try victim.waitUntilBlocked()
     let service = HibernationService()
@@ -242,10 +242,10 @@ struct TimeoutTests {
 
   @Test(
     "A wait for asynchronous I/O ends in time, too",
-    arguments: Nightly.one(of: Victim.Rest.available))
-  func asynchronous(rest: Victim.Rest) throws {
+    arguments: Nightly.one(of: Victim.Parking.available))
+  func asynchronous(parking: Victim.Parking) throws {
     try expectInTime(1500) {
-      let subject = try Subject(["io_getevents"], 1500, .suspended, rest)
+      let subject = try Subject(["io_getevents"], 1500, .suspended, parking)
       subject.wait(until: 300)
       try subject.run()
       subject.wait(until: 900)
@@ -260,7 +260,7 @@ struct TimeoutTests {
   @Test("The end of a sleeping worker's calls is known, however often they were interrupted")
   func dueTimes() throws {
     let kinds = ["epoll_wait", "nanosleep", "ppoll", "recv", "sem_timedwait"]
-    let subject = try Subject(kinds, 60_000, .suspended, Victim.Rest.available[0])
+    let subject = try Subject(kinds, 60_000, .suspended, Victim.Parking.available[0])
     subject.wait(until: 500)
     for round in 1...3 {
       let before = 60_000 - subject.age

@@ -12,9 +12,9 @@ struct TortureTests {
 
   @Test(
     "A process with a thread in every kind of blocking call keeps every byte over many rounds",
-    arguments: Nightly.one(of: Victim.Rest.available))
-  func manyRounds(rest: Victim.Rest) throws {
-    let victim = try Victim([try Fixture.compile("torture"), "8", "16", "7"], rest: rest)
+    arguments: Nightly.one(of: Victim.Parking.available))
+  func manyRounds(parking: Victim.Parking) throws {
+    let victim = try Victim([try Fixture.compile("torture"), "8", "16", "7"], parking: parking)
     #expect(try victim.line().hasPrefix("ready"))
     let sum = try victim.ask("sum")
     for round in 1...Nightly.rounds(20, of: 100) {
@@ -38,8 +38,8 @@ struct TortureTests {
 
   @Test(
     "A process keeps every byte with only the calls of an older kernel",
-    arguments: Nightly.one(of: Victim.Rest.available))
-  func olderKernel(rest: Victim.Rest) throws {
+    arguments: Nightly.one(of: Victim.Parking.available))
+  func olderKernel(parking: Victim.Parking) throws {
     // This machine's kernel decides which threads may write read-only pages, and read what the
     // process can't.
     var features = KernelFeatures.detect()
@@ -47,7 +47,7 @@ struct TortureTests {
     features.processMadviseSelf = false
     features.writeTracking = false
     let service = HibernationService(features: features)
-    let victim = try Victim([try Fixture.compile("torture"), "8", "16", "7"], rest: rest)
+    let victim = try Victim([try Fixture.compile("torture"), "8", "16", "7"], parking: parking)
     #expect(try victim.line().hasPrefix("ready"))
     let sum = try victim.ask("sum")
     for round in 1...5 {

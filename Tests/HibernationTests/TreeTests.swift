@@ -12,9 +12,9 @@ struct TreeTests {
 
   @Test(
     "A tree that forks, executes and starts threads all the time is held as a whole",
-    arguments: Nightly.one(of: Victim.Rest.available))
-  func forkStorm(rest: Victim.Rest) throws {
-    let victim = try Victim([try Fixture.compile("forkstorm"), "3", "4"], rest: rest)
+    arguments: Nightly.one(of: Victim.Parking.available))
+  func forkStorm(parking: Victim.Parking) throws {
+    let victim = try Victim([try Fixture.compile("forkstorm"), "3", "4"], parking: parking)
     #expect(try victim.line() == "ready")
     let first = try victim.ask("sum").split(separator: " ")
     try #require(first.first == "sum")
@@ -59,9 +59,9 @@ struct TreeTests {
   @Test(
     "A python pool of processes keeps its heap, and the heap stays shared",
     .enabled(if: Program.find("python3") != nil, "python3 is not installed"),
-    arguments: Nightly.one(of: Victim.Rest.available))
-  func pool(rest: Victim.Rest) throws {
-    let victim = try Victim(["python3", Fixture.path("pool.py"), "3", "8"], rest: rest)
+    arguments: Nightly.one(of: Victim.Parking.available))
+  func pool(parking: Victim.Parking) throws {
+    let victim = try Victim(["python3", Fixture.path("pool.py"), "3", "8"], parking: parking)
     #expect(try victim.line() == "ready")
     // Writes to reference counts un-share pages; the second time no more pages change.
     let digest = try victim.ask("digest")
@@ -85,9 +85,9 @@ struct TreeTests {
   @Test(
     "Huge pages are restored as huge pages",
     .enabled(if: hasHugePages(), "this kernel gives no huge pages"),
-    arguments: Nightly.one(of: Victim.Rest.available))
-  func hugePages(rest: Victim.Rest) throws {
-    let victim = try Victim([try Fixture.compile("thp"), "32"], rest: rest)
+    arguments: Nightly.one(of: Victim.Parking.available))
+  func hugePages(parking: Victim.Parking) throws {
+    let victim = try Victim([try Fixture.compile("thp"), "32"], parking: parking)
     let before = try #require(try victim.line().split(separator: " ").last.flatMap { Int($0) })
     // If memory is fragmented, the kernel has no huge pages.
     guard before > 0 else { return print("Not tested here: the kernel gave no huge pages") }

@@ -11,7 +11,7 @@ enum NameRules {
         hasBooleanName(name), !returnsBoolean(file.lines[number...])
       else { return nil }
       return Finding(
-        rule: "boolean", place: file.place,
+        rule: "boolean", area: file.area,
         detail: "\(file.path):\(number + 1): \(name) returns no Boolean")
     }
   }
@@ -66,7 +66,7 @@ enum NameRules {
     for (number, line) in file.lines.enumerated() where !file.textLines.contains(number) {
       for word in vagueWords(in: line) {
         findings.append(
-          Finding(rule: "name", place: file.place, detail: "\(file.path):\(number + 1): \(word)"))
+          Finding(rule: "name", area: file.area, detail: "\(file.path):\(number + 1): \(word)"))
       }
     }
     return findings
@@ -114,7 +114,7 @@ enum CommentRules {
       let line = file.lines[number]
       guard line.utf8.count > maxColumns, line.count > maxColumns else { return nil }
       return Finding(
-        rule: "columns", place: file.place,
+        rule: "columns", area: file.area,
         detail: "\(file.path):\(number + 1): \(line.count) columns, more than \(maxColumns)")
     }
   }
@@ -137,7 +137,7 @@ enum CommentRules {
       else { continue }
       findings.append(
         Finding(
-          rule: "comment", place: file.place,
+          rule: "comment", area: file.area,
           detail: "\(file.path):\(number + 1): a comment begins with \"\(start)\""))
     }
     return findings

@@ -12,7 +12,7 @@ enum ParameterRule {
       let count = parameters(file.lines[number...]).filter(isUnlabelled).count
       if count <= maxUnlabelled { return nil }
       return Finding(
-        rule: "unlabelled", place: file.place,
+        rule: "unlabelled", area: file.area,
         detail: "\(file.path):\(number + 1): \(name) has \(count) parameters without a label")
     }
   }
@@ -23,9 +23,9 @@ enum ParameterRule {
       return nil
     }
     let words = SourceFile.code(line).split(separator: " ")
-    for (place, word) in words.enumerated() {
-      if word == "func", place + 1 < words.count {
-        return String(words[place + 1].prefix { $0 != "(" && $0 != "<" })
+    for (index, word) in words.enumerated() {
+      if word == "func", index + 1 < words.count {
+        return String(words[index + 1].prefix { $0 != "(" && $0 != "<" })
       }
       if ["init(", "init?(", "init!(", "init<"].contains(where: word.hasPrefix) { return "init" }
       // A modifier or an attribute; anything else is no declaration.

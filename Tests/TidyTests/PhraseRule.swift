@@ -27,7 +27,7 @@ enum PhraseRule {
         guard String(SourceFile.code(line)).utf8Range(of: phrase) != nil else { continue }
         findings.append(
           Finding(
-            rule: "phrase", place: file.place, detail: "\(file.path):\(number + 1): \(phrase)"))
+            rule: "phrase", area: file.area, detail: "\(file.path):\(number + 1): \(phrase)"))
       }
     }
     return findings

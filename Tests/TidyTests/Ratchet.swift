@@ -14,9 +14,9 @@ struct Ratchet {
 
   struct Key: Hashable, Comparable {
     var rule: String
-    var place: String
+    var area: String
     static func < (one: Key, other: Key) -> Bool {
-      (one.rule, one.place) < (other.rule, other.place)
+      (one.rule, one.area) < (other.rule, other.area)
     }
   }
 
@@ -26,7 +26,7 @@ struct Ratchet {
     for line in text.split(separator: "\n") where !line.hasPrefix("#") {
       let words = line.split(separator: " ")
       guard words.count == 3, let number = Int(words[2]), number > 0 else { throw BadLine(line) }
-      let key = Key(rule: String(words[0]), place: String(words[1]))
+      let key = Key(rule: String(words[0]), area: String(words[1]))
       guard permitted.updateValue(number, forKey: key) == nil else { throw BadLine(line) }
     }
   }
@@ -39,16 +39,16 @@ struct Ratchet {
   }
 
   static func amounts(_ findings: [Finding]) -> [Key: Int] {
-    findings.reduce(into: [:]) { $0[Key(rule: $1.rule, place: $1.place), default: 0] += $1.amount }
+    findings.reduce(into: [:]) { $0[Key(rule: $1.rule, area: $1.area), default: 0] += $1.amount }
   }
 
   /// What is wrong; nothing when there is exactly as much as is permitted.
   func complaints(about findings: [Finding]) -> [String] {
     let actual = Self.amounts(findings)
-    let details = Dictionary(grouping: findings) { Key(rule: $0.rule, place: $0.place) }
+    let details = Dictionary(grouping: findings) { Key(rule: $0.rule, area: $0.area) }
     return Set(actual.keys).union(permitted.keys).sorted().compactMap { key in
       let (now, limit) = (actual[key] ?? 0, permitted[key] ?? 0)
-      let line = "\(key.rule) \(key.place)"
+      let line = "\(key.rule) \(key.area)"
       if now > limit {
         let shown = (details[key] ?? []).map { "\n    " + $0.detail }
         return
@@ -91,6 +91,6 @@ struct Ratchet {
     }
     return Self.heading
       + numbers.filter { $0.1 > 0 }.sorted { $0.0 < $1.0 }
-      .map { "\($0.0.rule) \($0.0.place) \($0.1)\n" }.joined()
+      .map { "\($0.0.rule) \($0.0.area) \($0.1)\n" }.joined()
   }
 }

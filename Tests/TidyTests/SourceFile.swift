@@ -29,7 +29,7 @@ struct SourceFile {
 
   /// What the ratchet counts together: a module, a folder of scripts, or the file itself where it
   /// is in the repository's own directory.
-  var place: String {
+  var area: String {
     let parts = path.split(separator: "/")
     let depth = ["Sources", "Tests", "Examples", "Companions"].contains(parts[0]) ? 2 : 1
     return parts.prefix(parts.count > depth ? depth : max(1, parts.count - 1))

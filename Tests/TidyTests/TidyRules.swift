@@ -5,7 +5,7 @@ struct Finding: Hashable {
   /// The word at the beginning of a line of the ratchet.
   var rule: String
   /// What is counted together.
-  var place: String
+  var area: String
   var amount = 1
   /// For the message.
   var detail: String
@@ -33,14 +33,14 @@ enum TidyRules {
       }
       return isExplained
         ? nil
-        : Finding(rule: "try?", place: file.place, detail: "\(file.path):\(number + 1): \(line)")
+        : Finding(rule: "try?", area: file.area, detail: "\(file.path):\(number + 1): \(line)")
     }
   }
 
   /// The keyword: not `Entry?`.
   private static func hasTry(_ code: [UInt8]) -> Bool {
-    code.indices.contains { place in
-      code[place...].starts(with: "try?".utf8) && (place == 0 || !isIdentifier(code[place - 1]))
+    code.indices.contains { index in
+      code[index...].starts(with: "try?".utf8) && (index == 0 || !isIdentifier(code[index - 1]))
     }
   }
 
@@ -80,7 +80,7 @@ enum TidyRules {
       for name in calledFunctions(code, own: own) where calls.contains(name) {
         findings.append(
           Finding(
-            rule: "libc", place: file.place,
+            rule: "libc", area: file.area,
             detail: "\(file.path):\(number + 1): \(name)"))
       }
     }
@@ -93,12 +93,12 @@ enum TidyRules {
     var names: [String] = []
     var start: Int?
     var isInString = false
-    for (place, byte) in code.enumerated() {
-      if byte == UInt8(ascii: "\""), place == 0 || code[place - 1] != UInt8(ascii: "\\") {
+    for (index, byte) in code.enumerated() {
+      if byte == UInt8(ascii: "\""), index == 0 || code[index - 1] != UInt8(ascii: "\\") {
         isInString.toggle()
       }
       if isIdentifier(byte) {
-        if start == nil { start = place }
+        if start == nil { start = index }
         continue
       }
       defer { start = nil }
@@ -107,8 +107,8 @@ enum TidyRules {
       if before.hasSuffix("func ") || before.hasSuffix("case ") { continue }
       let isQualified = before.hasSuffix("Glibc.")
       if before.hasSuffix("try ") || before.hasSuffix("."), !isQualified { continue }
-      if place + 1 < code.count, code[place + 1] == UInt8(ascii: ")") { continue }
-      let name = String(decoding: code[start..<place], as: UTF8.self)
+      if index + 1 < code.count, code[index + 1] == UInt8(ascii: ")") { continue }
+      let name = String(decoding: code[start..<index], as: UTF8.self)
       if isQualified || !own.contains(name) { names.append(name) }
     }
     return names
@@ -132,7 +132,7 @@ enum TidyRules {
     else { return [] }
     let detail = "\(file.path): \(file.lines.count) lines, more than \(maxFile)"
     return [
-      Finding(rule: "long-file", place: file.path, amount: file.lines.count, detail: detail)
+      Finding(rule: "long-file", area: file.path, amount: file.lines.count, detail: detail)
     ]
   }
 
@@ -140,7 +140,7 @@ enum TidyRules {
     guard file.isSwift else { return [] }
     return functions(file.lines).filter { $0.length > maxFunction }.map { function in
       Finding(
-        rule: "long-function", place: "\(file.path)#\(function.name)", amount: function.length,
+        rule: "long-function", area: "\(file.path)#\(function.name)", amount: function.length,
         detail:
           "\(file.path): \(function.name): \(function.length) lines, more than \(maxFunction)"
       )
@@ -177,10 +177,10 @@ enum TidyRules {
   private static func declaredFunction(_ line: String) -> String? {
     guard !line.hasSuffix("}") else { return nil }
     let words = SourceFile.code(line).split(separator: " ")
-    for (place, word) in words.enumerated() {
-      if word == "func", place + 1 < words.count {
+    for (index, word) in words.enumerated() {
+      if word == "func", index + 1 < words.count {
         // A raw identifier is a sentence; the ratchet's lines are words.
-        let name = words[(place + 1)...].joined(separator: "_")
+        let name = words[(index + 1)...].joined(separator: "_")
         if name.hasPrefix("`") { return name.split(separator: "`").first.map(String.init) }
         return String(name.prefix { $0 != "(" && $0 != "<" })
       }
@@ -212,12 +212,12 @@ enum TidyRules {
       for word in lowercasedWords(line) where forbidden.contains(word) {
         findings.append(
           Finding(
-            rule: "word", place: file.place, detail: "\(file.path):\(number + 1): \(word)"))
+            rule: "word", area: file.area, detail: "\(file.path):\(number + 1): \(word)"))
       }
       for phrase in PhraseRule.everywhere where line.utf8Range(of: phrase) != nil {
         findings.append(
           Finding(
-            rule: "word", place: file.place, detail: "\(file.path):\(number + 1): \(phrase)"))
+            rule: "word", area: file.area, detail: "\(file.path):\(number + 1): \(phrase)"))
       }
     }
     return findings
@@ -256,7 +256,7 @@ enum TidyRules {
     return Dictionary(grouping: sources, by: \.name).filter { $0.value.count > 1 }.map {
       name, all in
       Finding(
-        rule: "same-name", place: name, amount: all.count,
+        rule: "same-name", area: name, amount: all.count,
         detail: "\(name): \(all.map(\.path).joined(separator: ", "))")
     }
   }

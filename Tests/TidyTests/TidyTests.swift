@@ -30,10 +30,10 @@ import Testing
   @Test("The ratchet complains about a number that is exceeded and about one that is too high")
   func bothWays() throws {
     let ratchet = try Ratchet("# comment\ntry? Sources/Some 2\nlong-file a.swift 310\n")
-    let two = (1...2).map { Finding(rule: "try?", place: "Sources/Some", detail: "\($0)") }
-    let long = Finding(rule: "long-file", place: "a.swift", amount: 310, detail: "a")
+    let two = (1...2).map { Finding(rule: "try?", area: "Sources/Some", detail: "\($0)") }
+    let long = Finding(rule: "long-file", area: "a.swift", amount: 310, detail: "a")
     #expect(ratchet.complaints(about: two + [long]).isEmpty)
-    let third = Finding(rule: "try?", place: "Sources/Some", detail: "the third")
+    let third = Finding(rule: "try?", area: "Sources/Some", detail: "the third")
     let more = ratchet.complaints(about: two + [third, long])
     #expect(more.count == 1 && more[0].contains("rose from 2 to 3"))
     #expect(more[0].contains("the third") && more[0].contains("say in a comment"))
@@ -80,7 +80,7 @@ import Testing
       """
     let found = TidyRules.unreasonedTry(Self.file(text))
     #expect(found.map(\.detail) == ["Sources/Some/File.swift:1: _ = try? one()"])
-    #expect(found.first?.place == "Sources/Some")
+    #expect(found.first?.area == "Sources/Some")
     #expect(TidyRules.unreasonedTry(Self.file(text, "Tests/A/B.swift")).isEmpty)
   }
 
@@ -111,7 +111,7 @@ import Testing
   func lengths() {
     #expect(TidyRules.longFile(Self.file(String(repeating: "x\n", count: 300))).isEmpty)
     let long = TidyRules.longFile(Self.file(String(repeating: "x\n", count: 301)))
-    #expect(long.map(\.amount) == [301] && long.map(\.place) == ["Sources/Some/File.swift"])
+    #expect(long.map(\.amount) == [301] && long.map(\.area) == ["Sources/Some/File.swift"])
 
     let body = String(repeating: "    work()\n\n", count: 30)
     let text =
@@ -124,7 +124,7 @@ import Testing
     #expect(functions.map(\.name) == ["long", "short", "init", "a_sentence_(of_words)"])
     #expect(functions.map(\.length) == [64, 3, 62, 3])
     let found = TidyRules.longFunctions(Self.file(text))
-    #expect(found.map(\.place) == ["long", "init"].map { "Sources/Some/File.swift#\($0)" })
+    #expect(found.map(\.area) == ["long", "init"].map { "Sources/Some/File.swift#\($0)" })
   }
 
   @Test("Words that plain English avoids count as whole words, not as parts of names")
@@ -201,7 +201,7 @@ import Testing
     let files = ["Sources/A/One.swift", "Tests/B/One.swift", "Sources/A/Two.swift", "a/One.md"]
       .map { Self.file("", $0) }
     let found = TidyRules.repeatedNames(files)
-    #expect(found.map(\.place) == ["One.swift"] && found.map(\.amount) == [2])
+    #expect(found.map(\.area) == ["One.swift"] && found.map(\.amount) == [2])
   }
 
   @Test("The places in ratchet.txt are modules, folders, and files of the repository's root")
@@ -210,7 +210,7 @@ import Testing
       "Sources/Linux/A/B.swift": "Sources/Linux", "docs/a/b.md": "docs", "README.md": "README.md",
       "Examples/consume/x.md": "Examples/consume", "Tests/permitted-skips.txt": "Tests",
     ]
-    for (path, place) in expected { #expect(Self.file("", path).place == place) }
+    for (path, area) in expected { #expect(Self.file("", path).area == area) }
   }
 
   @Test(

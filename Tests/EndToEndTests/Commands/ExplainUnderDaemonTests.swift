@@ -123,7 +123,7 @@ import Testing
     #expect(try daemon.worker("locker").state == "background")
     #expect(kill(pid, SIGUSR2) == 0)
     let answer = try client.response(to: asked, timeout: .seconds(60))
-    #expect(answer.result == .done, "\(answer.text); the daemon: \(daemon.words)")
+    #expect(answer.result == .done, "\(answer.text); the daemon: \(daemon.logText)")
     #expect(try daemon.worker("locker").state == "suspended")
   }
 }

@@ -59,7 +59,7 @@ import Testing
       try daemon.done("wake", "web")
       return try value("background.suspend_after", daemon, worker: "web").from == "learned"
     }
-    #expect(isRaised, "\(daemon.words)")
+    #expect(isRaised, "\(daemon.logText)")
     let raised = try value("background.suspend_after", daemon, worker: "web")
     #expect(raised.declared == "100ms" && raised.text?.contains("idle time 100 ms") == true)
     #expect(raised.file == daemon.configuration)

@@ -31,9 +31,9 @@ import Testing
     let (text, place, hint) = Self.mistakes[index]
     let daemon = try TestDaemon(text, starts: false, isCalm: false)
     let process = try daemon.launch()
-    #expect(try process.wait(.seconds(60)) == 65, "\(daemon.words)")
-    #expect(daemon.words.contains("dormouse.yaml\(place)"), "\(daemon.words)")
-    #expect(daemon.words.contains(hint), "\(daemon.words)")
+    #expect(try process.wait(.seconds(60)) == 65, "\(daemon.logText)")
+    #expect(daemon.logText.contains("dormouse.yaml\(place)"), "\(daemon.logText)")
+    #expect(daemon.logText.contains(hint), "\(daemon.logText)")
     #expect(access(daemon.state, F_OK) != 0)
     #expect(access(daemon.socket, F_OK) != 0)
   }
@@ -42,9 +42,9 @@ import Testing
   func missing() throws {
     let daemon = try TestDaemon("", starts: false)
     let process = try daemon.launch(["--config", "/nowhere/dormouse.yaml"])
-    #expect(try process.wait(.seconds(60)) == 65, "\(daemon.words)")
-    #expect(daemon.words.contains("/nowhere/dormouse.yaml"))
-    #expect(daemon.words.split(separator: "\n").count <= 2, "\(daemon.words)")
+    #expect(try process.wait(.seconds(60)) == 65, "\(daemon.logText)")
+    #expect(daemon.logText.contains("/nowhere/dormouse.yaml"))
+    #expect(daemon.logText.split(separator: "\n").count <= 2, "\(daemon.logText)")
   }
 
   @Test(

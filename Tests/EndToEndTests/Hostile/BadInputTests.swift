@@ -112,7 +112,7 @@ import Testing
     let process = try daemon.launch(
       ["--config", daemon.configuration, "--socket", long, "--state-directory", daemon.state])
     #expect(try process.wait(.seconds(60)) == 73)
-    #expect(daemon.words.contains("107"), "\(daemon.words)")
+    #expect(daemon.logText.contains("107"), "\(daemon.logText)")
     let client = try Command(arguments: [TestMachine.executable, "ps", "--socket", long])
       .run(in: daemon.scratch)
     #expect(client.code == 1)
@@ -131,8 +131,8 @@ import Testing
         ["--config", daemon.configuration, "--socket", socket, "--state-directory", state])
       #expect(try process.wait(.seconds(60)) == 73)
     }
-    #expect(daemon.words.contains("another daemon is running with \(daemon.state)"))
-    #expect(daemon.words.contains("another daemon is running with \(daemon.socket)"))
+    #expect(daemon.logText.contains("another daemon is running with \(daemon.state)"))
+    #expect(daemon.logText.contains("another daemon is running with \(daemon.socket)"))
     // The first one has noticed nothing.
     #expect(try daemon.ask(.ps).workers?.count == 1)
     #expect(try daemon.ask(.ps).daemon?.pid == daemon.pid)

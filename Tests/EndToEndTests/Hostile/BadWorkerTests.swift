@@ -20,7 +20,7 @@ import Testing
       """, starts: false)
     let process = try daemon.launch()
     #expect(try process.wait(.seconds(60)) == 65)
-    try daemon.waitForWords("`one` → `two` → `one`")
+    try daemon.waitForLogText("`one` → `two` → `one`")
   }
 
   @Test("Of two workers on one port the second fails to start, and its log has the reason")
@@ -88,7 +88,7 @@ import Testing
     try daemon.wait("forker", toBe: "terminated")
     let pid = try #require(Int32(try readText(pidFile)))
     #expect(try eventually { hasEnded(pid) })
-    try daemon.waitForWords("if the program puts itself into the background")
+    try daemon.waitForLogText("if the program puts itself into the background")
     #expect(try eventually { try daemon.zombies().isEmpty })
   }
 

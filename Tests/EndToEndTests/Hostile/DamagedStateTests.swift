@@ -54,7 +54,7 @@ import Testing
     }
     try daemon.wait("web", toBe: "terminated")
     #expect(hasEnded(pid))
-    #expect(try daemon.worker("web").lastExit?.text == "ended by SIGKILL", "\(daemon.words)")
+    #expect(try daemon.worker("web").lastExit?.text == "ended by SIGKILL", "\(daemon.logText)")
     #expect(try eventually { try listDirectory("\(daemon.state)/images").isEmpty })
     try daemon.done("start", "web")
     #expect(try HTTPConnection(port: web.port).get("/count") == "1")

@@ -73,7 +73,7 @@ import Testing
     }
     // It has sent some thousand descriptors a round.
     let isClosed = try eventually { try daemon.descriptorCount() <= afterFirst + 20 }
-    #expect(isClosed, "\(daemon.words)")
+    #expect(isClosed, "\(daemon.logText)")
     #expect(try eventually { try daemon.zombies().isEmpty })
     return daemon
   }

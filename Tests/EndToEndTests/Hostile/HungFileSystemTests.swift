@@ -12,7 +12,7 @@ import Testing
       var client = try ControlClient(connectingTo: daemon.socket)
       _ = try client.perform(.ps, worker: nil, timeout: .seconds(60))
     }
-    #expect(try !daemon.hasEnded(), "\(daemon.words)")
+    #expect(try !daemon.hasEnded(), "\(daemon.logText)")
   }
 
   @Test(
@@ -31,7 +31,7 @@ import Testing
     let hung = try HungFileSystem(over: "\(daemon.state)/images")
     defer { hung.end() }
     try daemon.done("suspend", "a")
-    try daemon.waitForWords("the image disk does not respond")
+    try daemon.waitForLogText("the image disk does not respond")
     try expectAnswers(daemon)
     let refused = try daemon.verb("hibernate", "a")
     #expect(refused.code != 0, "\(refused)")
@@ -45,11 +45,11 @@ import Testing
     try daemon.done("suspend", "a")
     #expect(
       try eventually {
-        if daemon.words.contains("the image disk responds again") { return true }
+        if daemon.logText.contains("the image disk responds again") { return true }
         _ = try daemon.verb("hibernate", "a")
         return false
-      }, "\(daemon.words)")
-    #expect(try eventually { try daemon.verb("hibernate", "a").code == 0 }, "\(daemon.words)")
+      }, "\(daemon.logText)")
+    #expect(try eventually { try daemon.verb("hibernate", "a").code == 0 }, "\(daemon.logText)")
   }
 
   @Test(
@@ -64,14 +64,14 @@ import Testing
     defer { hung.end() }
     kill(daemon.pid, SIGHUP)
     try expectAnswers(daemon)
-    try daemon.waitForWords(
+    try daemon.waitForLogText(
       "reload: nothing changed: reading the configuration took longer than 10 s")
     // A second reload isn't attempted while the first one hangs.
     let again = try daemon.verb("reload")
     #expect(again.code != 0 && again.error.contains("took longer than 10 s"), "\(again)")
     try expectAnswers(daemon)
     hung.end()
-    #expect(try eventually { try daemon.verb("reload").code == 0 }, "\(daemon.words)")
+    #expect(try eventually { try daemon.verb("reload").code == 0 }, "\(daemon.logText)")
   }
 
   @Test(
@@ -88,9 +88,9 @@ import Testing
         waits: { command: sleep 687, env_file: \(scratch.path)/env }
       """)
     try daemon.wait("ours", toBe: "foreground")
-    try daemon.waitForWords("its file system doesn't answer")
+    try daemon.waitForLogText("its file system doesn't answer")
     try expectAnswers(daemon)
-    try daemon.waitForWords("can't open its program and log within 10 s")
+    try daemon.waitForLogText("can't open its program and log within 10 s")
     #expect(try daemon.worker("waits").pid == nil)
     // The daemon's threads end with the mount.
     hung.end()
@@ -142,7 +142,7 @@ import Testing
     try daemon.wait("ours", toBe: "foreground")
     try expectAnswers(daemon)
     #expect(try daemon.worker("other").state == "launching")
-    try daemon.waitForWords("can't look up user 65534 within 10 s")
+    try daemon.waitForLogText("can't look up user 65534 within 10 s")
     try expectAnswers(daemon)
     #expect(try daemon.worker("other").pid == nil)
   }

@@ -29,7 +29,7 @@ import Testing
       """)
     #expect(try eventually { access("\(daemon.scratch.path)/replaced", F_OK) == 0 })
     // The daemon has tried to read the FIFO, and still answers.
-    try daemon.waitForWords("hostile: can't search its log for readiness")
+    try daemon.waitForLogText("hostile: can't search its log for readiness")
     try expectAnswers(daemon)
     #expect(try daemon.worker("hostile").state == "launching")
     kill(daemon.pid, SIGTERM)
@@ -70,7 +70,7 @@ import Testing
         kill(pid, SIGCONT)
       }
     }
-    throw TestFailure("no child was stopped before its execve: \(daemon.words)")
+    throw TestFailure("no child was stopped before its execve: \(daemon.logText)")
   }
 
   @Test(
@@ -92,8 +92,8 @@ import Testing
     #expect(try eventually { try daemon.worker("asked").pid != nil })
     let pid = try stopChild(of: daemon)
     try expectAnswers(daemon)
-    try daemon.waitForWords("its command has not started yet")
-    #expect(daemon.words.contains("stopped it)"), "\(daemon.words)")
+    try daemon.waitForLogText("its command has not started yet")
+    #expect(daemon.logText.contains("stopped it)"), "\(daemon.logText)")
     // SIGKILL ends what is stopped, and nothing is left of it.
     #expect(try eventually { hasEnded(pid) })
     #expect(try eventually { try daemon.zombies() == [] })

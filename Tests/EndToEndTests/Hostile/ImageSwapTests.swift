@@ -36,7 +36,7 @@ import Testing
   func live(setting: Setting) throws {
     let (daemon, pids) = try swapped(setting, restarts: false)
     #expect(try daemon.verb("wake", "one").code != 0)
-    try daemon.waitForWords("it was replaced")
+    try daemon.waitForLogText("it was replaced")
     #expect(try eventually { hasEnded(pids[0]) })
   }
 
@@ -45,8 +45,8 @@ import Testing
     .enabled(if: TestMachine.hasCgroups, "no cgroup for workers can be made here"))
   func nextDaemon() throws {
     let (daemon, pids) = try swapped(.frozen, restarts: true)
-    try daemon.waitForWords("one: terminated: its memory can't be restored")
-    try daemon.waitForWords("it was replaced")
+    try daemon.waitForLogText("one: terminated: its memory can't be restored")
+    try daemon.waitForLogText("it was replaced")
     for pid in pids { #expect(try eventually { hasEnded(pid) }) }
   }
 }

@@ -52,7 +52,7 @@ import Testing
     }
     let taken = try ask(daemon, times: 100)
     #expect(try median(taken) < Self.bound)
-    #expect(try !daemon.hasEnded(), "\(daemon.words)")
+    #expect(try !daemon.hasEnded(), "\(daemon.logText)")
     // Frees the machine from its load. The time that the kernel takes to end it doesn't matter.
     _ = try daemon.verb("terminate", "many")
   }
@@ -106,7 +106,7 @@ import Testing
       let runs = try eventually {
         ["foreground", "background"].contains(try daemon.worker(name).state)
       }
-      #expect(runs, "\(name) doesn't run: \(daemon.words)")
+      #expect(runs, "\(name) doesn't run: \(daemon.logText)")
     }
     try daemon.done("hibernate", "small")
     try daemon.done("suspend", "big")
@@ -179,7 +179,7 @@ import Testing
     let after = try ask(daemon, times: 50)
     // A close that waits takes the 20 s that the worker asked for.
     #expect((taken + after).allSatisfy { $0 < .seconds(15) })
-    #expect(try !daemon.hasEnded(), "\(daemon.words)")
+    #expect(try !daemon.hasEnded(), "\(daemon.logText)")
   }
 
   @Test("A worker without a cgroup whose processes fork all the time can be ended")

@@ -134,7 +134,7 @@ import Testing
       """, setting: setting)
     try daemon.wait("shell", toBe: "foreground")
     try daemon.done("stop", "shell")
-    #expect((try? readText(saved)) == "saved", "\(daemon.words)")
+    #expect((try? readText(saved)) == "saved", "\(daemon.logText)")
     #expect(try daemon.worker("shell").lastExit?.text == "ended by SIGTERM")
   }
 

@@ -82,7 +82,7 @@ extension TestMachine {
       try daemon.crash()
       try daemon.start()
       try daemon.done("foreground", "web")
-      #expect(try connection.get("/digest") == digest, "\(daemon.words)")
+      #expect(try connection.get("/digest") == digest, "\(daemon.logText)")
     }
     // The daemon that wrote them can read them. The key is removed with the last image.
     try daemon.done("hibernate", "web")
@@ -109,7 +109,7 @@ extension TestMachine {
     try daemon.crash()
     #expect(clinux_key_remove("dormouse:\(daemon.state)/images") == 0)
     try daemon.start()
-    try daemon.waitForWords("its key is not in the kernel's keyring any more")
+    try daemon.waitForLogText("its key is not in the kernel's keyring any more")
     #expect(try eventually { hasEnded(pid) })
     #expect(try eventually { try listDirectory("\(daemon.state)/images").isEmpty })
   }
@@ -147,7 +147,7 @@ extension TestMachine {
       Self.encrypted + web.entry(setting), setting: setting, wrapper: library.wrapper)
     try daemon.wait("web", toBe: "foreground")
     // The warning is in the log before the first hibernation.
-    try daemon.waitForWords("images can't be encrypted (hibernate.encrypt)")
+    try daemon.waitForLogText("images can't be encrypted (hibernate.encrypt)")
     let connection = try HTTPConnection(port: web.port)
     let digest = try connection.get("/digest")
     let outcome = try daemon.verb("hibernate", "web")
@@ -179,14 +179,14 @@ extension TestMachine {
     try daemon.crash()
     library.hide()
     try daemon.start()
-    try daemon.waitForWords("can't be decrypted: can't load OpenSSL's libcrypto.so.3")
+    try daemon.waitForLogText("can't be decrypted: can't load OpenSSL's libcrypto.so.3")
     #expect(!hasEnded(pid))
     #expect(try listDirectory("\(daemon.state)/images") == ["web.image"])
     try daemon.crash()
     library.show()
     try daemon.start()
     try daemon.done("foreground", "web")
-    #expect(try connection.get("/digest") == digest, "\(daemon.words)")
+    #expect(try connection.get("/digest") == digest, "\(daemon.logText)")
   }
 
   @Test("The daemon's OpenSSL doesn't open the file that OPENSSL_CONF names")

@@ -22,12 +22,12 @@ import Testing
 
       """, setting: .ordinaryUser)
     try daemon.wait("shy", toBe: "foreground")
-    try daemon.waitForWords("shy: footprint is an estimate")
+    try daemon.waitForLogText("shy: footprint is an estimate")
     let answer = try daemon.ask(.hibernate, "shy")
     #expect(answer.result != .done && answer.text != "", "\(answer)")
     try daemon.wait("shy", toBe: "suspended")
     try daemon.done("foreground", "shy")
     // It is logged once only.
-    #expect(daemon.words.split(separator: "footprint is an estimate").count == 2)
+    #expect(daemon.logText.split(separator: "footprint is an estimate").count == 2)
   }
 }

@@ -8,7 +8,7 @@ import Testing
     let daemon = try TestDaemon("workers: {}\n", starts: false)
     #expect(mkdir(daemon.state, 0o700) == 0 && chmod(daemon.state, 0o777) == 0)
     #expect(try daemon.launch().wait(.seconds(60)) != 0)
-    #expect(daemon.words.contains("other users may write to it"))
+    #expect(daemon.logText.contains("other users may write to it"))
     chmod(daemon.state, 0o755)
     // Its subdirectories are made private even if they existed before.
     #expect(mkdir("\(daemon.state)/images", 0o755) == 0)
@@ -46,9 +46,9 @@ import Testing
     ])
     #expect(try process.wait(.seconds(60)) != 0)
     #expect(
-      daemon.words.contains(
+      daemon.logText.contains(
         "the directory \(planted) is not safe: user 12345 owns it (mode 0755)"),
-      "\(daemon.words)")
+      "\(daemon.logText)")
     var status = stat()
     #expect(stat(victim, &status) == 0 && status.st_mode & 0o777 == 0o700)
     #expect(stat("\(victim)/b.log", &status) == 0 && status.st_uid == getuid())
@@ -68,6 +68,6 @@ import Testing
       "--state-directory", daemon.state,
     ])
     #expect(try process.wait(.seconds(60)) != 0)
-    #expect(daemon.words.contains("user 12345 owns it"), "\(daemon.words)")
+    #expect(daemon.logText.contains("user 12345 owns it"), "\(daemon.logText)")
   }
 }

@@ -39,7 +39,7 @@ import Testing
     }
 
     func expectAwake() throws {
-      #expect(try connection.get("/digest") == digest, "\(daemon.words)")
+      #expect(try connection.get("/digest") == digest, "\(daemon.logText)")
       try daemon.wait("web", toBe: "background")
       #expect(try daemon.worker("web").pid == pid)
       #expect(try eventually { try listDirectory("\(daemon.state)/images").isEmpty })

@@ -73,9 +73,9 @@ private final class KitProbe {
     var received: [UInt8] = []
     while received.last != UInt8(ascii: "\n") {
       guard try pollDescriptor(connection.raw, for: POLLIN, until: Deadline(in: .seconds(60)))
-      else { throw TestFailure("the probe doesn't answer; \(lines); \(daemon.words)") }
+      else { throw TestFailure("the probe doesn't answer; \(lines); \(daemon.logText)") }
       let part = try connection.read(upTo: 4096)
-      if part.isEmpty { throw TestFailure("the probe hung up; \(lines); \(daemon.words)") }
+      if part.isEmpty { throw TestFailure("the probe hung up; \(lines); \(daemon.logText)") }
       received += part
     }
     return String(decoding: received.dropLast(), as: UTF8.self)
@@ -89,13 +89,13 @@ private final class KitProbe {
 
   func wait(for text: String) throws {
     guard try eventually({ self.lines.contains { $0.contains(text) } }) else {
-      throw TestFailure("\(text) isn't among \(lines); \(daemon.words)")
+      throw TestFailure("\(text) isn't among \(lines); \(daemon.logText)")
     }
   }
 
   func waitForOffer(_ bytes: Int64) throws {
     guard try eventually({ try self.report.purgeable == bytes }) else {
-      throw TestFailure("it offers \(try report.purgeable ?? 0); \(daemon.words)")
+      throw TestFailure("it offers \(try report.purgeable ?? 0); \(daemon.logText)")
     }
   }
 
@@ -107,7 +107,7 @@ private final class KitProbe {
   }
 
   var purges: Int {
-    daemon.words.split(separator: "\n").count { $0.contains("of purgeable memory") }
+    daemon.logText.split(separator: "\n").count { $0.contains("of purgeable memory") }
   }
 }
 
@@ -125,7 +125,7 @@ private final class KitProbe {
       let before = try probe.daemon.currentFootprint("probe")
       #expect(try probe.report.purgeable == 8 << 20)
       try probe.press()
-      try probe.daemon.waitForWords("probe: purged: freed 8 MB of purgeable memory")
+      try probe.daemon.waitForLogText("probe: purged: freed 8 MB of purgeable memory")
       #expect(try eventually { try probe.report.footprint <= before - 7 << 20 })
       try probe.daemon.done("foreground", "probe")
       #expect(try probe.ask("look") == "whole 0, gone 8, torn 0; held 2")
@@ -136,7 +136,7 @@ private final class KitProbe {
         seen = try probe.ask("look")
         return seen == "whole 0, gone 3, torn 0; held 1" && probe.purges >= 2
       }
-      #expect(isTaken, "\(seen) \(probe.daemon.words)")
+      #expect(isTaken, "\(seen) \(probe.daemon.logText)")
     }
   }
 
@@ -151,7 +151,7 @@ private final class KitProbe {
     try probe.daemon.start()
     try probe.waitForOffer(8 << 20)
     try probe.press()
-    try probe.daemon.waitForWords("probe: purged: freed 8 MB of purgeable memory")
+    try probe.daemon.waitForLogText("probe: purged: freed 8 MB of purgeable memory")
     try probe.daemon.done("foreground", "probe")
     #expect(try eventually { try probe.report.connections == 1 })
     #expect(try probe.ask("look") == "whole 0, gone 8, torn 0; held 2")
@@ -165,7 +165,7 @@ private final class KitProbe {
     try probe.ask("fill 64 4 16384")
     try probe.press()
     let race = try probe.send("race 3 1000000")
-    #expect(try eventually(within: .seconds(60)) { probe.purges >= 4 }, "\(probe.daemon.words)")
+    #expect(try eventually(within: .seconds(60)) { probe.purges >= 4 }, "\(probe.daemon.logText)")
     try probe.ask("enough")
     let result = try probe.answer(on: race).split(whereSeparator: { !$0.isNumber })
       .compactMap { Int($0) }
@@ -200,7 +200,7 @@ private final class KitProbe {
     try probe.daemon.wait("probe", toBe: "suspended")
     #expect(probe.lines.contains("export cancelled"))
     #expect(probe.lines.contains("export expired, deadline known"))
-    try probe.daemon.waitForWords("background task export is out of time")
+    try probe.daemon.waitForLogText("background task export is out of time")
   }
 
   @Test(

@@ -71,12 +71,12 @@ import Testing
     let first = try #require(try daemon.worker("talker").pid)
     #expect(try eventually { self.log(daemon).contains("every 12000000") })
     #expect(kill(first, SIGUSR1) == 0)
-    try daemon.waitForWords("no WATCHDOG=1 for 12 s")
+    try daemon.waitForLogText("no WATCHDOG=1 for 12 s")
     let isBack = try eventually(within: .seconds(60)) {
       let now = try daemon.worker("talker")
       return now.state == "foreground" && now.pid != first
     }
-    #expect(isBack, "\(daemon.words)")
+    #expect(isBack, "\(daemon.logText)")
     let past = try #require(try daemon.worker("talker").exits?.last)
     #expect(past.why.text.contains("no WATCHDOG=1 for 12 s"), "\(past)")
     #expect(try eventually { self.log(daemon).contains("last \(128 + SIGABRT)") })
@@ -100,7 +100,7 @@ import Testing
       try daemon.done("wake", "talker")
     }
     #expect(try daemon.worker("talker").pid == pid)
-    #expect(!daemon.words.contains("no WATCHDOG=1"))
+    #expect(!daemon.logText.contains("no WATCHDOG=1"))
   }
 
   @Test("WATCHDOG=trigger ends a worker at once")
@@ -122,6 +122,6 @@ import Testing
     #expect(try eventually { daemon.record("talker")["watchdog"] == "5000000000" })
     try daemon.crash()
     try daemon.start()
-    try daemon.waitForWords("no WATCHDOG=1 for 5 s")
+    try daemon.waitForLogText("no WATCHDOG=1 for 5 s")
   }
 }

@@ -58,7 +58,7 @@ final class Talker {
 
   func wait(for line: String) throws {
     guard try eventually({ self.lines.contains { $0.contains(line) } }) else {
-      throw TestFailure("\(line) isn't among \(lines); \(daemon.words)")
+      throw TestFailure("\(line) isn't among \(lines); \(daemon.logText)")
     }
   }
 }
@@ -117,7 +117,7 @@ final class Talker {
       let isNoted = try eventually {
         try daemon.worker("talker").talk?.text.contains(noted) == true
       }
-      #expect(isNoted, "\(daemon.words)")
+      #expect(isNoted, "\(daemon.logText)")
       #expect(try daemon.done("status", "talker").contains(noted))
     } else {
       #expect(try daemon.worker("talker").talk == nil)
@@ -216,7 +216,7 @@ final class Talker {
       let isDone = try eventually {
         talker.lines.count { $0 == (mode == "chatty" ? "ready" : "misbehaved") } == round
       }
-      #expect(isDone, "\(talker.lines) \(daemon.words)")
+      #expect(isDone, "\(talker.lines) \(daemon.logText)")
       if mode == "crowd" { try talker.wait(for: "connections 7") }
       if mode == "long" || mode == "garbage" { try talker.wait(for: "end") }
       // Its messages are read again, and it gets warnings as any other worker.
@@ -225,7 +225,7 @@ final class Talker {
         _ = try daemon.verb("warn", "talker")
         return talker.types.count { $0 == "memoryWarning" } > warnings
       }
-      #expect(asked, "\(daemon.words)")
+      #expect(asked, "\(daemon.logText)")
       #expect(try daemon.ask(.ps).daemon?.pid == daemon.pid)
       try daemon.done("stop", "talker")
       if round == 1 { afterFirst = try daemon.descriptorCount() }
@@ -264,7 +264,7 @@ final class Talker {
         let heard = talker.lines.count
         try daemon.crash()
         try daemon.start()
-        try daemon.waitForWords("adopted, still \(state)")
+        try daemon.waitForLogText("adopted, still \(state)")
         // The end of its connection to the killed daemon isn't a request, and must not wake it.
         try daemon.expectSleep("talker", state)
         #expect(talker.lines.count == heard)
@@ -288,7 +288,7 @@ final class Talker {
       """, setting: TestMachine.hasCgroups ? .frozen : .traced)
     try talker.daemon.wait("talker", toBe: "suspended", within: .seconds(60))
     try talker.daemon.expectSleep("talker", "suspended")
-    let words = talker.daemon.words
+    let words = talker.daemon.logText
     #expect(!words.contains("traffic, output or processor time"), "\(words)")
   }
 }

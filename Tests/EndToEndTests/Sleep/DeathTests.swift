@@ -45,7 +45,7 @@ import Testing
       after = try Holdings(daemon, groupsIn: parent)
       return after.isNoMore(than: before)
     }
-    #expect(same, "\(before) → \(after); \(daemon.words)", sourceLocation: sourceLocation)
+    #expect(same, "\(before) → \(after); \(daemon.logText)", sourceLocation: sourceLocation)
     #expect(try !daemon.hasEnded(), sourceLocation: sourceLocation)
   }
 

@@ -28,7 +28,7 @@ import Testing
       try eventually {
         let back = try daemon.worker("back")
         return back.state == "background" && back.pid != nil && back.pid != pid
-      }, "\(daemon.words)")
+      }, "\(daemon.logText)")
     #expect(try daemon.worker("front").state == "foreground")
     try daemon.done("restart", "back")
     #expect(try daemon.worker("back").state == "background")

@@ -97,9 +97,9 @@ import Testing
     #expect(try daemon.done("replay").contains("every decision is the same as recorded"))
 
     try use(daemon, port, times: 2)
-    try daemon.waitForWords("leak suspected")
-    let reports = daemon.words.split(separator: "\n").count { $0.contains("leak suspected") }
-    #expect(reports == 1, "\(daemon.words)")
+    try daemon.waitForLogText("leak suspected")
+    let reports = daemon.logText.split(separator: "\n").count { $0.contains("leak suspected") }
+    #expect(reports == 1, "\(daemon.logText)")
     try daemon.done("restart", "leaker")
     #expect(try daemon.worker("leaker").leak == nil)
   }

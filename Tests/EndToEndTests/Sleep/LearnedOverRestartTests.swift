@@ -51,7 +51,7 @@ import Testing
     let file = try Descriptor.open(path, O_WRONLY)
     #expect(pwrite(file.raw, "\0", 1, 40) == 1)
     try daemon.start()
-    try daemon.waitForWords("memory is damaged")
+    try daemon.waitForLogText("memory is damaged")
     #expect(try daemon.worker("web").exits == nil)
     try daemon.done("start", "web")
   }

@@ -30,12 +30,12 @@ import Testing
       "first: suspended → hibernating: ",
       "first: hibernating → hibernated",
     ] {
-      try daemon.waitForWords(words)
+      try daemon.waitForLogText(words)
     }
 
     try daemon.done("foreground", "first")
     #expect(try connection.get("/count") == "2")
-    try daemon.waitForWords("second: foreground → background: first came to the foreground")
+    try daemon.waitForLogText("second: foreground → background: first came to the foreground")
     try daemon.wait("second", toBe: "hibernated")
     #expect(try daemon.worker("first").state == "foreground")
   }

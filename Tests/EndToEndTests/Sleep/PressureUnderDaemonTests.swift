@@ -67,7 +67,7 @@ import Testing
     let connection = try HTTPConnection(port: front.port)
     #expect(try connection.get("/grow?mb=32") == "32 MB")
     try daemon.wait("small", toBe: "hibernated")
-    try daemon.waitForWords("small: suspended → hibernating: memory pressure was")
+    try daemon.waitForLogText("small: suspended → hibernating: memory pressure was")
     #expect(try daemon.ask(.jetsam).jetsam == nil)
   }
 
@@ -125,9 +125,9 @@ import Testing
     #expect(try toFront.get("/grow?mb=\(105 - used)").hasSuffix("MB"))
     let warned = try eventually { try toFront.get("/sheds") == "1" }
     let table = try daemon.done("ps")
-    #expect(warned, "\(used) MB before, now \(table)\(daemon.words)")
-    #expect(try eventually { try toBack.get("/sheds") == "2" }, "\(daemon.words)")
-    #expect(try daemon.worker("back").state == "background", "\(daemon.words)")
+    #expect(warned, "\(used) MB before, now \(table)\(daemon.logText)")
+    #expect(try eventually { try toBack.get("/sheds") == "2" }, "\(daemon.logText)")
+    #expect(try daemon.worker("back").state == "background", "\(daemon.logText)")
 
     _ = try toFront.get("/grow?mb=18")
     try daemon.wait("back", toBe: "terminated")
@@ -216,7 +216,7 @@ extension PressureTests {
     try daemon.done("pressure", "set", "critical", "--for", "1h", "--yes")
     try daemon.wait("web", toBe: "terminated")
     let line = "only protected workers are left at critical pressure: db, job"
-    #expect(try eventually { daemon.words.contains(line) }, "\(daemon.words)")
+    #expect(try eventually { daemon.logText.contains(line) }, "\(daemon.logText)")
     #expect(try eventually { try daemon.ask(.jetsam).jetsam != nil })
     let record = try daemon.json(JetsamRecord.self, "jetsam")
     #expect(record.workers.first { $0.name == "web" }?.victimBecause != nil)
@@ -230,8 +230,10 @@ extension PressureTests {
     try daemon.wait("job", toBe: "terminated")
     #expect(try daemon.worker("db").pid == pids[0] && pids[1] != nil)
     #expect(try daemon.worker("db").state == "foreground")
-    let count = daemon.words.split(separator: "\n").count { $0.contains("only protected workers") }
-    #expect(count == 1, "\(daemon.words)")
+    let count = daemon.logText.split(separator: "\n").count {
+      $0.contains("only protected workers")
+    }
+    #expect(count == 1, "\(daemon.logText)")
     #expect(try daemon.done("replay").contains("every decision is the same as recorded"))
   }
 }

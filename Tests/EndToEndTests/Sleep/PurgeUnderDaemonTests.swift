@@ -39,12 +39,12 @@ import Testing
       try daemon.done("start", "front")
       let connection = try HTTPConnection(port: front.port)
       #expect(try connection.get("/grow?mb=180") == "180 MB")
-      try daemon.waitForWords("purger: purged: freed 8 MB of purgeable memory")
+      try daemon.waitForLogText("purger: purged: freed 8 MB of purgeable memory")
       #expect(try daemon.worker("purger").purgeable == nil)
       #expect(try eventually { try daemon.worker("purger").footprint <= before - 8 << 20 })
       try daemon.done("foreground", "purger")
       let looked = try eventually { try daemon.worker("purger").says == "lost 8, wrong 0" }
-      #expect(looked, "\(daemon.words)")
+      #expect(looked, "\(daemon.logText)")
       #expect(try daemon.worker("front").state != "terminated")
     }
   }
@@ -61,15 +61,15 @@ import Testing
     try daemon.done(state, "purger")
     try daemon.crash()
     try daemon.start()
-    try daemon.waitForWords("adopted, still")
+    try daemon.waitForLogText("adopted, still")
     #expect(try eventually { try daemon.worker("purger").purgeable == 8 << 20 })
     try daemon.done("start", "front")
     let connection = try HTTPConnection(port: front.port)
     #expect(try connection.get("/grow?mb=180") == "180 MB")
-    try daemon.waitForWords("purger: purged: freed 8 MB of purgeable memory")
+    try daemon.waitForLogText("purger: purged: freed 8 MB of purgeable memory")
     try daemon.done("foreground", "purger")
     let looked = try eventually { try daemon.worker("purger").says == "lost 8, wrong 0" }
-    #expect(looked, "\(daemon.words)")
+    #expect(looked, "\(daemon.logText)")
     #expect(try daemon.worker("purger").connections == 1)
   }
 }

@@ -42,7 +42,7 @@ import Testing
     try limit((held.min() ?? 0) + 2)
     var open: [Descriptor] = []
     for _ in 0..<20 { open.append(try UnixSocket.connected(to: daemon.socket, .stream)) }
-    try daemon.waitForWords("out of descriptors")
+    try daemon.waitForLogText("out of descriptors")
     // The daemon closes all connections but the first two or three.
     let hungUp = try eventually {
       try open.filter {

@@ -105,7 +105,7 @@ import Testing
     )
     try daemon.wait("hoarder", toBe: "foreground")
     _ = try daemon.verb("warn", "hoarder")
-    try daemon.waitForWords("hoarder: its shed request failed: \(reason)")
+    try daemon.waitForLogText("hoarder: its shed request failed: \(reason)")
   }
 
   @Test("A shed request neither brings a worker to the foreground nor keeps or wakes it")
@@ -120,11 +120,11 @@ import Testing
     try daemon.wait("hoarder", toBe: "suspended", within: .seconds(60))
     let log = (try? readText("\(daemon.state)/logs/hoarder.log")) ?? ""
     #expect(log.contains("asked /shed"))
-    #expect(!daemon.words.contains("background → foreground"), "\(daemon.words)")
+    #expect(!daemon.logText.contains("background → foreground"), "\(daemon.logText)")
     let woke = try eventually(within: .seconds(2)) {
       try daemon.worker("hoarder").state != "suspended"
     }
-    #expect(!woke, "\(daemon.words)")
+    #expect(!woke, "\(daemon.logText)")
   }
 
   @Test("A worker that reads MEMORY_PRESSURE_WATCH gets memory warnings without any configuration")
@@ -185,7 +185,7 @@ import Testing
     try daemon.done("suspend", "sleeper")
     try daemon.done("wake", "sleeper")
     #expect(try daemon.worker("sleeper").state == "background")
-    try daemon.waitForWords("none of its processes handles SIGUSR1")
+    try daemon.waitForLogText("none of its processes handles SIGUSR1")
   }
 
   @Test("`warn` refuses a worker that has no way to be asked, and names the missing key")

@@ -26,10 +26,10 @@ import Testing
     try daemon.done("background", "large")
     #expect(try eventually { try daemon.worker("large").footprint > 20 << 20 })
     try daemon.done("pressure", "set", "critical", "--for", "10m", "--yes")
-    #expect(try eventually { try daemon.worker("large").notice != nil }, "\(daemon.words)")
+    #expect(try eventually { try daemon.worker("large").notice != nil }, "\(daemon.logText)")
     #expect(try daemon.done("ps").contains("will be terminated in"))
     try daemon.done("protect", "large")
-    try daemon.waitForWords("not terminated: vetoed: protected on request")
+    try daemon.waitForLogText("not terminated: vetoed: protected on request")
     #expect(try daemon.worker("large").notice == nil)
     #expect(try daemon.done("events").contains("vetoed"))
 

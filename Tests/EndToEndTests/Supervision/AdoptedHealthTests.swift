@@ -44,8 +44,8 @@ import Testing
       for path in ["/healthz", "/readyz?full"] { #expect(try server.check(path) == "asleep") }
       _ = try HTTPConnection(port: server.port)
     }
-    #expect(try eventually { try daemon.worker("web").answeredAsleep == 15 }, "\(daemon.words)")
-    #expect(try daemon.worker("web").state == "hibernated", "\(daemon.words)")
+    #expect(try eventually { try daemon.worker("web").answeredAsleep == 15 }, "\(daemon.logText)")
+    #expect(try daemon.worker("web").state == "hibernated", "\(daemon.logText)")
     #expect(try daemon.done("status", "web").contains("15 answered while it slept"))
     // The worker itself serves a request at the port that isn't for checks alone.
     #expect(try HTTPConnection(port: server.port).get("/count") == "1")
@@ -70,7 +70,7 @@ import Testing
     #expect(try server.check("/healthz") == "ok")
     try daemon.done("hibernate", "web")
     #expect(try server.check("/healthz") == "asleep")
-    #expect(try daemon.worker("web").state == "hibernated", "\(daemon.words)")
+    #expect(try daemon.worker("web").state == "hibernated", "\(daemon.logText)")
     try daemon.done("release", "web")
     #expect(try server.check("/healthz") == "ok")
   }

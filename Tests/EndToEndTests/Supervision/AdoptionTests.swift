@@ -39,9 +39,9 @@ import Testing
     try daemon.start()
     try daemon.wait("web", toBe: "terminated")
     #expect(try eventually { hasEnded(pid) })
-    try daemon.waitForWords("its image \(daemon.state)/images/web.image does not exist")
+    try daemon.waitForLogText("its image \(daemon.state)/images/web.image does not exist")
     // It was killed, and didn't end by an access to missing memory.
-    #expect(!daemon.words.contains("SIGSEGV") && !daemon.words.contains("signal 11"))
+    #expect(!daemon.logText.contains("SIGSEGV") && !daemon.logText.contains("signal 11"))
   }
 
   @Test("A worker whose cgroup is missing isn't started a second time, and its image stays")
@@ -52,7 +52,7 @@ import Testing
     let whole = try readText(record)
     try rewrite(record, recordText(whole, setting: ["cgroup": "/proc/nowhere"]))
     try daemon.start()
-    #expect(try eventually { daemon.words.contains("web: can't be adopted") })
+    #expect(try eventually { daemon.logText.contains("web: can't be adopted") })
     try daemon.wait("web", toBe: "terminated")
     let outcome = try daemon.verb("start", "web")
     #expect(outcome.code != 0)
@@ -77,7 +77,7 @@ import Testing
     // No worker is declared, so that none takes the name.
     try daemon.rewrite("workers: {}\n")
     try daemon.start()
-    #expect(try eventually { daemon.words.contains("web.worker is damaged") })
+    #expect(try eventually { daemon.logText.contains("web.worker is damaged") })
     #expect(try listDirectory("\(daemon.state)/images") == ["web.image"])
     try daemon.crash()
     try rewrite(record, whole)

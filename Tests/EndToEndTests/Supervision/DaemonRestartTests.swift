@@ -62,7 +62,7 @@ import Testing
       // The verb may come while the worker is still being resumed. The worker isn't started a
       // second time.
       try daemon.done("foreground", "web")
-      #expect(try daemon.worker("web").pid == pid, "\(daemon.words)")
+      #expect(try daemon.worker("web").pid == pid, "\(daemon.logText)")
       #expect(try connection.get("/count") == "\(round)")
     }
     #expect(try connection.get("/digest") == digest)
@@ -90,7 +90,7 @@ import Testing
       try daemon.crash()
       try daemon.start()
       try daemon.done("foreground", "web")
-      #expect(try daemon.worker("web").pid == pid, "round \(round): \(daemon.words)")
+      #expect(try daemon.worker("web").pid == pid, "round \(round): \(daemon.logText)")
       #expect(try connection.get("/count") == "\(round)")
     }
     #expect(try connection.get("/digest") == digest)
@@ -121,7 +121,7 @@ import Testing
     try daemon.start()
     try daemon.wait("web", toBe: "foreground")
     #expect(try daemon.worker("web").pid != pid)
-    try daemon.waitForWords("web: ended while no daemon was running")
+    try daemon.waitForLogText("web: ended while no daemon was running")
   }
 
   @Test(

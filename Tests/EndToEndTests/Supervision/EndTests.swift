@@ -55,9 +55,9 @@ import Testing
     case .signal: kill(daemon.pid, SIGTERM)
     case .verb: #expect(try daemon.done("shutdown").contains("all workers have ended"))
     }
-    #expect(try daemon.waitForEnd() == 0, "\(daemon.words)")
+    #expect(try daemon.waitForEnd() == 0, "\(daemon.logText)")
     for name in ["runs", "sleeps", "winters"] {
-      #expect((try? readText("\(scratch.path)/\(name)")) == "saved", "\(name): \(daemon.words)")
+      #expect((try? readText("\(scratch.path)/\(name)")) == "saved", "\(name): \(daemon.logText)")
     }
     #expect(pids.allSatisfy { kill($0, 0) != 0 })
     #expect(access(daemon.socket, F_OK) != 0)

@@ -54,14 +54,14 @@ import Testing
       try eventually {
         let worker = try daemon.worker("grower")
         return worker.state == "background" && worker.pid != first && worker.pid != nil
-      }, "\(daemon.words)")
+      }, "\(daemon.logText)")
     let worker = try daemon.worker("grower")
     #expect(worker.reason.code == "restarted_for_footprint")
     #expect(worker.reason.text.contains("over limits.footprint.restart 40 MB for"))
     #expect(worker.footprintLimits?.restarts == 1)
     #expect(try daemon.done("logs", "grower").contains("bye"))
-    try daemon.waitForWords("over limits.footprint.warn 20 MB for")
-    try daemon.waitForWords("configure `shed:`")
+    try daemon.waitForLogText("over limits.footprint.warn 20 MB for")
+    try daemon.waitForLogText("configure `shed:`")
     let explained = try daemon.done("explain", "grower")
     #expect(explained.contains("limits.footprint.restart"), "\(explained)")
     // It is over the limit again soon, and the next restart waits for a minute.
@@ -85,7 +85,7 @@ import Testing
     let worker = try daemon.worker("grower")
     #expect(worker.reason.code == "footprint_limit", "\(worker.reason)")
     #expect(worker.footprint < 20 << 20)
-    try daemon.waitForWords("hibernated as soon as it isn't in use")
+    try daemon.waitForLogText("hibernated as soon as it isn't in use")
     // The file isn't there before the command has run.
     #expect(
       try eventually {

@@ -177,7 +177,7 @@ import Testing
           strangers.contains { hasEnded($0.process.pid) }
         })
     } else {
-      try daemon.waitForWords("pressure")
+      try daemon.waitForLogText("pressure")
       #expect(!strangers.contains { hasEnded($0.process.pid) })
     }
   }

@@ -45,16 +45,16 @@ import Testing
           """))
     try daemon.wait("web", toBe: "foreground")
     let pid = try daemon.worker("web").pid
-    #expect(try eventually { server.checks >= 2 }, "\(daemon.words)")
+    #expect(try eventually { server.checks >= 2 }, "\(daemon.logText)")
     #expect(try daemon.worker("web").pid == pid)
     _ = try server.scratch.write("sick", "")
-    try daemon.waitForWords(
+    try daemon.waitForLogText(
       "liveness probe failed 2 times in a row: /healthz: status 503")
     #expect(
       try eventually {
         let now = try daemon.worker("web").pid
         return now != nil && now != pid
-      }, "\(daemon.words)")
+      }, "\(daemon.logText)")
     try daemon.wait("web", toBe: "foreground")
     #expect(try daemon.worker("web").exits?.last?.why.text.contains("liveness") == true)
   }
@@ -73,7 +73,7 @@ import Testing
     let checks = server.checks
     let deadline = Deadline(in: .seconds(3))
     while !deadline.hasPassed {
-      #expect(try daemon.worker("web").state == "suspended", "\(daemon.words)")
+      #expect(try daemon.worker("web").state == "suspended", "\(daemon.logText)")
       usleep(100_000)
     }
     #expect(server.checks == checks)
@@ -124,7 +124,7 @@ import Testing
       for _ in 0..<20 {
         #expect(try HTTPConnection(port: server.healthPort).get("/healthz") == "asleep")
       }
-      #expect(try daemon.worker("web").state == state, "\(daemon.words)")
+      #expect(try daemon.worker("web").state == state, "\(daemon.logText)")
       #expect(try eventually { try daemon.worker("web").answeredAsleep == 20 })
       #expect(server.checks == served)
       #expect(try eventually { try daemon.descriptorCount() <= descriptors })
@@ -138,7 +138,7 @@ import Testing
     // again.
     #expect(try other.get("/other") == "")
     try daemon.wait("web", toBe: "background")
-    try daemon.waitForWords("not a health check")
+    try daemon.waitForLogText("not a health check")
   }
 
   @Test("Health checks at a separate port don't keep a worker awake")
@@ -157,7 +157,7 @@ import Testing
       if answers == ["asleep"] { try daemon.done("wake", "web") }
       return answers.contains("asleep") && answers.contains("ok")
     }
-    #expect(asleep, "\(daemon.words)")
+    #expect(asleep, "\(daemon.logText)")
     #expect(answers == ["ok", "asleep"])
     #expect(try daemon.worker("web").state == "suspended")
   }
@@ -181,7 +181,7 @@ import Testing
         try daemon.done("wake", "web")
       }
       #expect(try eventually { try daemon.worker("web").answeredAsleep ?? 0 >= 20 })
-      #expect(try daemon.worker("web").state == state, "\(daemon.words)")
+      #expect(try daemon.worker("web").state == state, "\(daemon.logText)")
       // A request between health checks is served by the worker itself.
       _ = try HTTPConnection(port: server.port)
       #expect(try HTTPConnection(port: server.port).get("/count") == "\(round + 1)")
@@ -218,10 +218,10 @@ import Testing
     let early = try HTTPConnection(port: server.healthPort)
     try early.send("/healthz")
     try daemon.start()
-    try daemon.waitForWords("web: adopted")
+    try daemon.waitForLogText("web: adopted")
     // Without a cgroup no worker stays asleep without a daemon.
-    let asleep = daemon.words.contains("web: adopted, still suspended")
-    #expect(try early.receive() == (asleep ? "asleep" : "ok"), "\(daemon.words)")
+    let asleep = daemon.logText.contains("web: adopted, still suspended")
+    #expect(try early.receive() == (asleep ? "asleep" : "ok"), "\(daemon.logText)")
     try daemon.wait("web", toBe: asleep ? "suspended" : "background")
   }
 }

@@ -17,7 +17,7 @@ import Testing
     _ daemon: TestDaemon, _ name: String, until isRight: ([String]) -> Bool
   ) throws -> [String] {
     guard try eventually({ isRight(lines(daemon, name)) }) else {
-      throw TestFailure("\(name): \(lines(daemon, name)); the daemon: \(daemon.words)")
+      throw TestFailure("\(name): \(lines(daemon, name)); the daemon: \(daemon.logText)")
     }
     return lines(daemon, name)
   }
@@ -74,9 +74,9 @@ import Testing
       workers:
         broken: { command: [sh, -c, "exit 3"] }
       """)
-    try daemon.waitForWords("command for crashed of broken (sh -c")
-    try daemon.waitForWords("failed: exited with status 4: seen by broken")
-    try daemon.waitForWords("(/nowhere/program) failed: did not start")
+    try daemon.waitForLogText("command for crashed of broken (sh -c")
+    try daemon.waitForLogText("failed: exited with status 4: seen by broken")
+    try daemon.waitForLogText("(/nowhere/program) failed: did not start")
     let isCounted = try eventually {
       let page = try daemon.done("metrics").split(separator: "\n")
       return page.contains(#"dormouse_hooks_total{outcome="failed"} 2"#)
@@ -104,7 +104,7 @@ import Testing
     try daemon.done("suspend", "web")
     let child = try wait(daemon, "child") { !$0.isEmpty }
     #expect(try daemon.ask(.ps).result == .done)
-    try daemon.waitForWords("was ended after 5 s")
+    try daemon.waitForLogText("was ended after 5 s")
     #expect(lines(daemon, "asked") == ["asked"])
     let pid = try #require(Int32(child[0]))
     // Reaped, or a zombie that is about to be.

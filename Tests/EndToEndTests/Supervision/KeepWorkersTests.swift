@@ -37,7 +37,7 @@ import Testing
     /// All three answer on their earlier connections, with their earlier memory.
     func expectIntact(count: String) throws {
       for (index, connection) in connections.enumerated() {
-        #expect(try connection.get("/count") == count, "\(names[index]): \(daemon.words)")
+        #expect(try connection.get("/count") == count, "\(names[index]): \(daemon.logText)")
         #expect(try connection.get("/digest") == digests[index])
       }
     }

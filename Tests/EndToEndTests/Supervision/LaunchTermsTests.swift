@@ -38,7 +38,7 @@ import Testing
 
   private func waitForLog(_ daemon: TestDaemon, _ name: String, _ text: String) throws {
     guard try eventually({ (try? log(daemon, name))?.contains(text) == true }) else {
-      throw TestFailure("no `\(text)` in \((try? log(daemon, name)) ?? "?"); \(daemon.words)")
+      throw TestFailure("no `\(text)` in \((try? log(daemon, name)) ?? "?"); \(daemon.logText)")
     }
   }
 
@@ -118,7 +118,7 @@ import Testing
       """)
     try waitForLog(daemon, "small", "64\n128\n0\n90\n")
     // This setting has no cgroups.
-    try daemon.waitForWords("small: limits.memory, 64 MB, is not enforced")
+    try daemon.waitForLogText("small: limits.memory, 64 MB, is not enforced")
     let refused = try daemon.verb("start", "large")
     #expect(refused.code != 0)
     #expect("\(refused)".contains("its limit `nofile` is over the hard limit"), "\(refused)")
@@ -188,7 +188,7 @@ import Testing
     for name in names {
       #expect(
         try eventually(within: .seconds(60)) { try daemon.worker(name).state != "launching" },
-        "\(name): \(daemon.words)")
+        "\(name): \(daemon.logText)")
       #expect(try daemon.worker(name).pid != nil)
     }
     #expect(try eventually { try daemon.zombies() == [] })
@@ -275,7 +275,7 @@ import Testing
     }
     #expect(zip(numbers, numbers.dropFirst()).allSatisfy { $0 < $1 })
     #expect(numbers.count >= 29_900, "\(numbers.count)")
-    #expect(access(path + ".1", F_OK) == 0, "\(daemon.words)")
+    #expect(access(path + ".1", F_OK) == 0, "\(daemon.logText)")
     #expect(access(path + ".5", F_OK) != 0)
   }
 }

@@ -23,8 +23,8 @@ import Testing
     try Descriptor.open(path, O_WRONLY | O_TRUNC).writeAll(String(decoding: bytes, as: UTF8.self))
 
     try daemon.start()
-    try daemon.waitForWords("sleeper.worker is damaged")
-    try daemon.waitForWords("1 process of an earlier instance still run")
+    try daemon.waitForLogText("sleeper.worker is damaged")
+    try daemon.waitForLogText("1 process of an earlier instance still run")
     try daemon.wait("sleeper", toBe: "terminated")
     let refused = try daemon.verb("start", "sleeper")
     #expect(refused.code != 0)
@@ -50,8 +50,8 @@ import Testing
     #expect(mkfifo("\(daemon.state)/workers/b.worker", 0o600) == 0)
     #expect(mkdir("\(daemon.state)/workers/c.worker", 0o700) == 0)
     try daemon.start()
-    try daemon.waitForWords("b.worker")
-    try daemon.waitForWords("c.worker")
+    try daemon.waitForLogText("b.worker")
+    try daemon.waitForLogText("c.worker")
   }
 }
 

@@ -145,7 +145,7 @@ import Testing
     try daemon.crash()
     try daemon.start()
     #expect(try talk("\(port)", "b") == [pid ?? "?", "2", "b"])
-    #expect(!daemon.words.contains("can't listen"), "\(daemon.words)")
+    #expect(!daemon.logText.contains("can't listen"), "\(daemon.logText)")
     // The daemon holds them again: they stay open when the worker ends.
     try daemon.done("stop", "web")
     try daemon.done("start", "web")
@@ -195,6 +195,6 @@ import Testing
       kill(client.pid, SIGKILL)
       _ = try? client.wait(.seconds(60))
     }
-    try daemon.waitForWords("connections don't start it any more")
+    try daemon.waitForLogText("connections don't start it any more")
   }
 }

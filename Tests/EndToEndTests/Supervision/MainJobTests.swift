@@ -31,7 +31,7 @@ import Testing
     #expect(try daemon.done("suspend", "web") == "web is suspended\n")
     let sheds = try connection.get("/sheds", whileAsleep: daemon)
     // It sheds once for each channel that it listens on.
-    #expect(sheds == "2", "\(daemon.words)")
+    #expect(sheds == "2", "\(daemon.logText)")
     try daemon.done("suspend", "web")
     let said = try daemon.done("hibernate", "web")
     #expect(said.hasPrefix("web is hibernated in "), "\(said)")

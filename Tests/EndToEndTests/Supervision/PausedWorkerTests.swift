@@ -100,7 +100,7 @@ import Testing
     try daemon.wait("web", toBe: "background")
     #expect(try connection.get("/digest") == digest)
     #expect(try other.get("/digest") == digest)
-    #expect(!daemon.words.contains("SIGCONT"), "\(daemon.words)")
+    #expect(!daemon.logText.contains("SIGCONT"), "\(daemon.logText)")
   }
 
   @Test("A paused worker isn't put to sleep, and is as it was afterwards", arguments: Version.here)

@@ -29,7 +29,7 @@ import Testing
     for name in ["flaky", "absent"] {
       #expect(
         try eventually { try daemon.worker(name).reason.text.contains("gave up after") },
-        "\(daemon.words)")
+        "\(daemon.logText)")
     }
     let report = try daemon.worker("flaky")
     #expect(report.reason.text.contains("exited with status 3"))
@@ -48,7 +48,7 @@ import Testing
     #expect(outcome.code == 1 && outcome.error.contains("it restarts in"), "\(outcome)")
     #expect(
       try eventually { try daemon.worker("flaky").reason.text.contains("gave up after 2") },
-      "\(daemon.words)")
+      "\(daemon.logText)")
     #expect(try readText(try #require(report.log)).contains("|3|0>"))
   }
 
@@ -94,29 +94,29 @@ import Testing
 
       """)
     for name in ["always", "unless"] {
-      #expect(try eventually { try daemon.worker(name).pid != nil }, "\(daemon.words)")
+      #expect(try eventually { try daemon.worker(name).pid != nil }, "\(daemon.logText)")
       let pid = try #require(try daemon.worker(name).pid)
       kill(pid, SIGKILL)
       #expect(
         try eventually {
           let now = try daemon.worker(name).pid
           return now != nil && now != pid
-        }, "\(daemon.words)")
-      #expect(try eventually { try daemon.worker(name).pid != nil }, "\(daemon.words)")
+        }, "\(daemon.logText)")
+      #expect(try eventually { try daemon.worker(name).pid != nil }, "\(daemon.logText)")
       try daemon.done("stop", name)
       #expect(try daemon.worker(name).restartsInSeconds == nil)
     }
     kill(daemon.pid, SIGTERM)
     #expect(try daemon.waitForEnd() == 0)
     try daemon.start()
-    #expect(try eventually { try daemon.worker("always").pid != nil }, "\(daemon.words)")
+    #expect(try eventually { try daemon.worker("always").pid != nil }, "\(daemon.logText)")
     #expect(try daemon.worker("unless").state == "terminated")
-    try daemon.waitForWords("unless: stays stopped")
+    try daemon.waitForLogText("unless: stays stopped")
     try daemon.done("start", "unless")
     kill(daemon.pid, SIGTERM)
     #expect(try daemon.waitForEnd() == 0)
     try daemon.start()
-    #expect(try eventually { try daemon.worker("unless").pid != nil }, "\(daemon.words)")
+    #expect(try eventually { try daemon.worker("unless").pid != nil }, "\(daemon.logText)")
   }
 
   @Test(
@@ -148,7 +148,7 @@ import Testing
     try daemon.wait("always", toBe: "terminated")
     #expect(try connection.get("/drop").isEmpty == false)
     #expect(
-      try eventually { try daemon.worker("always").pid != nil }, "\(daemon.words)")
+      try eventually { try daemon.worker("always").pid != nil }, "\(daemon.logText)")
     #expect(try daemon.worker("failure").state == "terminated")
     #expect(
       try daemon.worker("always").exits?.last?.why.text.contains("memory pressure") == true)

@@ -72,7 +72,7 @@ import Testing
       (try daemon.ask(.status, name).workers?.first != nil) == isThere
     }
     guard isSo else {
-      throw TestFailure("\(name) is\(isThere ? "n't" : "") adopted; the daemon: \(daemon.words)")
+      throw TestFailure("\(name) is\(isThere ? "n't" : "") adopted; the daemon: \(daemon.logText)")
     }
   }
 
@@ -108,7 +108,7 @@ import Testing
     let isRecorded = try eventually(within: .seconds(60)) {
       try daemon.worker(server.name).shadow?.hibernations ?? 0 > 0
     }
-    #expect(isRecorded, "\(daemon.words)")
+    #expect(isRecorded, "\(daemon.logText)")
     #expect(!server.isStopped)
     #expect(["foreground", "background"].contains(try daemon.worker(server.name).state))
     #expect(

@@ -28,7 +28,7 @@ import Testing
     #expect(try daemon.worker("job").nextWake ?? 0 >= next)
     try daemon.wait("job", toBe: "background", within: .seconds(80))
     #expect(Int64(time(nil)) >= next)
-    try daemon.waitForWords("its schedule (* * * * *)")
+    try daemon.waitForLogText("its schedule (* * * * *)")
   }
 
   @Test(
@@ -51,9 +51,9 @@ import Testing
     try daemon.done("suspend", "job")
     try daemon.crash()
     try daemon.start()
-    let wakes = daemon.words.split(separator: "\n").filter {
+    let wakes = daemon.logText.split(separator: "\n").filter {
       $0.contains("→ resuming: ") && $0.contains("its schedule (0 0 1 1 *)")
     }
-    #expect(wakes.count == 1, "\(daemon.words)")
+    #expect(wakes.count == 1, "\(daemon.logText)")
   }
 }

@@ -44,7 +44,7 @@ import Testing
           """)
     #expect(
       try eventually { try daemon.worker("web").reason.text.contains("db (ready)") },
-      "\(daemon.words)")
+      "\(daemon.logText)")
     #expect(try eventually { (try? Self.lines(file))?.contains("+log") == true })
     _ = try scratch.write("go", "")
     try daemon.wait("web", toBe: "foreground")
@@ -74,7 +74,7 @@ import Testing
     for name in ["web", "after"] {
       #expect(
         try eventually { try daemon.worker(name).reason.text.contains("not started") },
-        "\(daemon.words)")
+        "\(daemon.logText)")
     }
     #expect(
       try daemon.worker("web").reason.text.contains("migrate has ended: exited with status 2"))

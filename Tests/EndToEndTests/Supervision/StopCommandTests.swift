@@ -58,6 +58,6 @@ import Testing
     #expect(worker.lastExit?.signal == 9, "\(worker)")
     let log = try readText(try #require(worker.log))
     #expect(log.contains("TERM"), "\(log)")
-    try daemon.waitForWords("stop command has not ended within 5 s")
+    try daemon.waitForLogText("stop command has not ended within 5 s")
   }
 }

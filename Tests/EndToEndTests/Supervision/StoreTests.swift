@@ -65,7 +65,7 @@ import Testing
 
     func waitForLog(_ text: String) throws {
       guard try eventually({ log.contains(text) }) else {
-        throw TestFailure("no `\(text)` in \(log); the daemon: \(daemon.words)")
+        throw TestFailure("no `\(text)` in \(log); the daemon: \(daemon.logText)")
       }
     }
   }
@@ -101,7 +101,7 @@ import Testing
       try worker.order("r, w = os.pipe(); store('FDSTORE=1\\nFDNAME=\(name)\(poll)', r)")
       try worker.order("os.close(r); os.close(w)")
     }
-    try worker.daemon.waitForWords("stored descriptor polled closed: the other end hung up")
+    try worker.daemon.waitForLogText("stored descriptor polled closed: the other end hung up")
     try worker.order("os._exit(3)")
     try worker.waitForLog("given unpolled\n")
   }
@@ -116,12 +116,12 @@ import Testing
     )
     try worker.order("print('sent', flush=True)")
     try worker.waitForLog("sent")
-    try worker.daemon.waitForWords("98 descriptors named n closed: the store is full")
+    try worker.daemon.waitForLogText("98 descriptors named n closed: the store is full")
     let isBounded = try eventually { try worker.daemon.descriptorCount() < before + 40 }
     #expect(isBounded)
     try worker.order("os._exit(3)")
     try worker.waitForLog("given n,n\n")
-    #expect(worker.daemon.words.split(separator: "is full").count == 2)
+    #expect(worker.daemon.logText.split(separator: "is full").count == 2)
   }
 
   @Test("The daemon stores no descriptor of a worker without `fdstore`")
@@ -145,7 +145,7 @@ import Testing
       "store('FDSTORE=1\\nFDNAME=n', os.memfd_create('y')); print('sent', flush=True)")
     try worker.waitForLog("sent")
     try worker.daemon.done("stop", "keeper")
-    try worker.daemon.waitForWords("its stored descriptors closed: it was stopped")
+    try worker.daemon.waitForLogText("its stored descriptors closed: it was stopped")
     try worker.daemon.done("start", "keeper")
     #expect(
       try eventually {

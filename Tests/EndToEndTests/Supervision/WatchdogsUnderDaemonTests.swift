@@ -98,7 +98,7 @@ import Testing
       """, scratch)
     try daemon.wait("talker", toBe: "foreground")
     try daemon.done("suspend", "talker")
-    try daemon.waitForWords("resuming → background: heartbeat due")
-    try daemon.waitForWords("suspending → suspended: heartbeat due")
+    try daemon.waitForLogText("resuming → background: heartbeat due")
+    try daemon.waitForLogText("suspending → suspended: heartbeat due")
   }
 }

@@ -122,7 +122,7 @@ final class TestDaemon {
   deinit {
     stop(patience: .seconds(1))
     removeLeftovers()
-    let late = words.split(separator: "\n").filter { $0.contains("the event loop was blocked for") }
+    let late = logText.split(separator: "\n").filter { $0.contains("event loop was blocked for") }
     if !late.isEmpty { Issue.record("\(late.joined(separator: "\n"))") }
   }
 
@@ -135,8 +135,8 @@ final class TestDaemon {
       if try self.hasEnded() { return true }
       return (try? self.ask(.ps))?.daemon?.pid == pid
     }
-    if try hasEnded() { throw TestFailure("the daemon didn't start: \(words)") }
-    guard answers else { throw TestFailure("the daemon doesn't answer: \(words)") }
+    if try hasEnded() { throw TestFailure("the daemon didn't start: \(logText)") }
+    guard answers else { throw TestFailure("the daemon doesn't answer: \(logText)") }
   }
 
   /// Starts another daemon of the same kind, which may fail.
@@ -201,11 +201,11 @@ final class TestDaemon {
 
   // MARK: its log and its files
 
-  var words: String { (try? readText(log)) ?? "" }
+  var logText: String { (try? readText(log)) ?? "" }
 
-  func waitForWords(_ text: String) throws {
-    guard try eventually({ self.words.contains(text) }) else {
-      throw TestFailure("the daemon never said `\(text)`, but: \(words)")
+  func waitForLogText(_ text: String) throws {
+    guard try eventually({ self.logText.contains(text) }) else {
+      throw TestFailure("the daemon never said `\(text)`, but: \(logText)")
     }
   }
 
@@ -228,7 +228,7 @@ final class TestDaemon {
   func done(_ words: String...) throws -> String {
     let outcome = try enter(words)
     guard outcome.code == 0 else {
-      throw TestFailure("`\(words.joined(separator: " "))`: \(outcome)the daemon: \(self.words)")
+      throw TestFailure("`\(words.joined(separator: " "))`: \(outcome)the daemon: \(self.logText)")
     }
     return outcome.output
   }
@@ -256,7 +256,7 @@ final class TestDaemon {
     } catch {
       // If the check of its event loop aborted the daemon, the log says what took the time.
       guard (try? hasEnded()) == true else { throw error }
-      throw TestFailure("\(error); the daemon has ended: \(words)")
+      throw TestFailure("\(error); the daemon has ended: \(logText)")
     }
   }
 
@@ -294,7 +294,7 @@ final class TestDaemon {
     if !reached {
       let now =
         "\(last?.state ?? "?"), \(last?.reason.text ?? "?"), \(last?.hibernation?.text ?? "")"
-      throw TestFailure("\(name) isn't \(state) but \(now); the daemon: \(words)")
+      throw TestFailure("\(name) isn't \(state) but \(now); the daemon: \(logText)")
     }
   }
 }

@@ -21,7 +21,7 @@ extension TestDaemon {
       return value != nil
     }
     guard isThere, let value else {
-      throw TestFailure("the record of \(worker) has no \(field): \(record(worker)); \(words)")
+      throw TestFailure("the record of \(worker) has no \(field): \(record(worker)); \(logText)")
     }
     return value
   }
@@ -34,7 +34,7 @@ extension TestDaemon {
       let record = (try? readText(path)) ?? ""
       return record.contains("\nstate=\(try worker(name).state)\n")
     }
-    guard isSaved else { throw TestFailure("the record of \(name) isn't up to date: \(words)") }
+    guard isSaved else { throw TestFailure("the record of \(name) isn't up to date: \(logText)") }
   }
 
   /// Waits until the process of each worker is in its record, and its state where that stays.
@@ -46,7 +46,7 @@ extension TestDaemon {
     for worker in try ask(.ps).workers ?? [] {
       guard worker.isAdopted == true || declared.contains(worker.name) else { continue }
       guard try eventually({ try isRecorded(worker.name) }) else {
-        throw TestFailure("no record has \(worker.name): \(words)")
+        throw TestFailure("no record has \(worker.name): \(logText)")
       }
     }
   }

@@ -57,8 +57,8 @@ import Testing
     _ = try Descriptor.open("\(scratch.path)/edited", O_CREAT | O_WRONLY, mode: 0o644)
     #expect(
       try eventually { try daemon.done("logs", "watch").contains("saw the edit") },
-      "\(daemon.words)")
-    try daemon.waitForWords("a change to a file that it watches")
+      "\(daemon.logText)")
+    try daemon.waitForLogText("a change to a file that it watches")
   }
 
   @Test(
@@ -86,9 +86,9 @@ import Testing
       #expect(try shell.run(in: scratch).code == 0)
       #expect(
         try eventually { try daemon.done("logs", "watch").contains("got \(word)") },
-        "\(daemon.words)")
+        "\(daemon.logText)")
     }
-    try daemon.waitForWords("the opening of the other end of \(path)")
+    try daemon.waitForLogText("the opening of the other end of \(path)")
   }
 
   @Test("`explain` lists what a sleeping worker waits for and can't be woken by")

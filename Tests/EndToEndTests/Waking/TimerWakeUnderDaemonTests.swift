@@ -36,14 +36,15 @@ import Testing
     // On a busy machine the timer may expire before the worker sleeps; then it is tried with the
     // next one.
     let words = "woken by its own timer"
-    for _ in 0..<10 where !daemon.words.contains(words) {
+    for _ in 0..<10 where !daemon.logText.contains(words) {
       try daemon.done("suspend", "clock")
       try daemon.done("hibernate", "clock")
-      _ = try eventually(within: .seconds(10)) { daemon.words.contains(words) }
+      _ = try eventually(within: .seconds(10)) { daemon.logText.contains(words) }
       try daemon.done("wake", "clock")
     }
-    try daemon.waitForWords(words)
-    #expect(try eventually { try daemon.done("logs", "clock").contains("rang") }, "\(daemon.words)")
+    try daemon.waitForLogText(words)
+    #expect(
+      try eventually { try daemon.done("logs", "clock").contains("rang") }, "\(daemon.logText)")
     #expect(try daemon.worker("clock").pid == pid)
   }
 
@@ -83,7 +84,7 @@ import Testing
     }
     #expect(
       !all.isEmpty && all.allSatisfy { $0 >= 4000 } && (all.last ?? 0) < 5400,
-      "\(all) ms of 4000: \(daemon.words)")
+      "\(all) ms of 4000: \(daemon.logText)")
   }
 
   @Test("A poller that activity puts to sleep keeps polling, each time woken by its own timer")
@@ -110,8 +111,8 @@ import Testing
     let count = { (0..<1000).first { access("\(polls)/\($0)", F_OK) != 0 } ?? 1000 }
     try daemon.wait("poller", toBe: "hibernated", within: .seconds(60))
     let before = count()
-    #expect(try eventually(within: .seconds(120)) { count() >= before + 3 }, "\(daemon.words)")
-    #expect(daemon.words.contains("woken by its own timer"), "\(daemon.words)")
+    #expect(try eventually(within: .seconds(120)) { count() >= before + 3 }, "\(daemon.logText)")
+    #expect(daemon.logText.contains("woken by its own timer"), "\(daemon.logText)")
   }
 
   @Test("A worker whose own timer is shorter than wake_for_timers is named in log, ps and explain")
@@ -120,7 +121,7 @@ import Testing
     let daemon = try TestDaemon(Self.configuration(program, timers: "1m"))
     try daemon.wait("clock", toBe: "foreground")
     try daemon.done("suspend", "clock")
-    try daemon.waitForWords("its own timer")
+    try daemon.waitForLogText("its own timer")
     #expect(try daemon.done("explain", "clock").hasPrefix("clock: its own timer ("))
     let table = try daemon.done("ps")
     #expect(table.contains("suspended !") && table.contains("\n!: work of its own"), "\(table)")
@@ -152,6 +153,6 @@ import Testing
     let pid = try #require(try daemon.worker("clock").pid)
     kill(pid, SIGUSR1)
     #expect(
-      try eventually { try daemon.done("logs", "clock").contains("heard") }, "\(daemon.words)")
+      try eventually { try daemon.done("logs", "clock").contains("heard") }, "\(daemon.logText)")
   }
 }

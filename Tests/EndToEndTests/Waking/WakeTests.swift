@@ -40,19 +40,19 @@ import Testing
     try daemon.expectSleep("web", "hibernated")
     #expect(try HTTPConnection(port: web.port).get("/count") == "2")
     try daemon.wait("web", toBe: "background")
-    try daemon.waitForWords("a connection on port \(web.port)")
+    try daemon.waitForLogText("a connection on port \(web.port)")
 
     try daemon.done("hibernate", "web")
     try daemon.expectSleep("web", "hibernated")
     #expect(try connection?.get("/count") == "3")
-    try daemon.waitForWords("data on a connection to port \(web.port)")
+    try daemon.waitForLogText("data on a connection to port \(web.port)")
     #expect(try connection?.get("/digest") == digest)
 
     try daemon.done("hibernate", "web")
     try daemon.expectSleep("web", "hibernated")
     connection = nil
     try daemon.wait("web", toBe: "background")
-    try daemon.waitForWords("a hang-up on a connection to port \(web.port)")
+    try daemon.waitForLogText("a hang-up on a connection to port \(web.port)")
   }
 
   @Test("redis sleeps with an idle client connected, and answers the client's next command")
@@ -102,7 +102,7 @@ import Testing
     try daemon.done("hibernate", "redis")
     try daemon.expectSleep("redis", "hibernated")
     #expect(try LineClient(path: path).ask("PING") == "+PONG")
-    try daemon.waitForWords("a connection on \(path)")
+    try daemon.waitForLogText("a connection on \(path)")
   }
 
   @Test(
@@ -160,7 +160,7 @@ import Testing
       let hasStarted = try eventually {
         !["terminated", "launching"].contains(try daemon.worker(name).state)
       }
-      #expect(hasStarted, "\(name) isn't ready: \(daemon.words)")
+      #expect(hasStarted, "\(name) isn't ready: \(daemon.logText)")
     }
     let client = try LineClient(port: port)
     let quiet = try LineClient(port: second)
@@ -192,7 +192,7 @@ import Testing
     let end = Deadline(in: .seconds(120))
     while !end.hasPassed {
       try ask()
-      let before = daemon.words.count
+      let before = daemon.logText.count
       var (last, isInTime) = (Clocks.monotonic, true)
       for _ in 0..<seconds where isInTime {
         usleep(1_000_000)
@@ -200,13 +200,13 @@ import Testing
         isInTime = Clocks.monotonic - last < 3_000_000_000
         last = Clocks.monotonic
       }
-      if isInTime { return daemon.words.dropFirst(before) }
+      if isInTime { return daemon.logText.dropFirst(before) }
     }
     throw TestFailure("this machine never let \(seconds) s of requests through without a gap")
   }
 
   private static func suspensions(in daemon: TestDaemon) -> Int {
-    daemon.words.split(separator: "\n").count { $0.contains("→ suspending") }
+    daemon.logText.split(separator: "\n").count { $0.contains("→ suspending") }
   }
 
   @Test("A worker isn't suspended while it works on a long request")
@@ -240,7 +240,7 @@ import Testing
       sleeps = Self.suspensions(in: daemon) - before
       if sleeps == 0 { break }
     }
-    #expect(sleeps == 0, "\(daemon.words)")
+    #expect(sleeps == 0, "\(daemon.logText)")
     try daemon.wait("slow", toBe: "suspended")
   }
 }
@@ -251,7 +251,7 @@ extension TestDaemon {
     let deadline = Deadline(in: .milliseconds(400))
     while !deadline.hasPassed {
       let now = try worker(name).state
-      guard now == state else { throw TestFailure("\(name) is \(now), not \(state): \(words)") }
+      guard now == state else { throw TestFailure("\(name) is \(now), not \(state): \(logText)") }
       usleep(50_000)
     }
   }

@@ -22,7 +22,7 @@ import Testing
     // Only web is called.
     #expect(try HTTPConnection(port: web.port).get("/count") == "1")
     for name in ["web", "db"] { try daemon.wait(name, toBe: "background") }
-    try daemon.waitForWords("db: hibernated → resuming: woken with web")
+    try daemon.waitForLogText("db: hibernated → resuming: woken with web")
     #expect(try daemon.worker("db").reason.code == "woken_with")
     #expect(try daemon.done("events", "--worker", "db").contains("woken with web"))
     #expect(try HTTPConnection(port: db.port).get("/digest") == digest)

@@ -121,7 +121,7 @@ import Testing
       #expect(try eventually { (try? daemon.worker(name))?.state == "hibernated" })
       #expect(try host.ask("sum") == sum)
     }
-    try daemon.waitForWords("\(host.name()): hibernation requested from its wrapper")
+    try daemon.waitForLogText("\(host.name()): hibernation requested from its wrapper")
     let explained = try daemon.done("explain", host.name())
     #expect(explained.contains(host.name()), "\(explained)")
     // The worker is listed once.

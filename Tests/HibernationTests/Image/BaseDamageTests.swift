@@ -13,7 +13,7 @@ struct BaseDamageTests {
   let service = HibernationService()
 
   private func victim(_ path: String) throws -> Victim {
-    let victim = try Victim([try Fixture.compile("layers"), "256"], rest: .traced)
+    let victim = try Victim([try Fixture.compile("layers"), "256"], parking: .traced)
     try #require(try victim.line().hasPrefix("ready"))
     try victim.nap(service, at: path)
     try victim.rise(service, from: path)
@@ -126,8 +126,8 @@ struct BaseDamageTests {
     // Another file fills the disk except a few pages.
     var usage = statvfs()
     _ = statvfs(disk, &usage)
-    let rest = Int(usage.f_bavail) * Int(usage.f_frsize) - 2 * Int(pageSize)
-    try ImageFormatTests.write([UInt8](repeating: 1, count: rest), to: disk + "/other")
+    let parking = Int(usage.f_bavail) * Int(usage.f_frsize) - 2 * Int(pageSize)
+    try ImageFormatTests.write([UInt8](repeating: 1, count: parking), to: disk + "/other")
     _ = try victim.ask("change 9 60")
     let error = try victim.napRefusal(service, at: path)
     #expect(error.description.contains("No space left on device"))

@@ -10,8 +10,8 @@ import Testing
 struct DamagedImageTests {
   let service = HibernationService()
 
-  private func torture(_ rest: Victim.Rest) throws -> (Victim, String) {
-    let victim = try Victim([try Fixture.compile("torture"), "8", "14", "5"], rest: rest)
+  private func torture(_ parking: Victim.Parking) throws -> (Victim, String) {
+    let victim = try Victim([try Fixture.compile("torture"), "8", "14", "5"], parking: parking)
     try #require(try victim.line().hasPrefix("ready"))
     return (victim, try victim.ask("sum"))
   }
@@ -19,14 +19,14 @@ struct DamagedImageTests {
   @Test(
     "A full disk leaves the worker suspended and no file behind, and another directory works",
     .enabled(if: geteuid() == 0, "mounting a small file system takes root"),
-    arguments: Nightly.one(of: Victim.Rest.available))
-  func fullDisk(rest: Victim.Rest) throws {
+    arguments: Nightly.one(of: Victim.Parking.available))
+  func fullDisk(parking: Victim.Parking) throws {
     let disk = Fixture.imagePath()
     _ = try systemCall("mkdir", on: disk) { mkdir(disk, 0o700) }
     try #require(
       try Fixture.run(["mount", "-t", "tmpfs", "-o", "size=2m", "dormouse-test", disk]) == 0)
     defer { _ = try? Fixture.run(["umount", disk]) }
-    let (victim, sum) = try torture(rest)
+    let (victim, sum) = try torture(parking)
     let before = try victim.anonymousMemory()
     let error = try victim.refusal(service, at: disk + "/image")
     #expect(error.description.contains("No space left on device"))
@@ -53,9 +53,9 @@ struct DamagedImageTests {
 
   @Test(
     "No worker is resumed from a damaged image, and the undamaged image still works",
-    arguments: Nightly.one(of: Victim.Rest.available))
-  func damagedImage(rest: Victim.Rest) throws {
-    let (victim, sum) = try torture(rest)
+    arguments: Nightly.one(of: Victim.Parking.available))
+  func damagedImage(parking: Victim.Parking) throws {
+    let (victim, sum) = try torture(parking)
     let path = Fixture.imagePath()
     try victim.sleep(service, at: path)
     let image = try readFile(path)
@@ -91,11 +91,11 @@ struct DamagedImageTests {
 
   @Test(
     "A worker killed at any moment is reported as ended, and leaves nothing in the daemon",
-    arguments: Nightly.one(of: Victim.Rest.available))
-  func mortal(rest: Victim.Rest) throws {
+    arguments: Nightly.one(of: Victim.Parking.available))
+  func mortal(parking: Victim.Parking) throws {
     let directory = Fixture.imagePath()
     _ = try systemCall("mkdir", on: directory) { mkdir(directory, 0o700) }
-    let group = try Victim.makeGroup(for: rest)
+    let group = try Victim.makeGroup(for: parking)
     let answer = try Probe.run([
       "mortal", "40", directory, group?.path ?? "-", "--", try Fixture.compile("torture"), "2",
       "14", "3",
@@ -106,8 +106,8 @@ struct DamagedImageTests {
 
   @Test("A worker that dies in its sleep is reported as ended, and its image is removed")
   func diesAsleep() throws {
-    for rest in Nightly.one(of: Victim.Rest.available) {
-      let (victim, _) = try torture(rest)
+    for parking in Nightly.one(of: Victim.Parking.available) {
+      let (victim, _) = try torture(parking)
       let path = Fixture.imagePath()
       try victim.sleep(service, at: path)
       kill(victim.process.pid, SIGKILL)

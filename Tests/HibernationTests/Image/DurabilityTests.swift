@@ -14,13 +14,13 @@ struct DurabilityTests {
 
   @Test(
     "A disk that fails while the image is written to it leaves the worker with all of its memory",
-    arguments: Nightly.one(of: Victim.Rest.available))
-  func failingWriteback(rest: Victim.Rest) throws {
+    arguments: Nightly.one(of: Victim.Parking.available))
+  func failingWriteback(parking: Victim.Parking) throws {
     guard let device = try FailingDevice() else {
       return notTestedHere("the failing disk can't be set up")
     }
     // The program has random numbers, which can't be compressed.
-    let victim = try Victim([try Fixture.compile("torture"), "8", "16", "5"], rest: rest)
+    let victim = try Victim([try Fixture.compile("torture"), "8", "16", "5"], parking: parking)
     try #require(try victim.line().hasPrefix("ready"))
     let sum = try victim.ask("sum")
     let before = try victim.anonymousMemory()
@@ -106,9 +106,9 @@ final class FailingDevice {
   /// Fills the disk: from here on no more data can be written to it.
   func fill() throws {
     sync()
-    let rest = try Descriptor.open(memory + "/rest", O_RDWR | O_CREAT, mode: 0o600)
+    let filler = try Descriptor.open(memory + "/filler", O_RDWR | O_CREAT, mode: 0o600)
     let block = [UInt8](repeating: 1, count: 4096)
-    while write(rest.raw, block, block.count) > 0 {}
+    while write(filler.raw, block, block.count) > 0 {}
   }
 }
 

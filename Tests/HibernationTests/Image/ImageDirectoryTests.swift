@@ -43,10 +43,10 @@ struct ImageDirectoryTests {
 
   @Test(
     "A worker sleeps on while the directory of its image is away, and wakes when it is back",
-    arguments: Nightly.one(of: Victim.Rest.available))
-  func away(rest: Victim.Rest) throws {
+    arguments: Nightly.one(of: Victim.Parking.available))
+  func away(parking: Victim.Parking) throws {
     let service = HibernationService()
-    let victim = try Victim([try Fixture.compile("layers"), "256"], rest: rest)
+    let victim = try Victim([try Fixture.compile("layers"), "256"], parking: parking)
     try #require(try victim.line().hasPrefix("ready"))
     let image = try victim.sleep(service, at: path).image
     let target = victim.target

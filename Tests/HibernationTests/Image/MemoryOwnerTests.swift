@@ -40,8 +40,9 @@ struct MemoryOwnerTests {
     #expect(try stranger.ask("show") == "........")
   }
 
-  private func torture(_ rest: Victim.Rest, seed: Int) throws -> (Victim, String) {
-    let victim = try Victim([try Fixture.compile("torture"), "2", "14", "\(seed)"], rest: rest)
+  private func torture(_ parking: Victim.Parking, seed: Int) throws -> (Victim, String) {
+    let victim = try Victim(
+      [try Fixture.compile("torture"), "2", "14", "\(seed)"], parking: parking)
     try #require(try victim.line().hasPrefix("ready"))
     return (victim, try victim.ask("sum"))
   }
@@ -56,10 +57,10 @@ struct MemoryOwnerTests {
 
   @Test(
     "Workers whose images were exchanged aren't resumed",
-    arguments: Nightly.one(of: Victim.Rest.available))
-  func exchanged(rest: Victim.Rest) throws {
-    let (one, sum) = try torture(rest, seed: 3)
-    let (other, otherSum) = try torture(rest, seed: 4)
+    arguments: Nightly.one(of: Victim.Parking.available))
+  func exchanged(parking: Victim.Parking) throws {
+    let (one, sum) = try torture(parking, seed: 3)
+    let (other, otherSum) = try torture(parking, seed: 4)
     let (path, otherPath) = (Fixture.imagePath(), Fixture.imagePath())
     let image = try one.sleep(service, at: path).image
     let otherImage = try other.sleep(service, at: otherPath).image
@@ -86,9 +87,9 @@ struct MemoryOwnerTests {
 
   @Test(
     "An older image of the same worker isn't restored, by this daemon or by the next one",
-    arguments: Nightly.one(of: Victim.Rest.available))
-  func older(rest: Victim.Rest) throws {
-    let (victim, sum) = try torture(rest, seed: 5)
+    arguments: Nightly.one(of: Victim.Parking.available))
+  func older(parking: Victim.Parking) throws {
+    let (victim, sum) = try torture(parking, seed: 5)
     let path = Fixture.imagePath()
     try victim.sleep(service, at: path)
     let old = try readFile(path)
@@ -103,7 +104,7 @@ struct MemoryOwnerTests {
     let expected = ImageExpectation.image(try #require(ImageMark(text: mark.text)))
     let target = victim.target
     #expect(!Hibernator.isAtRest(target, on: path, expecting: expected))
-    if rest == .frozen {
+    if parking == .frozen {
       let error = #expect(throws: HibernationError.self) {
         try HibernationService().wait { (h) throws(HibernationError) in
           try h.recover(target, from: path, expecting: expected)
@@ -112,7 +113,7 @@ struct MemoryOwnerTests {
       #expect(error?.aftermath == .unverifiable)
     }
     try ImageFormatTests.write(new, to: path)
-    #expect(Hibernator.isAtRest(target, on: path, expecting: expected) == (rest == .frozen))
+    #expect(Hibernator.isAtRest(target, on: path, expecting: expected) == (parking == .frozen))
     try victim.wake(service, from: path)
     #expect(try victim.ask("sum") == sum)
   }

@@ -15,8 +15,8 @@ struct OverlayDeathTests {
     let fault: FaultPoint
     let pass: Int
     let way: OverlayTests.Way
-    let rest: Victim.Rest
-    var testDescription: String { "\(fault.rawValue):\(pass) \(way) \(rest)" }
+    let parking: Victim.Parking
+    var testDescription: String { "\(fault.rawValue):\(pass) \(way) \(parking)" }
   }
 
   /// The fault points of a second cycle, which has an overlay, and those of the first cycle that
@@ -24,14 +24,14 @@ struct OverlayDeathTests {
   static let all: [Death] = Nightly.oneOfEach(FaultPoint.allCases.map(deaths))
 
   private static func deaths(_ fault: FaultPoint) -> [Death] {
-    OverlayTests.rows.joined().compactMap { way, rest -> Death? in
+    OverlayTests.rows.joined().compactMap { way, parking -> Death? in
       let pass: Int
       switch fault {
       case .recoverySeized, .borrowedAgain, .registersBack, .fillMarked, .fillPrepared, .filling,
         .eventRead, .filled, .handingOver, .unregistered, .userfaultOpened, .registered, .thawed:
         return nil
       case .frozen, .detached:
-        if rest != .frozen { return nil }
+        if parking != .frozen { return nil }
         pass = 2
       case .trackerOpened:
         if way != .tracked { return nil }
@@ -40,7 +40,7 @@ struct OverlayDeathTests {
       case .baseKept, .unlinked, .baseRemoved: pass = 1
       default: pass = 2
       }
-      return Death(fault: fault, pass: pass, way: way, rest: rest)
+      return Death(fault: fault, pass: pass, way: way, parking: parking)
     }
   }
 
@@ -57,7 +57,7 @@ struct OverlayDeathTests {
     arguments: [FaultPoint.captured, .committed, .evicted, .rested, .writingBack, .baseKept])
   func compaction(fault: FaultPoint) throws {
     let probe = try start(
-      Death(fault: fault, pass: fault == .baseKept ? 2 : 3, way: .compared, rest: .traced))
+      Death(fault: fault, pass: fault == .baseKept ? 2 : 3, way: .compared, parking: .traced))
     try live(probe, change: ["change 1 30", "grow 800", "change 3 30"])
     try recoverAndCheck(probe)
   }
@@ -68,9 +68,9 @@ struct OverlayDeathTests {
 
   @Test("A second daemon killed while it recovers overlays loses nothing", arguments: secondDeaths)
   func secondDeath(fault: FaultPoint) throws {
-    for rest in Nightly.one(of: Victim.Rest.available) {
+    for parking in Nightly.one(of: Victim.Parking.available) {
       let probe = try start(
-        Death(fault: .evicted, pass: 2, way: Self.defaultWay, rest: rest))
+        Death(fault: .evicted, pass: 2, way: Self.defaultWay, parking: parking))
       try live(probe, change: ["change 1 30", "change 2 30", ""])
       try probe.recoverAndDie(at: fault)
       try recoverAndCheck(probe)
@@ -79,12 +79,12 @@ struct OverlayDeathTests {
 
   @Test(
     "A daemon killed at random moments while it uses overlays loses nothing",
-    arguments: Nightly.one(of: Victim.Rest.available))
-  func randomMoments(rest: Victim.Rest) throws {
+    arguments: Nightly.one(of: Victim.Parking.available))
+  func randomMoments(parking: Victim.Parking) throws {
     for seed in 0..<RecoveryTests.randomRounds {
       var random = TestRandom(seed: seed)
       let probe = try Probe(
-        Self.command(), rest: rest,
+        Self.command(), parking: parking,
         overlays: (OverlayTests.Way.available.randomElement(
           using: &random) ?? .compared).rawValue)
       try #require(try probe.talk.line().hasPrefix("ready"))
@@ -109,7 +109,7 @@ struct OverlayDeathTests {
 
   private func start(_ death: Death) throws -> Probe {
     let probe = try Probe(
-      Self.command(), rest: death.rest, fault: death.fault, time: death.pass,
+      Self.command(), parking: death.parking, fault: death.fault, time: death.pass,
       overlays: death.way.rawValue)
     try #require(try probe.talk.line().hasPrefix("ready"))
     return probe

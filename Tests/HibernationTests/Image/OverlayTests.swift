@@ -22,16 +22,16 @@ struct OverlayTests {
   }
 
   /// All pairs of a way of tracking and a way of resting.
-  static let rows: [[(Way, Victim.Rest)]] = Way.available.map { way in
-    Victim.Rest.available.map { (way, $0) }
+  static let rows: [[(Way, Victim.Parking)]] = Way.available.map { way in
+    Victim.Parking.available.map { (way, $0) }
   }
 
   @Test(
     "A process with a thread in every kind of blocking call keeps every byte over many overlays",
     arguments: Nightly.oneOfEach(rows))
-  func torture(way: Way, rest: Victim.Rest) throws {
+  func torture(way: Way, parking: Victim.Parking) throws {
     let service = way.service
-    let victim = try Victim([try Fixture.compile("torture"), "8", "16", "7"], rest: rest)
+    let victim = try Victim([try Fixture.compile("torture"), "8", "16", "7"], parking: parking)
     try #require(try victim.line().hasPrefix("ready"))
     let sum = try victim.ask("sum")
     let path = Fixture.imagePath()
@@ -61,9 +61,9 @@ struct OverlayTests {
   @Test(
     "Every byte is right after any changes that a program makes to its memory between overlays",
     arguments: Nightly.oneOfEach(rows))
-  func layers(way: Way, rest: Victim.Rest) throws {
+  func layers(way: Way, parking: Victim.Parking) throws {
     let service = way.service
-    let victim = try Victim([try Fixture.compile("layers"), "1024"], rest: rest)
+    let victim = try Victim([try Fixture.compile("layers"), "1024"], parking: parking)
     try #require(try victim.line().hasPrefix("ready"))
     let path = Fixture.imagePath()
     var overlays = 0
@@ -85,7 +85,7 @@ struct OverlayTests {
   func rewrites() throws {
     guard Way.available.contains(.tracked) else { return notTestedHere("Linux 6.7") }
     let service = Way.tracked.service
-    let victim = try Victim([try Fixture.compile("layers"), "1024"], rest: .traced)
+    let victim = try Victim([try Fixture.compile("layers"), "1024"], parking: .traced)
     try #require(try victim.line().hasPrefix("ready"))
     let path = Fixture.imagePath()
     let first = try victim.nap(service, at: path)
@@ -113,7 +113,7 @@ struct OverlayTests {
     guard pageSize < 65536 else { return notTestedHere("four huge pages are 2 GB") }
     let hugePages = 4 * pageSize / 8 * pageSize
     let victim = try Victim(
-      [try Fixture.compile("thp"), "\(hugePages >> 20)", "sparse"], rest: .frozen)
+      [try Fixture.compile("thp"), "\(hugePages >> 20)", "sparse"], parking: .frozen)
     #expect(try victim.line().hasPrefix("ready"))
     let sum = try victim.ask("sum")
     let path = Fixture.imagePath()
@@ -136,9 +136,9 @@ struct OverlayTests {
   @Test(
     "A program whose threads map, move, drop and fork keeps every page over overlays",
     arguments: Nightly.oneOfEach(rows))
-  func churn(way: Way, rest: Victim.Rest) throws {
+  func churn(way: Way, parking: Victim.Parking) throws {
     let service = way.service
-    let victim = try Victim([try Fixture.compile("churn"), "3", "6", "64"], rest: rest)
+    let victim = try Victim([try Fixture.compile("churn"), "3", "6", "64"], parking: parking)
     try #require(try victim.line().hasPrefix("ready"))
     let path = Fixture.imagePath()
     for round in 1...Self.rounds / 2 {
@@ -154,7 +154,7 @@ struct OverlayTests {
     arguments: Way.available)
   func exec(way: Way) throws {
     let service = way.service
-    let victim = try Victim([try Fixture.compile("layers"), "512"], rest: .frozen)
+    let victim = try Victim([try Fixture.compile("layers"), "512"], parking: .frozen)
     try #require(try victim.line().hasPrefix("ready"))
     let path = Fixture.imagePath()
     for _ in 0..<3 {
@@ -178,7 +178,7 @@ struct OverlayTests {
   @Test("Overlays cover all processes of a tree, also new ones", arguments: Way.available)
   func tree(way: Way) throws {
     let service = way.service
-    let victim = try Victim([try Fixture.compile("forktree"), "8", "3", "5"], rest: .frozen)
+    let victim = try Victim([try Fixture.compile("forktree"), "8", "3", "5"], parking: .frozen)
     try #require(try victim.line().hasPrefix("ready"))
     let sum = try victim.ask("sum")
     let path = Fixture.imagePath()
@@ -194,7 +194,7 @@ struct OverlayTests {
   @Test("If many pages have changed, all pages are written again", arguments: Way.available)
   func compaction(way: Way) throws {
     let service = way.service
-    let victim = try Victim([try Fixture.compile("layers"), "512"], rest: .frozen)
+    let victim = try Victim([try Fixture.compile("layers"), "512"], parking: .frozen)
     try #require(try victim.line().hasPrefix("ready"))
     let path = Fixture.imagePath()
     try victim.nap(service, at: path)
@@ -220,7 +220,7 @@ struct OverlayTests {
   @Test("A hibernation without overlays removes the base and stops tracking writes")
   func switchedOff() throws {
     let service = HibernationService()
-    let victim = try Victim([try Fixture.compile("layers"), "256"], rest: .frozen)
+    let victim = try Victim([try Fixture.compile("layers"), "256"], parking: .frozen)
     try #require(try victim.line().hasPrefix("ready"))
     let path = Fixture.imagePath()
     try victim.nap(service, at: path)

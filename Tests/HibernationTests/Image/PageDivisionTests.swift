@@ -70,9 +70,9 @@ struct PageDivisionTests {
     #expect(Self.pages(division.kept) == expectedKept.sorted())
     #expect(Self.pages(division.written) == expectedWritten.sorted())
     #expect(Self.pages(division.doubtful) == expectedDoubtful.sorted())
-    let rest = moving.pages.subtracting(expectedKept).subtracting(expectedDoubtful)
+    let parking = moving.pages.subtracting(expectedKept).subtracting(expectedDoubtful)
       .subtracting(expectedWritten)
-    #expect(Self.pages(division.changed) == rest.sorted())
+    #expect(Self.pages(division.changed) == parking.sorted())
   }
 
   @Test("The base's chunks are found for any of its pages", arguments: 0..<UInt64(200))

@@ -20,9 +20,9 @@ struct SealTests {
 
   @Test(
     "A worker's secret is in a plain image and not in an encrypted one, and is restored from both",
-    arguments: Nightly.one(of: Victim.Rest.available))
-  func secret(rest: Victim.Rest) throws {
-    let victim = try Victim([try Fixture.compile("secret")], rest: rest)
+    arguments: Nightly.one(of: Victim.Parking.available))
+  func secret(parking: Victim.Parking) throws {
+    let victim = try Victim([try Fixture.compile("secret")], parking: parking)
     #expect(try victim.line() == "ready")
     let shown = try victim.line()
     let secret = try Self.bytes(shown)
@@ -153,11 +153,11 @@ struct SealTests {
   private static func contains(_ secret: [UInt8], at path: String) throws -> Bool {
     let file = try readFile(path)
     return file.withUnsafeBytes { file in
-      var rest = file[...]
-      while let start = rest.firstIndex(of: secret[0]) {
-        rest = rest[start...]
-        if rest.starts(with: secret) { return true }
-        rest = rest.dropFirst()
+      var parking = file[...]
+      while let start = parking.firstIndex(of: secret[0]) {
+        parking = parking[start...]
+        if parking.starts(with: secret) { return true }
+        parking = parking.dropFirst()
       }
       return false
     }

@@ -32,8 +32,8 @@ struct FillOrderTests {
     #expect(up == [5])
     #expect(down == [2, 1])
     #expect(upAgain == [8, 9])
-    let rest = Self.next(3, of: &order)
-    #expect(rest == [6, 0, nil])
+    let parking = Self.next(3, of: &order)
+    #expect(parking == [6, 0, nil])
   }
 
   @Test("Each chunk is claimed once, whatever is wanted meanwhile", arguments: 0..<UInt64(200))

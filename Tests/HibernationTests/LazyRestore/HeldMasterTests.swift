@@ -21,7 +21,7 @@ struct HeldMasterTests {
   func heldMaster(fault: FaultPoint, byStandby: Bool) throws {
     // Without an image a standby pager has nothing to do.
     if byStandby, fault == .unlinked { return }
-    let probe = try Probe(Self.command(), rest: .frozen, fault: fault, isLazy: true)
+    let probe = try Probe(Self.command(), parking: .frozen, fault: fault, isLazy: true)
     #expect(try probe.talk.line().hasPrefix("ready"))
     try probe.perform("hibernate")
     try probe.talk.send("verify")
@@ -49,7 +49,7 @@ struct HeldMasterTests {
   /// In a past defect the next daemon hibernated the worker, and a late SIGCONT let it run on.
   @Test("A standby pager continues a held master before it removes the image")
   func continuesFirst() throws {
-    let probe = try Probe(Self.command(), rest: .frozen, fault: .filling, isLazy: true)
+    let probe = try Probe(Self.command(), parking: .frozen, fault: .filling, isLazy: true)
     #expect(try probe.talk.line().hasPrefix("ready"))
     try probe.perform("hibernate")
     try probe.talk.send("verify")

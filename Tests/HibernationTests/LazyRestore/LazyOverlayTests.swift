@@ -45,7 +45,8 @@ struct LazyOverlayTests {
     if !tracks { features.writeTracking = false }
     let service = HibernationService(features: features)
     let victim = try Victim(
-      [try Fixture.compile("scribble"), "4", "16"] + (other.isEmpty ? [] : [other]), rest: .frozen)
+      [try Fixture.compile("scribble"), "4", "16"] + (other.isEmpty ? [] : [other]),
+      parking: .frozen)
     #expect(try victim.line().hasPrefix("ready"))
     var random = TestRandom(seed: UInt64(other.count))
     var unchanged = 0
@@ -84,7 +85,7 @@ struct LazyOverlayTests {
   func tracked() throws {
     let service = HibernationService()
     guard KernelFeatures.detect().writeTracking else { return notTestedHere("Linux 6.7") }
-    let victim = try Victim([try Fixture.compile("churn"), "2", "16", "64"], rest: .frozen)
+    let victim = try Victim([try Fixture.compile("churn"), "2", "16", "64"], parking: .frozen)
     #expect(try victim.line().hasPrefix("ready"))
     var trackedCount = 0
     for _ in 1...6 {
@@ -101,7 +102,7 @@ struct LazyOverlayTests {
   @Test("A program that replaces itself while its pages are filled, or just after that, isn't lost")
   func exec() throws {
     let service = HibernationService()
-    let victim = try Victim([try Fixture.compile("scribble"), "2", "8"], rest: .frozen)
+    let victim = try Victim([try Fixture.compile("scribble"), "2", "8"], parking: .frozen)
     #expect(try victim.line().hasPrefix("ready"))
     var random = TestRandom(seed: 5)
     for round in 1...Nightly.rounds(5, of: 15) {
@@ -119,7 +120,7 @@ struct LazyOverlayTests {
   @Test("A worker whose policy keeps no base any more while its pages are filled leaves none")
   func policyChanges() throws {
     let service = HibernationService()
-    let victim = try Victim([try Fixture.compile("scribble"), "2", "32"], rest: .frozen)
+    let victim = try Victim([try Fixture.compile("scribble"), "2", "32"], parking: .frozen)
     #expect(try victim.line().hasPrefix("ready"))
     let name = victim.target.name
     for round in 1...4 {
@@ -140,7 +141,7 @@ struct LazyOverlayTests {
   @Test("What a worker needs first isn't left in a part of the base that is filled while it runs")
   func neededFirst() throws {
     let service = HibernationService()
-    let victim = try Victim([try Fixture.compile("layers"), "1024"], rest: .frozen)
+    let victim = try Victim([try Fixture.compile("layers"), "1024"], parking: .frozen)
     try #require(try victim.line().hasPrefix("ready"))
     _ = try sleep(victim, service)
     try victim.send("change 1 40")
@@ -166,7 +167,7 @@ struct LazyOverlayTests {
   @Test("A base that was made for full restores isn't used for a lazy one")
   func baseOfFullRestore() throws {
     let service = HibernationService()
-    let victim = try Victim([try Fixture.compile("layers"), "1024"], rest: .frozen)
+    let victim = try Victim([try Fixture.compile("layers"), "1024"], parking: .frozen)
     try #require(try victim.line().hasPrefix("ready"))
     _ = try victim.nap(service, at: path)
     try victim.rise(service, from: path)

@@ -41,7 +41,7 @@ struct LazyRestoreTests {
     .enabled(if: isPermitted(), "userfaultfd for workers takes root here"),
     arguments: [false, true])
   func torture(overlays: Bool) throws {
-    let victim = try Victim([try Fixture.compile("torture"), "8", "16", "7"], rest: .frozen)
+    let victim = try Victim([try Fixture.compile("torture"), "8", "16", "7"], parking: .frozen)
     #expect(try victim.line().hasPrefix("ready"))
     let sum = try victim.ask("sum")
     let path = Fixture.imagePath()
@@ -81,7 +81,8 @@ struct LazyRestoreTests {
     arguments: Nightly.oneOfEach(
       [1, 4, 12].map { threads in [false, true].map { (threads, $0) } }))
   func churn(threads: Int, overlays: Bool) throws {
-    let victim = try Victim([try Fixture.compile("churn"), "\(threads)", "6", "64"], rest: .frozen)
+    let victim = try Victim(
+      [try Fixture.compile("churn"), "\(threads)", "6", "64"], parking: .frozen)
     #expect(try victim.line().hasPrefix("ready"))
     let path = Fixture.imagePath()
     for round in 1...Self.churnRounds {
@@ -104,7 +105,8 @@ struct LazyRestoreTests {
     "A program that unmaps and drops memory while pages are missing isn't halted for that",
     .enabled(if: isPermitted(), "userfaultfd for workers takes root here"))
   func neverHalted() throws {
-    let victim = try Victim([try Fixture.compile("churn"), "6", "6", "64", "drops"], rest: .frozen)
+    let victim = try Victim(
+      [try Fixture.compile("churn"), "6", "6", "64", "drops"], parking: .frozen)
     #expect(try victim.line().hasPrefix("ready"))
     let path = Fixture.imagePath()
     let name = victim.target.name
@@ -127,7 +129,7 @@ struct LazyRestoreTests {
     "Pages that another process has touched during the sleep are restored",
     .enabled(if: isPermitted(), "userfaultfd for workers takes root here"))
   func strayPages() throws {
-    let victim = try Victim([try Fixture.compile("churn"), "2", "4", "64"], rest: .frozen)
+    let victim = try Victim([try Fixture.compile("churn"), "2", "4", "64"], parking: .frozen)
     #expect(try victim.line().hasPrefix("ready"))
     let path = Fixture.imagePath()
     for older in [false, true] {
@@ -165,7 +167,7 @@ struct LazyRestoreTests {
       return notTestedHere("python3 is not installed")
     }
     let victim = try Victim(
-      ["python3", Fixture.path("http_state.py"), "--megabytes", "10"], rest: .frozen)
+      ["python3", Fixture.path("http_state.py"), "--megabytes", "10"], parking: .frozen)
     let port = try #require(Int(try victim.line().split(separator: " ")[1]))
     let connection = try HTTPConnection(port: port)
     #expect(try connection.get("/count") == "1")
@@ -188,7 +190,7 @@ struct LazyRestoreTests {
     "Missing pages count as the worker's memory until all of them are filled",
     .enabled(if: isPermitted(), "userfaultfd for workers takes root here"))
   func accounting() throws {
-    let victim = try Victim([try Fixture.compile("churn"), "2", "16", "64"], rest: .frozen)
+    let victim = try Victim([try Fixture.compile("churn"), "2", "16", "64"], parking: .frozen)
     #expect(try victim.line().hasPrefix("ready"))
     let pid = victim.process.pid
     let before = try #require(try Footprint.measure(pid)).footprint
@@ -213,7 +215,7 @@ struct LazyRestoreTests {
 
   @Test("The first restore is eager if the worker isn't resumed to learn its working set")
   func nothingKnown() throws {
-    let victim = try Victim([try Fixture.compile("churn"), "2", "2", "64"], rest: .frozen)
+    let victim = try Victim([try Fixture.compile("churn"), "2", "2", "64"], parking: .frozen)
     #expect(try victim.line().hasPrefix("ready"))
     let path = Fixture.imagePath()
     _ = try sleep(victim, at: path)
@@ -225,7 +227,7 @@ struct LazyRestoreTests {
 
   @Test("A restore without a cgroup is eager, and says so")
   func withoutGroup() throws {
-    let victim = try Victim([try Fixture.compile("churn"), "2", "2", "64"], rest: .traced)
+    let victim = try Victim([try Fixture.compile("churn"), "2", "2", "64"], parking: .traced)
     #expect(try victim.line().hasPrefix("ready"))
     let path = Fixture.imagePath()
     let refusal = try sleep(victim, at: path).lazyRefusal
@@ -241,7 +243,7 @@ struct LazyRestoreTests {
     let churn = try Fixture.compile("churn")
     let victim = try Victim(
       ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", churn, "2", "2", "64"],
-      rest: .frozen)
+      parking: .frozen)
     #expect(try victim.line().hasPrefix("ready"))
     let path = Fixture.imagePath()
     let slept = try sleep(victim, at: path)

@@ -74,7 +74,7 @@ import Testing
       "userfaultfd for workers takes root here"))
   func learnsUntilKnown() throws {
     let service = HibernationService()
-    let victim = try Victim([try Fixture.compile("churn"), "2", "4", "64"], rest: .frozen)
+    let victim = try Victim([try Fixture.compile("churn"), "2", "4", "64"], parking: .frozen)
     #expect(try victim.line().hasPrefix("ready"))
     let (target, identity) = (victim.target, victim.process.identity)
     let path = Fixture.imagePath()

@@ -19,7 +19,7 @@ struct PagerDeathTests {
 
   @Test("A daemon killed at any step of a lazy restore loses nothing", arguments: points)
   func everyFaultPoint(fault: FaultPoint) throws {
-    let probe = try Probe(Self.command(), rest: .frozen, fault: fault, isLazy: true)
+    let probe = try Probe(Self.command(), parking: .frozen, fault: fault, isLazy: true)
     #expect(try probe.talk.line().hasPrefix("ready"))
     try probe.perform("hibernate")
     try probe.talk.send("churn 3")
@@ -43,7 +43,7 @@ struct PagerDeathTests {
     let command =
       fault == .handingOver ? [try Fixture.compile("scribble"), "2", "16"] : try Self.command()
     let probe = try Probe(
-      command, rest: .frozen, fault: fault, time: time, isLazy: true, overlays: way)
+      command, parking: .frozen, fault: fault, time: time, isLazy: true, overlays: way)
     #expect(try probe.talk.line().hasPrefix("ready"))
     try probe.perform("hibernate")
     if isOfFirst {
@@ -65,7 +65,7 @@ struct PagerDeathTests {
 
   @Test("A daemon killed while it prepares for a lazy restore leaves no obstacle to the next one")
   func whilePreparing() throws {
-    let probe = try Probe(Self.command(), rest: .frozen, fault: .userfaultOpened, isLazy: true)
+    let probe = try Probe(Self.command(), parking: .frozen, fault: .userfaultOpened, isLazy: true)
     #expect(try probe.talk.line().hasPrefix("ready"))
     try probe.order("hibernate")
     try probe.daemonDies()
@@ -79,7 +79,7 @@ struct PagerDeathTests {
     arguments: points.filter { $0 != .eventRead })
   func torture(fault: FaultPoint) throws {
     let command = [try Fixture.compile("torture"), "4", "14", "3"]
-    let probe = try Probe(command, rest: .frozen, fault: fault, isLazy: true)
+    let probe = try Probe(command, parking: .frozen, fault: fault, isLazy: true)
     #expect(try probe.talk.line().hasPrefix("ready"))
     let sum = try probe.talk.ask("sum")
     try probe.perform("hibernate")
@@ -100,7 +100,7 @@ struct PagerDeathTests {
   @Test("A daemon killed while it fills pages beside those of the working set loses nothing")
   func hotAmongCold() throws {
     let command = [try Fixture.compile("torture"), "8", "6", "3"]
-    let probe = try Probe(command, rest: .frozen, fault: .fillPrepared, time: 2, isLazy: true)
+    let probe = try Probe(command, parking: .frozen, fault: .fillPrepared, time: 2, isLazy: true)
     #expect(try probe.talk.line().hasPrefix("ready"))
     // Every seventh page is learned as part of the working set.
     try probe.perform("hibernate")
@@ -124,7 +124,7 @@ struct PagerDeathTests {
     var refused = 0
     for seed in 0..<Self.rounds {
       var random = TestRandom(seed: seed)
-      let probe = try Probe(Self.command(), rest: .frozen, isLazy: true)
+      let probe = try Probe(Self.command(), parking: .frozen, isLazy: true)
       #expect(try probe.talk.line().hasPrefix("ready"))
       try probe.perform("hibernate")
       if seed % 2 == 1 {
@@ -150,7 +150,7 @@ struct PagerDeathTests {
     for seed in 0..<Self.rounds {
       var random = TestRandom(seed: seed)
       let command = [try Fixture.compile("torture"), "6", "10", "\(seed)"]
-      let probe = try Probe(command, rest: .frozen, isLazy: true, hasStandby: hasStandby)
+      let probe = try Probe(command, parking: .frozen, isLazy: true, hasStandby: hasStandby)
       #expect(try probe.talk.line().hasPrefix("ready"))
       for _ in 0..<Int.random(in: 1...3, using: &random) {
         try probe.perform("hibernate")
@@ -183,7 +183,7 @@ struct PagerDeathTests {
     arguments: [FaultPoint.fillPrepared, .filling, .filled, .unregistered])
   func standby(fault: FaultPoint) throws {
     let probe = try Probe(
-      Self.command(), rest: .frozen, fault: fault, isLazy: true, hasStandby: true)
+      Self.command(), parking: .frozen, fault: fault, isLazy: true, hasStandby: true)
     #expect(try probe.talk.line().hasPrefix("ready"))
     try probe.perform("hibernate")
     try probe.talk.send("verify")
@@ -205,7 +205,7 @@ struct PagerDeathTests {
   func standbyAndNewDaemon() throws {
     for seed in 0..<Self.rounds {
       var random = TestRandom(seed: seed)
-      let probe = try Probe(Self.command(), rest: .frozen, isLazy: true, hasStandby: true)
+      let probe = try Probe(Self.command(), parking: .frozen, isLazy: true, hasStandby: true)
       #expect(try probe.talk.line().hasPrefix("ready"))
       try probe.perform("hibernate")
       try probe.talk.send("churn \(seed)")

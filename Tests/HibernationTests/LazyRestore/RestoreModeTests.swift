@@ -29,7 +29,7 @@ struct RestoreModeTests {
   func mixed(seed: UInt64) throws {
     var random = TestRandom(seed: seed)
     var service = HibernationService()
-    let victim = try Victim([try Fixture.compile("layers"), "1024"], rest: .frozen)
+    let victim = try Victim([try Fixture.compile("layers"), "1024"], parking: .frozen)
     try #require(try victim.line().hasPrefix("ready"))
     let path = Fixture.imagePath()
     var steps: [String] = []
@@ -59,7 +59,7 @@ struct RestoreModeTests {
     let overlays = Mode.available.filter(\.isOverlay)
     for mode in overlays {
       let service = HibernationService()
-      let victim = try Victim([try Fixture.compile("layers"), "1024"], rest: .frozen)
+      let victim = try Victim([try Fixture.compile("layers"), "1024"], parking: .frozen)
       try #require(try victim.line().hasPrefix("ready"))
       let path = Fixture.imagePath()
       try Self.cycle(victim, service, mode, at: path)

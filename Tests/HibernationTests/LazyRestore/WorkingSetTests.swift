@@ -12,7 +12,7 @@ struct WorkingSetTests {
 
   @Test("Pages beside those of the working set are restored", arguments: [2, 7, 64, 700])
   func scattered(every: Int) throws {
-    let victim = try Victim([try Fixture.compile("torture"), "8", "6", "7"], rest: .frozen)
+    let victim = try Victim([try Fixture.compile("torture"), "8", "6", "7"], parking: .frozen)
     #expect(try victim.line().hasPrefix("ready"))
     let sum = try victim.ask("sum")
     let path = Fixture.imagePath()
@@ -47,7 +47,7 @@ struct WorkingSetTests {
     // The kernel writes to the thread block when a thread continues, if the block is registered
     // (rseq).
     let victim = try Victim(
-      [try Fixture.compile("edges")], rest: .frozen,
+      [try Fixture.compile("edges")], parking: .frozen,
       environment: ["GLIBC_TUNABLES": "glibc.pthread.rseq=0"])
     #expect(try victim.line().hasPrefix("ready"))
     let path = Fixture.imagePath()

@@ -131,8 +131,8 @@ enum Program {
   /// in front of them.
   static let path: String = {
     let tools = Fixture.directory.split(separator: "/").dropLast(2).reduce("") { $0 + "/" + $1 }
-    let rest = getenv("PATH").map { String(cString: $0) } ?? ""
-    return "/usr/bin:/bin:\(tools)/.build/tools:\(rest)"
+    let parking = getenv("PATH").map { String(cString: $0) } ?? ""
+    return "/usr/bin:/bin:\(tools)/.build/tools:\(parking)"
   }()
 
   static func find(_ name: String) -> String? { resolveExecutable(name, path: path) }

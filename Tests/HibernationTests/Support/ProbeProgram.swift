@@ -40,7 +40,7 @@ final class Probe {
   ///   - hasStandby: a standby pager continues when the daemon dies.
   ///   - forced: only the thread that traces the worker may write its read-only pages (simulated).
   init(
-    _ command: [String], rest: Victim.Rest, fault: FaultPoint? = nil, time: Int = 1,
+    _ command: [String], parking: Victim.Parking, fault: FaultPoint? = nil, time: Int = 1,
     isLazy: Bool = false, overlays: String? = nil, hasStandby: Bool = false, forced: Bool = false
   ) throws {
     // When the daemon dies, its worker becomes a child of this process, so that its end can be
@@ -51,7 +51,7 @@ final class Probe {
     let fromDaemon = try makePipe()
     let fifo = Fixture.imagePath() + ".fifo"
     _ = try systemCall("mkfifo", on: fifo) { mkfifo(fifo, 0o600) }
-    cgroup = try Victim.makeGroup(for: rest)
+    cgroup = try Victim.makeGroup(for: parking)
     var environment = Self.environment(
       fault, time: time, isLazy: isLazy, hasStandby: hasStandby, forced: forced)
     environment["DORMOUSE_OVERLAY"] = overlays

@@ -14,12 +14,12 @@ final class Victim {
   private let talk: Talk
 
   /// The way in which a victim rests while it is hibernated.
-  enum Rest: String, CaseIterable, CustomTestStringConvertible {
+  enum Parking: String, CaseIterable, CustomTestStringConvertible {
     case frozen, traced
     var testDescription: String { rawValue }
 
     /// The ways that are possible. `frozen` needs a cgroup for the test on this machine.
-    static let available: [Rest] = {
+    static let available: [Parking] = {
       if Victim.cgroupRoot != nil { return [.frozen, .traced] }
       notTestedHere("no cgroup for workers can be made here")
       return [.traced]
@@ -29,10 +29,11 @@ final class Victim {
   static let cgroupRoot = try? CgroupRoot.detect(name: "dormouse-tests-\(getpid())")
   private static let count = Atomic(0)
 
-  init(_ command: [String], rest: Rest = .traced, environment: [String: String] = [:]) throws {
+  init(_ command: [String], parking: Parking = .traced, environment: [String: String] = [:]) throws
+  {
     let toChild = try makePipe()
     let fromChild = try makePipe()
-    cgroup = try Self.makeGroup(for: rest)
+    cgroup = try Self.makeGroup(for: parking)
     let path = Program.path
     let executable = try #require(resolveExecutable(command[0], path: path))
     var environment = environment
@@ -45,8 +46,8 @@ final class Victim {
     talk = Talk(input: toChild.write, output: fromChild.read, name: "pid \(process.pid)")
   }
 
-  static func makeGroup(for rest: Rest) throws -> WorkerCgroup? {
-    guard rest == .frozen, let root = cgroupRoot else { return nil }
+  static func makeGroup(for parking: Parking) throws -> WorkerCgroup? {
+    guard parking == .frozen, let root = cgroupRoot else { return nil }
     let number = count.add(1, ordering: .relaxed).newValue
     return try WorkerCgroup.create(in: root, name: "victim-\(number)")
   }
