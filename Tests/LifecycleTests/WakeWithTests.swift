@@ -44,7 +44,7 @@ struct WakeWithTests {
   func everyCause() {
     let wakes: [(inout World) -> [Directive]] = [
       { $0.ask(.wake, web) }, { $0.ask(.foreground, web) }, { $0.ask(.background, web) },
-      { $0.send(.timerDue(web, "a time-out")) }, { $0.send(.wakeNeeded(web, "signal 15")) },
+      { $0.send(.timerDue(web, "a time-out")) }, { $0.send(.wakeNeeded(web, "SIGTERM")) },
     ]
     for wake in wakes {
       var world = chain()

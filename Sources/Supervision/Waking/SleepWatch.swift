@@ -37,7 +37,7 @@ public struct SleepWatch: Sendable {
         return "the end of its process \(member.pid)"
       }
       if let signal = Self.wakingSignal(status, except: leftPending[member.pid] ?? 0) {
-        return "signal \(signal) to its process \(member.pid)"
+        return "\(SignalName.text(signal)) to its process \(member.pid)"
       }
       // An ended process stays a zombie while its parent sleeps.
       if status.state.isEnded { return "the end of its process \(member.pid)" }

@@ -43,7 +43,7 @@ import Testing
     managers.watchManager(of: worker, check)
     timers.advance(by: ManagerWatching.interval * 5)
     #expect(world.looks == 5 && !notes.events.contains("wakeNeeded"))
-    world.reason = "signal 15 to its process 100"
+    world.reason = "SIGTERM to its process 100"
     timers.advance(by: ManagerWatching.interval)
     #expect(notes.events.last == "wakeNeeded" && world.prioritized == [worker.id])
     #expect(driver.state.state(of: worker.id) == .resuming)

@@ -1,6 +1,7 @@
 import Lifecycle
 import Linux
 import Policy
+import Supervision
 import Testing
 
 @testable import Daemon
@@ -55,7 +56,7 @@ import Testing
   }
 
   private func woken(_ worker: String = "web", by signal: Int32) -> Event {
-    .wakeNeeded(WorkerID(worker), "signal \(signal)")
+    .wakeNeeded(WorkerID(worker), SignalName.text(signal))
   }
 
   @Test("A signal to a sleeping worker wakes it within ten seconds")

@@ -1,6 +1,7 @@
 import Lifecycle
 import Linux
 import Policy
+import Supervision
 
 /// Wakes sleeping workers to which a signal was sent. The signal is pending in the kernel, which
 /// reports that to no other process. So this checks the workers every 10 s: only their root
@@ -89,7 +90,7 @@ final class PendingSignals {
       if let signal = Self.askingSignals.first(where: {
         ProcessStatus.contains(waiting.unheeded, $0)
       }) {
-        send(.wakeNeeded(id, "signal \(signal)"))
+        send(.wakeNeeded(id, SignalName.text(signal)))
       }
     }
     (accounts, counts) = (newAccounts, newCounts)
