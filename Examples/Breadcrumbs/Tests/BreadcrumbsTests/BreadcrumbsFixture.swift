@@ -108,10 +108,9 @@ final class Connection {
   func post(_ path: String, _ body: String = "") throws -> String { try ask("POST", path, body) }
 
   private func ask(_ method: String, _ path: String, _ body: String) throws -> String {
-    let request = Array(
+    let head =
       "\(method) \(path) HTTP/1.1\r\nHost: test\r\nContent-Length: \(body.utf8.count)\r\n\r\n"
-        + "\(body)"
-        .utf8)
+    let request = Array((head + body).utf8)
     guard send(socket, request, request.count, Int32(MSG_NOSIGNAL)) == request.count else {
       throw TestFailure("\(path) could not be sent: errno \(errno)")
     }
