@@ -17,9 +17,8 @@ public struct PolicyOverlay: Sendable {
   ///
   /// - Parameter base: the policy over which the profile's own keys were laid.
   public func policy(of profile: WorkerProfile, over base: LifecyclePolicy) -> LifecyclePolicy {
-    // A policy that can't be written or read again stays as it is.
     guard let workerPolicy = try? JSON(encoding: profile.policy),
-      // So does one whose base can't be written.
+      // If the policy or its base can't be written or read again, the policy stays as it is.
       let base = try? JSON(encoding: base),
       var result = try? tree.overlaid(with: workerPolicy.difference(from: base))
         .decode(LifecyclePolicy.self)
