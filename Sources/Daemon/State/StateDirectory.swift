@@ -77,6 +77,8 @@ package struct StateDirectory {
   }
 
   func image(of worker: String) -> String { "\(images)/\(worker).image" }
+  /// The file that exists while a thread of the worker is borrowed for a trim.
+  func trimRecord(of worker: String) -> String { "\(calls)/\(worker).trim" }
   func log(of worker: String) -> String { "\(logs)/\(worker).log" }
   /// The file of `LogTimes`.
   func logTimes(of worker: String) -> String { "\(logs)/\(worker).times" }
