@@ -187,7 +187,7 @@ extension Ladder.Rung {
   var loss: Int? {
     switch self {
     case .warn: nil
-    case .hibernate, .purge: 0
+    case .trim, .hibernate, .purge: 0
     case .terminate(.suspended): 1
     case .terminate(.background): 2
     case .terminate(.foreground): 3
