@@ -66,11 +66,9 @@ public struct EventFormatter: Sendable {
       notice.freed = result.freed
       return [notice]
     case .filled(let worker, let swapped):
-      let left = swapped > .zero ? "; \(swapped) are still in swap" : ""
+      let outcome = swapped > .zero ? "\(swapped) are still in swap" : "all of its memory is in RAM"
       return [
-        Notice(
-          .memory, worker: worker, text: "filled: its memory is in RAM\(left)", at: now,
-          occasion: .fill)
+        Notice(.memory, worker: worker, text: "filled: \(outcome)", at: now, occasion: .fill)
       ]
     case .trimFailed(let worker, let reason, _):
       return [failed(worker, "can't be trimmed: \(reason)", at: now)]
