@@ -43,6 +43,8 @@ public struct Ladder: Codable, Hashable, Sendable {
   public enum Rung: Codable, Hashable, Sendable, CaseIterable {
     /// Hibernate suspended workers that are eligible, without waiting for `hibernate.after`.
     case hibernate
+    /// Trim running workers, those first of which the most memory is expected to leave RAM.
+    case trim
     /// Free the purgeable memory of workers that offer some.
     case purge
     /// Send a memory warning to every running worker that can shed, once per episode of pressure.
@@ -56,12 +58,13 @@ public struct Ladder: Codable, Hashable, Sendable {
     }
 
     public static let allCases: [Rung] =
-      [.hibernate, .purge, .warn] + Victims.allCases.map { .terminate($0) }
+      [.trim, .hibernate, .purge, .warn] + Victims.allCases.map { .terminate($0) }
 
     /// The text in a policy file: `hibernate`, `terminate suspended` and so on.
     public var text: String {
       switch self {
       case .hibernate: "hibernate"
+      case .trim: "trim"
       case .purge: "purge"
       case .warn: "warn"
       case .terminate(let victims): "terminate \(victims.rawValue)"

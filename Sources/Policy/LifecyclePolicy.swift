@@ -10,6 +10,7 @@ public struct LifecyclePolicy: Codable, Hashable, Sendable {
   public var pressure: PressureRules
   public var foreground: ForegroundRules
   public var background: BackgroundRules
+  public var trim: TrimRules
   public var hibernate: HibernationRules
   public var watchdog: WatchdogRules
   public var terminate: TerminationRules
@@ -19,7 +20,7 @@ public struct LifecyclePolicy: Codable, Hashable, Sendable {
   public init(
     name: String = "ios-5", mode: Mode = .enforce, memory: MemoryBudget = .host,
     pressure: PressureRules = PressureRules(), foreground: ForegroundRules = ForegroundRules(),
-    background: BackgroundRules = BackgroundRules(),
+    background: BackgroundRules = BackgroundRules(), trim: TrimRules = TrimRules(),
     hibernate: HibernationRules = HibernationRules(), watchdog: WatchdogRules = WatchdogRules(),
     terminate: TerminationRules = TerminationRules(),
     earlyWake: EarlyWakeRules = EarlyWakeRules(), ladder: Ladder = Ladder()
@@ -30,6 +31,7 @@ public struct LifecyclePolicy: Codable, Hashable, Sendable {
     self.pressure = pressure
     self.foreground = foreground
     self.background = background
+    self.trim = trim
     self.hibernate = hibernate
     self.watchdog = watchdog
     self.terminate = terminate

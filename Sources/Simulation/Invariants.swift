@@ -115,6 +115,8 @@ struct Invariants {
     case .terminatesNone(let vain): seen.insert("terminates none: \(vain.reason.rawValue)")
     case .watchdogMissed: seen.insert("watchdog reported")
     case .purge: seen.insert("purge")
+    case .trim: seen.insert("trim")
+    case .fill: seen.insert("fill")
     case .checkSafePoint: seen.insert("look for locks")
     case .abort: seen.insert("abort")
     case .checkWatchdog(let worker):
@@ -267,7 +269,7 @@ extension Directive {
       .expireTask(let worker, _), .suspend(let worker), .hibernate(let worker),
       .resume(let worker), .terminate(let worker), .kill(let worker), .measure(let worker),
       .checkSafePoint(let worker), .purge(let worker), .inspect(let worker), .abort(let worker),
-      .checkWatchdog(let worker):
+      .checkWatchdog(let worker), .trim(let worker), .fill(let worker):
       worker
     case .answer, .transition, .pressureChanged, .report, .wouldHave, .watchdogMissed,
       .overLimit, .leakSuspected, .willTerminate, .willNotTerminate,

@@ -87,11 +87,13 @@ extension SimulatedMachine {
       workers[worker]?.footprint = max(.zero, footprint - freed)
       workers[worker]?.purgeable = .zero
     case .purgeFailed: workers[worker]?.purgeable = .zero
+    case .trimmed, .trimFailed, .filled, .fillFailed: workers[worker]?.isMoving = false
     case .launchFailed, .exited:
       workers[worker]?.purgeable = .zero
       workers[worker]?.body = .absent
       workers[worker]?.footprint = .zero
       workers[worker]?.isShedding = false
+      workers[worker]?.isMoving = false
       workers[worker]?.isUnverifiable = false
     default: break
     }
@@ -112,7 +114,8 @@ extension Event {
       .taskEnded(let worker, _), .found(let worker, _), .fileLocks(let worker, _),
       .watchdogSeen(let worker, _),
       .purged(let worker, _),
-      .purgeFailed(let worker, _):
+      .purgeFailed(let worker, _), .trimmed(let worker, _), .trimFailed(let worker, _, _),
+      .filled(let worker, _), .fillFailed(let worker, _), .swapped(let worker, _):
       worker
     default: nil
     }

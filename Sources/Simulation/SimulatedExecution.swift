@@ -63,6 +63,8 @@ extension SimulatedMachine {
     case .checkWatchdog(let worker): checkWatchdog(worker)
     case .kill(let worker): kill(worker)
     case .purge(let worker): purge(worker)
+    case .trim(let worker): trim(worker)
+    case .fill(let worker): fill(worker)
     case .measure(let worker): measure(worker)
     case .inspect(let worker): inspect(worker)
     case .expireTask(let worker, let task): expire(worker, task)
@@ -73,7 +75,7 @@ extension SimulatedMachine {
     }
   }
 
-  private func body(_ worker: WorkerID) -> SimulatedWorker.Body {
+  func body(_ worker: WorkerID) -> SimulatedWorker.Body {
     workers[worker]?.body ?? .absent
   }
 
@@ -148,6 +150,9 @@ extension SimulatedMachine {
 
   private mutating func suspend(_ worker: WorkerID) -> String? {
     guard body(worker) == .running else { return "suspends \(worker), which doesn't run" }
+    guard workers[worker]?.isMoving == false else {
+      return "suspends \(worker), whose memory is being moved"
+    }
     if isLost() { return nil }
     let fails = random.chance(10)
     begin(

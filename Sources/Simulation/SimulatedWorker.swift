@@ -13,6 +13,8 @@ struct SimulatedWorker {
   /// The number of launches, by which events of an earlier run are recognized and dropped.
   var life = 0
   var isShedding = false
+  /// True if its memory is being trimmed or filled.
+  var isMoving = false
   /// True if the worker is stuck in the kernel, so that SIGKILL doesn't end it.
   var isUnkillable = false
   var isDoomed = false

@@ -10,55 +10,65 @@ private let matrix: [WorkerState: [Request.Verb: String]] = [
     .background: "refused",
     .suspend: "refused", .hibernate: "refused", .wake: "refused", .terminate: "done",
     .warn: "refused",
+    .trim: "refused", .fill: "refused",
   ],
   .launching: [
     .start: "", .restart: "", .stop: "refused", .foreground: "", .background: "", .suspend: "",
     .hibernate: "", .wake: "done", .terminate: "refused", .warn: "refused",
+    .trim: "refused", .fill: "refused",
   ],
   .foreground: [
     .start: "done", .restart: "done", .stop: "terminate web", .foreground: "done",
     .background: "shed web didEnterBackground done", .suspend: "shed web didEnterBackground",
     .hibernate: "shed web didEnterBackground", .wake: "done", .terminate: "terminate web",
     .warn: "shed web memoryWarning",
+    .trim: "trim web", .fill: "fill web",
   ],
   .background: [
     .start: "done", .restart: "done", .stop: "terminate web", .foreground: "done",
     .background: "done",
     .suspend: "suspend web", .hibernate: "suspend web", .wake: "done",
     .terminate: "terminate web", .warn: "shed web memoryWarning",
+    .trim: "trim web", .fill: "fill web",
   ],
   .suspending: [
     .start: "done", .restart: "done", .stop: "refused", .foreground: "refused",
     .background: "refused",
     .suspend: "", .hibernate: "refused", .wake: "refused", .terminate: "refused",
     .warn: "refused",
+    .trim: "refused", .fill: "refused",
   ],
   .suspended: [
     .start: "done", .restart: "done", .stop: "terminate web", .foreground: "resume web",
     .background: "resume web", .suspend: "done", .hibernate: "hibernate web",
     .wake: "resume web", .terminate: "terminate web", .warn: "refused",
+    .trim: "refused", .fill: "refused",
   ],
   .hibernating: [
     .start: "done", .restart: "done", .stop: "refused", .foreground: "refused",
     .background: "refused",
     .suspend: "refused", .hibernate: "", .wake: "refused", .terminate: "refused",
     .warn: "refused",
+    .trim: "refused", .fill: "refused",
   ],
   .hibernated: [
     .start: "done", .restart: "done", .stop: "resume web", .foreground: "resume web",
     .background: "resume web",
     .suspend: "done", .hibernate: "done", .wake: "resume web", .terminate: "kill web",
     .warn: "refused",
+    .trim: "refused", .fill: "refused",
   ],
   .resuming: [
     .start: "done", .restart: "done", .stop: "refused", .foreground: "refused", .background: "",
     .suspend: "refused", .hibernate: "refused", .wake: "", .terminate: "refused",
     .warn: "refused",
+    .trim: "refused", .fill: "refused",
   ],
   .terminating: [
     .start: "", .restart: "", .stop: "", .foreground: "refused", .background: "refused",
     .suspend: "refused", .hibernate: "refused", .wake: "refused", .terminate: "",
     .warn: "refused",
+    .trim: "refused", .fill: "refused",
   ],
 ]
 
@@ -90,7 +100,7 @@ struct VerbTests {
     let isMode = [.shadow, .enforce, .protect, .unprotect].contains(verb)
     let isRefused =
       state == .terminated && ![.start, .restart, .stop, .terminate].contains(verb) && !isMode
-      || verb == .warn && state != .foreground && state != .background
+      || [.warn, .trim, .fill].contains(verb) && state != .foreground && state != .background
       || state == .terminating && ![.start, .restart, .stop, .terminate].contains(verb) && !isMode
     var todo = world.ask(verb, web)
     // The operation that was under way before ends too.
@@ -118,7 +128,7 @@ struct VerbTests {
       // ended.
       case .restart where state == .terminating: .background
       case .start, .restart: state == .terminating || state == .terminated ? .foreground : nil
-      case .wake, .warn, .shadow, .enforce, .protect, .unprotect: nil
+      case .wake, .warn, .trim, .fill, .shadow, .enforce, .protect, .unprotect: nil
       }
     if let goal { #expect(world.state(web) == goal) }
   }

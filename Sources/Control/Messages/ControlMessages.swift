@@ -49,7 +49,7 @@ public struct ControlRequest: Codable, Hashable, Sendable {
     /// `restart` starts a worker that has ended in the same state: it displaces no other worker
     /// from the foreground.
     case run, start, restart, stop, foreground, background, suspend, hibernate, wake, terminate,
-      warn
+      warn, trim, fill
     /// Removes a worker of `run` that has ended, with its log. `removeRunning` stops a running one
     /// first.
     case remove, removeRunning

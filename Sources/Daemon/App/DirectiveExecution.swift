@@ -38,6 +38,8 @@ struct DirectiveExecution {
     case .suspend(let id): suspend(id)
     case .hibernate(let id): workers[id]?.sleep?.hibernate()
     case .resume(let id): resume(id)
+    case .trim(let id): workers[id]?.sleep?.trim()
+    case .fill(let id): workers[id]?.sleep?.fill()
     case .terminate(let id): ends.terminate(id)
     case .abort(let id): ends.terminate(id, by: SIGABRT)
     case .checkWatchdog(let id): senses.watchdogs.checkWatchdog(id)

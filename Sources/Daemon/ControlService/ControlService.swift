@@ -103,7 +103,7 @@ final class ControlService {
     case .doctor: daemon.doctor(call)
     case .reload, .previewReload: daemon.reload(call)
     case .start, .restart, .stop, .foreground, .background, .suspend, .hibernate, .wake, .terminate,
-      .warn, .shadow, .enforce, .protect, .unprotect:
+      .warn, .trim, .fill, .shadow, .enforce, .protect, .unprotect:
       askEngine(call)
     case .register, .shutdown, .leave: break  // `handle` and `end` handle these verbs.
     }

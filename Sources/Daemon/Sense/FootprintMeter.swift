@@ -204,6 +204,7 @@ final class FootprintMeter {
       guard let measurement else { return }
       // A page that is restored meanwhile is counted twice, and not missed.
       let missing = ByteCount(Int64(clamping: worker.missing?.bytes ?? 0))
+      sendSwapped(measurement, of: worker)
       driver.send(.footprint(id, measurement.footprint + missing))
     }
   }
@@ -217,11 +218,19 @@ final class FootprintMeter {
       // The worker may have ended or run meanwhile.
       guard worker.process === process else { return }
       if worker.measuring.confirm(at: clock.now) {
+        sendSwapped(measurement, of: worker)
         driver.send(.footprint(worker.id, measurement.footprint))
       } else if worker.measuring.isUnderWay {
         measure(worker.id)
       }
     }
+  }
+
+  /// Reports how much is in swap, unless it is nothing and was nothing.
+  private func sendSwapped(_ measurement: Measurement, of worker: WorkerUnit) {
+    let swapped = ByteCount(measurement.swapped)
+    if swapped == .zero, driver.state.swapped(of: worker.id) == .zero { return }
+    driver.send(.swapped(worker.id, swapped))
   }
 
   /// Measures the footprint when a worker that is being resumed has had time to answer.

@@ -12,6 +12,8 @@ struct Measurement: Sendable {
   /// The share of `footprint` that processes share since a fork, in bytes; see
   /// `Footprint.sharedByFork`.
   var sharedByFork: Int64 = 0
+  /// The share of `footprint` that is in swap, in bytes.
+  var swapped: Int64 = 0
   /// The anonymous memory in bytes. `sample` compares with it: if it has changed, the worker is
   /// measured again. It is read before the measurement, so that a page that is added meanwhile
   /// shows as a change.
@@ -31,12 +33,12 @@ struct Measurement: Sendable {
     let toCome = ByteCount(Int64(clamping: missing?.bytes ?? 0))
     let anonymous = pids.reduce(0) { $0 + anonymousMemory(of: $1) }
     var footprint: ByteCount
-    var (reclaimable, sharedByFork): (Int64, Int64) = (0, 0)
+    var (reclaimable, sharedByFork, swapped): (Int64, Int64, Int64) = (0, 0, 0)
     var refusal: String?
     do throws(FootprintError) {
       let exact = try Footprint.measure(pids)
       (footprint, reclaimable) = (ByteCount(exact.footprint) + toCome, exact.reclaimable)
-      sharedByFork = exact.sharedByFork
+      (sharedByFork, swapped) = (exact.sharedByFork, exact.swapped)
     } catch {
       refusal = "\(error)"
       footprint = ByteCount(Int64(clamping: anonymous))
@@ -44,6 +46,6 @@ struct Measurement: Sendable {
     let now = EventLoop.now
     return Measurement(
       footprint: footprint, reclaimable: reclaimable, sharedByFork: sharedByFork,
-      anonymous: anonymous, at: now, took: now - start, refusal: refusal)
+      swapped: swapped, anonymous: anonymous, at: now, took: now - start, refusal: refusal)
   }
 }

@@ -64,7 +64,7 @@ package struct StateDirectory {
       // This also corrects a directory that was made earlier for more users.
       do throws(SystemCallError) { try name.setMode(0o700) } catch { throw .directory(error) }
     }
-    lock = try StateLock(directory)
+    lock = try StateLock(directory, timeout: StateLock.timeout)
     CallsBeforeStop.keep(in: calls)
   }
 
@@ -77,6 +77,8 @@ package struct StateDirectory {
   }
 
   func image(of worker: String) -> String { "\(images)/\(worker).image" }
+  /// The file that exists while a thread of the worker is borrowed for a trim.
+  func trimRecord(of worker: String) -> String { "\(calls)/\(worker).trim" }
   func log(of worker: String) -> String { "\(logs)/\(worker).log" }
   /// The file of `LogTimes`.
   func logTimes(of worker: String) -> String { "\(logs)/\(worker).times" }

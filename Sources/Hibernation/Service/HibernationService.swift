@@ -268,7 +268,7 @@ public final class HibernationService: Sendable {
     }.get()
   }
 
-  private func submit<Value: Sendable>(
+  func submit<Value: Sendable>(
     about name: String, isUrgent: Bool = false, isHibernation: Bool = false,
     first: @escaping @Sendable () -> Void = {},
     _ completion: @escaping @Sendable (Result<Value, HibernationError>) -> Void,

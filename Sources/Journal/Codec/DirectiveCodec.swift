@@ -55,6 +55,8 @@ extension FieldWriter {
       try set("report", coded: report)
     case .checkSafePoint(let worker): set("checkSafePoint", of: worker)
     case .purge(let worker): set("purge", of: worker)
+    case .trim(let worker): set("trim", of: worker)
+    case .fill(let worker): set("fill", of: worker)
     case .watchdogMissed(let worker, let what):
       set("watchdogMissed", of: worker)
       set("why", what)

@@ -9,6 +9,7 @@ enum EventKind: String, CaseIterable {
   case hold, fileLocks, extendTimeout, purgeableOffered, purged, purgeFailed, disk
   case unhealthy, moved, pressureSet, channelsChanged, found, worked, timerDue
   case watchdogInterval, watchdogSeen, watchdogTriggered, machineSlept
+  case swapped, trimmed, trimFailed, filled, fillFailed
 
   /// The switch has no default on purpose: a new event doesn't compile until it has a name here.
   init(of event: Event) {
@@ -58,6 +59,11 @@ enum EventKind: String, CaseIterable {
       case .watchdogSeen: .watchdogSeen
       case .watchdogTriggered: .watchdogTriggered
       case .machineSlept: .machineSlept
+      case .swapped: .swapped
+      case .trimmed: .trimmed
+      case .trimFailed: .trimFailed
+      case .filled: .filled
+      case .fillFailed: .fillFailed
       }
   }
 }

@@ -44,7 +44,8 @@ extension FieldWriter {
       .watchdogTriggered(let worker):
       set(worker)
     case .launchFailed(let worker, let reason), .suspendFailed(let worker, let reason),
-      .purgeFailed(let worker, let reason), .wakeNeeded(let worker, let reason),
+      .purgeFailed(let worker, let reason), .fillFailed(let worker, let reason),
+      .wakeNeeded(let worker, let reason),
       .unhealthy(let worker, let reason), .timerDue(let worker, let reason):
       set(worker)
       set("why", reason)
@@ -58,7 +59,8 @@ extension FieldWriter {
       set("after", result.footprintAfter)
       set("image", result.imageSize)
       try set("took", coded: result.duration)
-    case .hibernateFailed(let worker, let reason, let permanent):
+    case .hibernateFailed(let worker, let reason, let permanent),
+      .trimFailed(let worker, let reason, let permanent):
       set(worker)
       set("why", reason)
       set("permanent", permanent)
@@ -73,7 +75,8 @@ extension FieldWriter {
       set(worker)
       set(status)
     case .footprint(let worker, let footprint), .purgeableOffered(let worker, let footprint),
-      .purged(let worker, let footprint):
+      .purged(let worker, let footprint), .swapped(let worker, let footprint),
+      .filled(let worker, let footprint):
       set(worker)
       set("bytes", footprint)
     case .taskBegan(let worker, let task, let limit):
@@ -104,6 +107,9 @@ extension FieldWriter {
     case .watchdogSeen(let worker, let sign):
       set(worker)
       if let sign { set("seen", sign) }
+    case .trimmed(let worker, let result):
+      set(worker)
+      try set("trim", coded: result)
     case .disk(let reading): try set("disk", coded: reading)
     case .stalled(let level): set("level", level.name)
     case .pressureSet(let level, let time):

@@ -38,6 +38,10 @@ extension WhatIf {
     case .purge(let worker):
       let offered = engine.snapshot(of: worker)?.purgeable ?? .zero
       schedule(.purged(worker, freed: offered), worker, at: now)
+    case .trim(let worker):
+      let reason = "the outcome of a trim can't be estimated"
+      schedule(.trimFailed(worker, reason, permanent: true), worker, at: now)
+    case .fill(let worker): schedule(.filled(worker, swapped: .zero), worker, at: now)
     case .measure(let worker):
       schedule(.footprint(worker, footprint(worker)), worker, at: now)
     // No outcome is lost here, so each operation in progress has one.

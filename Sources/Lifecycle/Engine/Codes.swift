@@ -51,6 +51,7 @@ extension SuspensionObstacle {
   var code: String {
     switch self {
     case .shedding: "shedding"
+    case .trimming: "trimming"
     case .task: "background_task"
     case .held: "held"
     case .failedLately: "failed_lately"

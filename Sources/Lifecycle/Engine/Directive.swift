@@ -32,6 +32,10 @@ public enum Directive: Codable, Hashable, Sendable {
   case kill(WorkerID)
   /// Free the memory that the worker has offered, asleep or awake. → `purged` or `purgeFailed`.
   case purge(WorkerID)
+  /// Move the memory that a running worker doesn't use out of RAM. → `trimmed` or `trimFailed`.
+  case trim(WorkerID)
+  /// Move all memory of a trimmed worker back into RAM. → `filled` or `fillFailed`.
+  case fill(WorkerID)
   /// Measure the footprint. → `footprint`.
   case measure(WorkerID)
   /// Find out a worker's real state, because the outcome of `suspend`, `hibernate` or `resume` is

@@ -125,6 +125,7 @@ public struct Engine: Codable, Sendable, Equatable {
     // any more.
     advanceFootprintLimits(index)
     advanceShed(index)
+    advanceTrim(index)
   }
 }
 

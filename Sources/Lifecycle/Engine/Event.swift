@@ -63,6 +63,18 @@ public enum Event: Hashable, Sendable {
 
   /// The outcome of `measure`, or an unrequested measurement.
   case footprint(WorkerID, ByteCount)
+  /// How much of the worker's footprint is in swap. It comes before the `footprint` of the same
+  /// measurement, if the worker has memory in swap, or had some at the measurement before.
+  case swapped(WorkerID, ByteCount)
+  /// The outcome of `trim`: memory has left RAM.
+  case trimmed(WorkerID, TrimResult)
+  /// The outcome of `trim`: the worker is as it was. The text says why. `permanent`: it can't be
+  /// trimmed at all, and isn't tried again until it is relaunched.
+  case trimFailed(WorkerID, String, permanent: Bool)
+  /// The outcome of `fill`, with the memory that is still in swap.
+  case filled(WorkerID, swapped: ByteCount)
+  /// The outcome of `fill`: the worker's memory is where it was. The text says why.
+  case fillFailed(WorkerID, String)
   /// The worker began a background task. `limit`: the time that it asked for; `nil`: the policy's.
   case taskBegan(WorkerID, task: String, limit: Duration?)
   /// The worker ended a background task.
@@ -169,6 +181,10 @@ public struct Request: Hashable, Sendable {
     case terminate
     /// Send a memory warning. The answer says how much it freed.
     case warn
+    /// Move the memory that a running worker doesn't use out of RAM. The answer says how much.
+    case trim
+    /// Move all memory of a trimmed worker back into RAM.
+    case fill
     /// Switch shadow mode for this worker on (`shadow`) or off (`enforce`).
     case shadow, enforce
     /// Don't terminate the worker for lack of memory, for a time or until the daemon ends
@@ -217,6 +233,34 @@ public struct DiskReading: Codable, Hashable, Sendable {
     self.images = images
     self.writtenToday = writtenToday
   }
+}
+
+/// What a trim achieved.
+public struct TrimResult: Codable, Hashable, Sendable {
+  /// The part of the footprint that was in RAM before the trim.
+  public var residentBefore: ByteCount
+  /// The part of the footprint that was in RAM right after the trim.
+  public var residentAfter: ByteCount
+  /// The memory that was in swap right after the trim.
+  public var swapped: ByteCount
+  /// The time from the directive to the outcome.
+  public var duration: Duration
+  /// The longest time for which the worker stood still. Zero: it wasn't stopped.
+  public var stoppedFor: Duration
+
+  public init(
+    residentBefore: ByteCount, residentAfter: ByteCount, swapped: ByteCount, duration: Duration,
+    stoppedFor: Duration = .zero
+  ) {
+    self.residentBefore = residentBefore
+    self.residentAfter = residentAfter
+    self.swapped = swapped
+    self.duration = duration
+    self.stoppedFor = stoppedFor
+  }
+
+  /// How much memory has left RAM.
+  public var freed: ByteCount { max(.zero, residentBefore - residentAfter) }
 }
 
 /// What a hibernation achieved.

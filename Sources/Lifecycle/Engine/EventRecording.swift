@@ -48,6 +48,12 @@ extension Engine {
     case .exited(_, let status): recordExited(index, status)
     case .found(_, let condition): recordInspection(index, condition)
     case .footprint(_, let footprint): recordFootprint(index, footprint)
+    case .swapped(_, let bytes): recordSwapped(index, bytes)
+    case .trimmed(_, let result): recordTrimmed(index, result)
+    case .trimFailed(_, let reason, let permanent):
+      recordTrimFailed(index, reason, permanent: permanent)
+    case .filled(_, let swapped): recordFilled(index, swapped: swapped)
+    case .fillFailed(_, let reason): recordFillFailed(index, reason)
     case .taskBegan(_, let task, let limit): recordTaskBegan(index, name: task, limit: limit)
     case .taskEnded(_, let task): workers[index].run.tasks.removeAll { $0.name == task }
     case .activity: recordActivity(index)
@@ -109,6 +115,8 @@ extension Engine {
     let isFirstAsleep =
       workers[index].state == .suspended && !workers[index].run.isMeasuredAsleep
     workers[index].measured(footprint)
+    let (resident, rules) = (workers[index].resident, workers[index].policy.trim)
+    workers[index].run.trim?.measured(resident: resident, rules, at: now)
     workers[index].updateFootprintWatch(at: now)
     if isFirstAsleep { recordGrowth(index, footprint) }
   }
@@ -133,7 +141,8 @@ extension Event {
       .fileLocks(let worker, _), .watchdogInterval(let worker, _), .watchdogSeen(let worker, _),
       .watchdogTriggered(let worker),
       .extendTimeout(let worker, _), .purgeableOffered(let worker, _), .purged(let worker, _),
-      .purgeFailed(let worker, _):
+      .purgeFailed(let worker, _), .swapped(let worker, _), .trimmed(let worker, _),
+      .trimFailed(let worker, _, _), .filled(let worker, _), .fillFailed(let worker, _):
       worker
     case .request(let request): request.worker
     case .memory, .disk, .stalled, .pressureSet, .machineSlept, .deadline: nil

@@ -24,6 +24,7 @@ extension Engine {
       return acceptWhileTerminated(request)
     }
     if request.verb == .warn { return acceptWarn(index, request) }
+    if request.verb == .trim || request.verb == .fill { return acceptTrim(index, request) }
     guard let destination = request.verb.destination else { return }
     if workers[index].state == .terminating {
       return acceptWhileTerminating(index, request, to: destination)
@@ -147,7 +148,7 @@ extension Engine {
     "\(worker): replaced by a later `\(verb.rawValue)` request"
   }
 
-  private mutating func refuse(_ request: Request, _ text: String) {
+  mutating func refuse(_ request: Request, _ text: String) {
     emit(.answer(request.id, Answer(.refused, text)))
   }
 }
@@ -156,7 +157,7 @@ extension Request.Verb {
   /// The goal of a request with this verb. `nil`: the verb names no state.
   var destination: Goal.Destination? {
     switch self {
-    case .start, .restart, .warn, .shadow, .enforce, .protect, .unprotect: nil
+    case .start, .restart, .warn, .trim, .fill, .shadow, .enforce, .protect, .unprotect: nil
     case .stop: .stopped
     case .terminate: .terminated
     case .foreground: .foreground

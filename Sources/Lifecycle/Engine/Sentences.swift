@@ -64,6 +64,8 @@ extension Request.Verb {
     case .wake: "woken on request"
     case .terminate: "terminated on request"
     case .warn: "warned on request"
+    case .trim: "trimmed on request"
+    case .fill: "filled on request"
     case .shadow: "in shadow mode on request"
     case .enforce: "subject to the policy on request"
     case .protect: "protected on request"

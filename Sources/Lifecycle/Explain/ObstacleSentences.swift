@@ -6,6 +6,7 @@ extension SuspensionObstacle {
   var described: Obstacle {
     switch self {
     case .shedding: Obstacle(code, sentence, key: "background.shed_deadline")
+    case .trimming: Obstacle(code, sentence, key: "trim")
     case .task(_, let left): Obstacle(code, sentence, key: "background.task_limit", clearsIn: left)
     case .held(let left):
       Obstacle(code, sentence, key: "background.safe_point.hold", clearsIn: left)

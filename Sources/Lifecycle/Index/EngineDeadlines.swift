@@ -41,12 +41,14 @@ extension WorkerRecord {
       next.consider(run.awaitedReadiness?.until)
     case .foreground:
       next.consider(idleAt)
+      considerTrim(&next)
       considerLimits(&next)
       next.consider(shedDeadline)
       next.consider(answerDeadline)
       next.consider(run.watchdog?.deadline)
     case .background:
       if goal == nil { next.consider(graceOver) }
+      considerTrim(&next)
       considerLimits(&next)
       next.consider(shedDeadline)
       next.consider(answerDeadline)

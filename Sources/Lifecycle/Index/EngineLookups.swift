@@ -1,6 +1,12 @@
 import Policy
 
 extension Engine {
+  /// How much of the worker's footprint is in swap, by the last measurement; zero if there is no
+  /// such worker.
+  public func swapped(of worker: WorkerID) -> ByteCount {
+    index(of: worker).flatMap { workers[$0].run.trim?.swapped } ?? .zero
+  }
+
   /// The last measured footprint. Zero: there is no measurement, or no such worker. For callers
   /// that ask often and don't need a whole snapshot.
   public func footprint(of worker: WorkerID) -> ByteCount {

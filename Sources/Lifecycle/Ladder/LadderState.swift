@@ -28,12 +28,13 @@ struct LadderState: Codable, Sendable, Equatable {
     case hibernating(WorkerID, until: Instant)
     case terminating(WorkerID, until: Instant)
     case purging(WorkerID, until: Instant)
+    case trimming(WorkerID, until: Instant)
     case warning(until: Instant)
 
     var until: Instant {
       switch self {
       case .hibernating(_, let until), .terminating(_, let until), .purging(_, let until),
-        .warning(let until):
+        .trimming(_, let until), .warning(let until):
         until
       }
     }
@@ -83,6 +84,8 @@ extension Engine {
       case .terminating(let worker, _): (state(of: worker) ?? .terminated) != .terminating
       case .purging(let worker, _):
         !(index(of: worker).map { workers[$0].run.isPurging } ?? false)
+      case .trimming(let worker, _):
+        !(index(of: worker).map { workers[$0].isTrimmedSoon } ?? false)
       case .warning:
         !workers.contains(.shedding) { $0.warnedIn?.episode == gauge.episode }
       }

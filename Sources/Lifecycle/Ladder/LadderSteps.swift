@@ -17,6 +17,7 @@ extension Engine {
       switch rung {
       case .hibernate: outcome = hibernateNext(level, makingRoom: mayEndWorkers(at: level))
       case .warn: outcome = warnAll(level)
+      case .trim: outcome = trimLargest(level)
       case .purge: outcome = purgeLargest(level)
       case .terminate(let victims) where mayTerminate(victims, at: level):
         outcome = terminateFirst(of: victims, level)
@@ -167,6 +168,15 @@ extension Engine {
     workers[index].shadow.summary.freed += offer
     emit(.wouldHave(name, text))
     return countShadowStep(index, freed: offer)
+  }
+
+  mutating func countShadowTrim(_ index: Int, _ level: PressureLevel) -> Bool {
+    let gain = workers[index].expectedTrimGain
+    guard workers[index].notes.insert(.trim).inserted else { return false }
+    let name = workers[index].id
+    emit(
+      .wouldHave(name, "\(name) would have been trimmed: \(Cause.pressure(level).sentence)"))
+    return countShadowStep(index, freed: gain)
   }
 
   mutating func countShadowTermination(

@@ -30,6 +30,7 @@ extension Engine {
     workers[index].run.shed = nil
     workers[index].run.owesBackgroundShed = false
     workers[index].run.owesWarning = false
+    workers[index].run.trim?.isWanted = false
     workers[index].run.unanswered = nil
     let killAt = gracefully ? now + workers[index].policy.terminate.grace : now
     workers[index].run.ending = Ending(
@@ -52,6 +53,7 @@ extension Engine {
       failGoal(index, text)
       answerStarts(index, code: .failed, text: text)
       failWarns(index, text)
+      failTrims(index, text)
     }
   }
 
@@ -103,6 +105,7 @@ extension Engine {
     }
     answerStarts(index, code: .failed, text: text)
     failWarns(index, text)
+    failTrims(index, text)
     workers[index].run = Run()
     workers[index].shadow.depth = nil
   }

@@ -41,6 +41,7 @@ extension Run {
     tick?.began.postpone(by: time)
     tick?.lastWork.postpone(by: time)
     transit?.inspectAt.postpone(by: time)
+    trim?.giveUpAt?.postpone(by: time)
     ending?.killBy?.postpone(by: time)
     ending?.giveUpAt.postpone(by: time)
   }
@@ -72,6 +73,7 @@ extension LadderState.Step {
     case .hibernating(let worker, let until): self = .hibernating(worker, until: until + time)
     case .terminating(let worker, let until): self = .terminating(worker, until: until + time)
     case .purging(let worker, let until): self = .purging(worker, until: until + time)
+    case .trimming(let worker, let until): self = .trimming(worker, until: until + time)
     case .warning(let until): self = .warning(until: until + time)
     }
   }

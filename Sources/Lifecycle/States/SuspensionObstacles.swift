@@ -3,6 +3,8 @@ import Policy
 /// Why a worker in the background isn't suspended now.
 enum SuspensionObstacle: Hashable, Sendable {
   case shedding
+  /// Memory of the worker is being moved out of RAM or back.
+  case trimming
   case task(String, left: Duration)
   case held(left: Duration)
   case failedLately(String, retryIn: Duration)
@@ -23,7 +25,8 @@ extension WorkerRecord {
   /// The first obstacle, which is the one that decides. The cause of the suspension decides which
   /// rules count: a request skips the grace, but neither the shed request nor unfinished work.
   func suspensionObstacle(at now: Instant) -> SuspensionObstacle? {
-    let unfinished = shedObstacle ?? taskObstacle(at: now) ?? holdObstacle(at: now)
+    let unfinished =
+      shedObstacle ?? trimObstacle ?? taskObstacle(at: now) ?? holdObstacle(at: now)
     if unfinished != nil || goal != nil { return unfinished }
     return retryObstacle(at: now) ?? graceObstacle(at: now) ?? uptimeObstacle(at: now)
   }
@@ -31,7 +34,9 @@ extension WorkerRecord {
   /// All obstacles, including those that are checked only when nothing else prevents the
   /// suspension.
   func suspensionObstacles(at now: Instant) -> [SuspensionObstacle] {
-    var obstacles = [shedObstacle, taskObstacle(at: now), holdObstacle(at: now)]
+    var obstacles = [
+      shedObstacle, trimObstacle, taskObstacle(at: now), holdObstacle(at: now),
+    ]
     if goal == nil {
       obstacles += [retryObstacle(at: now), graceObstacle(at: now), uptimeObstacle(at: now)]
     }
@@ -45,6 +50,10 @@ extension WorkerRecord {
   }
 
   private var shedObstacle: SuspensionObstacle? { isShedding ? .shedding : nil }
+
+  private var trimObstacle: SuspensionObstacle? {
+    run.trim?.isPending == true ? .trimming : nil
+  }
 
   private func taskObstacle(at now: Instant) -> SuspensionObstacle? {
     run.tasks.first.map { .task($0.name, left: max(.zero, end(of: $0) - now)) }
@@ -97,6 +106,7 @@ extension SuspensionObstacle {
   var sentence: String {
     switch self {
     case .shedding: "it is still freeing memory, as requested"
+    case .trimming: "its memory is being trimmed or filled"
     case .task(let name, let left): "its background task \(name) may run for another \(left.spoken)"
     case .held(let left):
       "it asks not to be suspended (X_DORMOUSE_HOLD=1), for \(left.spoken) at most"

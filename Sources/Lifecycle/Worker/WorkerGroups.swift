@@ -40,7 +40,10 @@ struct WorkerGroups: OptionSet, Hashable, Sendable {
   static let protectedBackground = WorkerGroups(rawValue: 1 << 17)
   static let protectedForeground = WorkerGroups(rawValue: 1 << 18)
 
-  static let count = 19
+  /// The worker runs, and a trim would move enough memory.
+  static let trimmable = WorkerGroups(rawValue: 1 << 19)
+
+  static let count = 20
 
   /// The number of a single group.
   var number: Int { rawValue.trailingZeroBitCount }
@@ -90,6 +93,9 @@ extension WorkerGroups {
       }
     }
     if worker.offersMemory, !isShadow || !worker.notes.contains(.purge) { groups.insert(.offering) }
+    if worker.isTrimmable, !isShadow || !worker.notes.contains(.trim) {
+      groups.insert(.trimmable)
+    }
     if worker.isDemoted(at: view.now), worker.goal == nil, worker.profile.leader == nil,
       worker.protection == nil
     {

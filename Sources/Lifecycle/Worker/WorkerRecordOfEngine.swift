@@ -189,6 +189,8 @@ struct Run: Codable, Sendable, Equatable {
   var isPurging = false
   /// Whether its footprint has been measured since it was suspended.
   var isMeasuredAsleep = false
+  /// `nil`: the worker wasn't trimmed in this run, and had nothing in swap.
+  var trim: TrimHistory?
   var hibernation = HibernationHistory()
   /// The ladder's attempts to hibernate it instead of terminating it. `nil`: none.
   var hibernationTries: HibernationTries?
@@ -237,4 +239,5 @@ struct ShadowNotes: Codable, OptionSet, Sendable {
   static let watchdog = ShadowNotes(rawValue: 8)
   static let heartbeat = ShadowNotes(rawValue: 16)
   static let purge = ShadowNotes(rawValue: 32)
+  static let trim = ShadowNotes(rawValue: 64)
 }

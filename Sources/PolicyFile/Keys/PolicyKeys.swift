@@ -41,6 +41,7 @@ enum PolicyKeys {
     pressure
     foreground
     background
+    trim
     hibernate
     watchdog
     terminate

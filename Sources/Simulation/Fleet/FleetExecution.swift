@@ -42,6 +42,11 @@ extension FleetSimulation {
     case .inspect: schedule(.found(id, .underWay), of: worker, in: .milliseconds(1))
     // Workers offer no purgeable memory here.
     case .purge: schedule(.purgeFailed(id, "nothing is offered"), of: worker, in: .milliseconds(1))
+    // Fleets have no swap.
+    case .trim:
+      schedule(
+        .trimFailed(id, "there is no swap", permanent: true), of: worker, in: .milliseconds(1))
+    case .fill: schedule(.filled(id, swapped: .zero), of: worker, in: .milliseconds(1))
     case .expireTask, .answer, .transition, .pressureChanged, .report, .wouldHave,
       .watchdogMissed, .overLimit, .leakSuspected, .willTerminate, .willNotTerminate,
       .protectedLeft, .terminatesNone:

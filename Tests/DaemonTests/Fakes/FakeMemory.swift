@@ -53,6 +53,23 @@ final class FakeMemory: WorkerMemory {
     return begin("hibernate")
   }
 
+  private(set) var trimmed: ((Result<TrimSummary, HibernationError>) -> Void)?
+  private(set) var filled: ((Result<TrimSummary, HibernationError>) -> Void)?
+
+  func trim(
+    _ target: HibernationTarget, then: @escaping (Result<TrimSummary, HibernationError>) -> Void
+  ) -> OperationFlag {
+    trimmed = then
+    return begin("trim")
+  }
+
+  func fill(
+    _ target: HibernationTarget, then: @escaping (Result<TrimSummary, HibernationError>) -> Void
+  ) -> OperationFlag {
+    filled = then
+    return begin("fill")
+  }
+
   func thaw(
     _ target: HibernationTarget, isStopped: Bool, then: @escaping (String?) -> Void
   ) -> OperationFlag {

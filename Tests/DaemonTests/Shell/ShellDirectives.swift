@@ -16,6 +16,8 @@ extension ShellWorld {
       workers[id]?.sleep?.suspend()
     case .hibernate(let id): workers[id]?.sleep?.hibernate()
     case .resume(let id): workers[id]?.sleep?.resume()
+    case .trim(let id): workers[id]?.sleep?.trim()
+    case .fill(let id): workers[id]?.sleep?.fill()
     case .inspect(let id):
       if let sleep = workers[id]?.sleep {
         sleep.inspect()

@@ -88,6 +88,27 @@ final class ShellMemory: WorkerMemory {
     return .success(.forTest("/\(run.id)", length: 2 << 20))
   }
 
+  func trim(
+    _ target: HibernationTarget, then: @escaping (Result<TrimSummary, HibernationError>) -> Void
+  ) -> OperationFlag {
+    operate("trimmed", on: target.name, in: [.running], { [self] in move($0, out: 2 << 20) }, then)
+  }
+
+  func fill(
+    _ target: HibernationTarget, then: @escaping (Result<TrimSummary, HibernationError>) -> Void
+  ) -> OperationFlag {
+    operate("filled", on: target.name, in: [.running], { [self] in move($0, out: 0) }, then)
+  }
+
+  private func move(_ run: ShellRun, out: Int64) -> Result<TrimSummary, HibernationError> {
+    if run.body == .dead { return .failure(failure(.vanished)) }
+    if world.chance(10) { return .failure(failure(.intact)) }
+    return .success(
+      TrimSummary(
+        mechanism: .processMadvise, residentBefore: 10 << 20, residentAfter: (10 << 20) - out,
+        swapped: out))
+  }
+
   func thaw(
     _ target: HibernationTarget, isStopped: Bool, then: @escaping (String?) -> Void
   ) -> OperationFlag {

@@ -114,6 +114,8 @@ struct World {
     case .abort(let worker): [.exited(worker, .signaled(6))]
     case .checkWatchdog(let worker): [.watchdogSeen(worker, at: now)]
     case .purge(let worker): [.purged(worker, freed: .megabytes(1))]
+    case .trim(let worker): [.trimmed(worker, trim(worker))]
+    case .fill(let worker): [.filled(worker, swapped: .zero)]
     case .measure(let worker):
       state(worker) == .hibernated ? [] : [.footprint(worker, size(worker))]
     case .inspect(let worker): [.found(worker, .underWay)]
@@ -123,6 +125,14 @@ struct World {
       .protectedLeft, .terminatesNone:
       []
     }
+  }
+
+  /// A trim that moves nine tenths of the worker's memory.
+  func trim(_ worker: WorkerID) -> TrimResult {
+    let moved = ByteCount(size(worker).bytes / 10 * 9)
+    return TrimResult(
+      residentBefore: size(worker), residentAfter: size(worker) - moved, swapped: moved,
+      duration: .milliseconds(40))
   }
 
   func size(_ worker: WorkerID) -> ByteCount { sizes[worker] ?? .zero }
@@ -192,6 +202,8 @@ extension Directive {
     case .expireTask(let worker, let task): "expire \(worker) \(task)"
     case .checkSafePoint(let worker): "check \(worker)"
     case .purge(let worker): "purge \(worker)"
+    case .trim(let worker): "trim \(worker)"
+    case .fill(let worker): "fill \(worker)"
     case .suspend(let worker): "suspend \(worker)"
     case .hibernate(let worker): "hibernate \(worker)"
     case .resume(let worker): "resume \(worker)"

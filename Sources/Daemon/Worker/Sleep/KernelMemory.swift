@@ -117,6 +117,23 @@ final class KernelMemory: WorkerMemory {
     }
   }
 
+  func trim(
+    _ target: HibernationTarget, then: @escaping (Result<TrimSummary, HibernationError>) -> Void
+  ) -> OperationFlag {
+    let (operation, done) = callback(then)
+    let record = state.trimRecord(of: target.name)
+    services.hibernation.trim(target, record: record, then: done)
+    return operation
+  }
+
+  func fill(
+    _ target: HibernationTarget, then: @escaping (Result<TrimSummary, HibernationError>) -> Void
+  ) -> OperationFlag {
+    let (operation, done) = callback(then)
+    services.hibernation.fill(target, then: done)
+    return operation
+  }
+
   func thaw(
     _ target: HibernationTarget, isStopped: Bool, then: @escaping (String?) -> Void
   ) -> OperationFlag {

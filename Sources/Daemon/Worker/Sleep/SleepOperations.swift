@@ -22,7 +22,7 @@ extension WorkerSleep {
 
   /// Reports an outcome that is known at once. It is still reported later, and not before this
   /// returns.
-  private func refuse<Outcome>(_ then: @escaping (Outcome) -> Void, _ outcome: Outcome) {
+  func refuse<Outcome>(_ then: @escaping (Outcome) -> Void, _ outcome: Outcome) {
     timers.after(.zero) { then(outcome) }
   }
 

@@ -26,6 +26,16 @@ protocol WorkerMemory: AnyObject {
   func hibernate(_ order: HibernationOrder, then: @escaping (HibernationOutcome) -> Void)
     -> OperationFlag
 
+  /// Moves memory of a running worker to swap. The worker goes on running.
+  func trim(
+    _ target: HibernationTarget, then: @escaping (Result<TrimSummary, HibernationError>) -> Void
+  ) -> OperationFlag
+
+  /// Moves all memory of a running worker that is in swap back into RAM.
+  func fill(
+    _ target: HibernationTarget, then: @escaping (Result<TrimSummary, HibernationError>) -> Void
+  ) -> OperationFlag
+
   /// Lets the worker run. All of its memory is in its processes. `then` gets the reason if that
   /// failed.
   func thaw(

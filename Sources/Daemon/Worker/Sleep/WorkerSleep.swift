@@ -148,7 +148,7 @@ final class WorkerSleep {
   // MARK: outcomes
 
   /// Begins an operation. Its outcome counts once, and not after another operation has begun.
-  private func begin<Outcome>(
+  func begin<Outcome>(
     _ operation: (WorkerSleep, @escaping (Outcome) -> Void) -> Void,
     then: @escaping (WorkerSleep, Outcome) -> Void
   ) {

@@ -1,0 +1,62 @@
+import Hibernation
+import Lifecycle
+import Policy
+
+// Trims and fills of a running worker. It goes on running, but has one operation at a time.
+
+extension WorkerSleep {
+  func trim() {
+    let started = timers.now
+    begin({ $0.move($0.memory.trim, then: $1) }, then: { $0.trimEnded($1, started) })
+  }
+
+  func fill() {
+    begin({ $0.move($0.memory.fill, then: $1) }, then: { $0.fillEnded($1) })
+  }
+
+  private typealias Outcome = Result<TrimSummary, HibernationError>
+
+  /// Begins an operation that moves the worker's memory.
+  private func move(
+    _ operation: (HibernationTarget, @escaping (Outcome) -> Void) -> OperationFlag,
+    then: @escaping (Outcome) -> Void
+  ) {
+    guard let worker, worker.ending?.hasBegun != true, let target = worker.target() else {
+      return refuse(then, .failure(.noProcess))
+    }
+    worker.measuring.didMoveMemory()
+    current = operation(target) { [weak worker] outcome in
+      worker?.measuring.didMoveMemory()
+      then(outcome)
+    }
+  }
+
+  private func trimEnded(_ outcome: Outcome, _ started: Instant) {
+    switch outcome {
+    case .success(let summary):
+      worker?.sample.anonymous = UInt64(clamping: summary.residentAfter)
+      let result = TrimResult(
+        residentBefore: ByteCount(summary.residentBefore),
+        residentAfter: ByteCount(summary.residentAfter), swapped: ByteCount(summary.swapped),
+        duration: timers.now - started, stoppedFor: summary.stoppedFor)
+      log(.info, result.sentence)
+      driver.send(.trimmed(id, result))
+    case .failure(let error):
+      log(.warning, "can't be trimmed: \(error)")
+      if error.aftermath == .unverifiable { killUnverified() }
+      let permanent = error.aftermath == .ineligible || error.aftermath == .unverifiable
+      driver.send(.trimFailed(id, error.description, permanent: permanent))
+    }
+  }
+
+  private func fillEnded(_ outcome: Outcome) {
+    switch outcome {
+    case .success(let summary):
+      log(.info, "filled: \(ByteCount(summary.residentAfter)) in RAM")
+      driver.send(.filled(id, swapped: ByteCount(summary.swapped)))
+    case .failure(let error):
+      log(.warning, "can't be filled: \(error)")
+      driver.send(.fillFailed(id, error.description))
+    }
+  }
+}

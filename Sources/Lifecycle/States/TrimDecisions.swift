@@ -1,0 +1,185 @@
+import Policy
+
+// A running worker is trimmed by the policy (`trim.after`), by the ladder (the rung `trim`), or by
+// request. It has one trim or fill at a time, and isn't suspended meanwhile.
+
+extension Engine {
+  mutating func advanceTrim(_ index: Int) {
+    let worker = workers[index]
+    if let giveUpAt = worker.run.trim?.giveUpAt, now >= giveUpAt { giveUpTrim(index) }
+    guard worker.state == .foreground || worker.state == .background, !worker.isTrimming,
+      !worker.isShedding
+    else { return }
+    if worker.run.trim?.fillRequests.isEmpty == false { return begin(.fill, index) }
+    if worker.run.trim?.trimRequests.isEmpty == false || worker.run.trim?.isWanted == true {
+      return begin(.trim, index)
+    }
+    guard worker.goal == nil, let due = worker.trimDueAt, now >= due, worker.run.footprint != nil,
+      worker.expectedTrimGain >= worker.policy.trim.leastGain
+    else { return }
+    guard !isShadow(index) else {
+      let gain = worker.expectedTrimGain
+      return reportOnce(index, step: .trim, text: "would have been trimmed, of \(gain) at most")
+    }
+    begin(.trim, index)
+  }
+
+  private mutating func begin(_ operation: TrimState.Operation, _ index: Int) {
+    var trim = workers[index].run.trim ?? TrimHistory()
+    trim.begin(operation, at: now)
+    workers[index].run.trim = trim
+    emit(operation == .trim ? .trim(workers[index].id) : .fill(workers[index].id))
+  }
+
+  /// The outcome is lost. The worker's memory is wherever it is, and the worker runs.
+  private mutating func giveUpTrim(_ index: Int) {
+    let text = "there was no outcome within \(TrimHistory.timeout.spoken)"
+    if workers[index].run.trim?.underWay == .fill {
+      recordFillFailed(index, text)
+    } else {
+      recordTrimFailed(index, text, permanent: false)
+    }
+  }
+
+  // MARK: requests
+
+  mutating func acceptTrim(_ index: Int, _ request: Request) {
+    let worker = workers[index]
+    let name = worker.id
+    guard worker.state == .foreground || worker.state == .background else {
+      let advice =
+        request.verb == .trim && worker.state == .suspended
+        ? "; `dormouse hibernate \(name)` frees more" : ""
+      return refuse(
+        request, "\(name) can't be \(request.verb.trimmed) while \(worker.state.spoken)\(advice)")
+    }
+    var trim = worker.run.trim ?? TrimHistory()
+    if request.verb == .fill {
+      trim.fillRequests.append(request.id)
+    } else if worker.policy.trim.mechanism == .off {
+      return refuse(request, "\(name) can't be trimmed: trim.mechanism is off")
+    } else if let reason = trim.permanentRefusal {
+      return refuse(request, "\(name) can't be trimmed: \(reason)")
+    } else {
+      trim.trimRequests.append(request.id)
+    }
+    workers[index].run.trim = trim
+  }
+
+  private mutating func answerTrims(_ index: Int, _ code: Answer.Code, _ text: String) {
+    let requests = workers[index].run.trim?.trimRequests ?? []
+    workers[index].run.trim?.trimRequests = []
+    for request in requests { emit(.answer(request, Answer(code, text))) }
+  }
+
+  private mutating func answerFills(_ index: Int, _ code: Answer.Code, _ text: String) {
+    let requests = workers[index].run.trim?.fillRequests ?? []
+    workers[index].run.trim?.fillRequests = []
+    for request in requests { emit(.answer(request, Answer(code, text))) }
+  }
+
+  /// Answers all requests of a run that ends.
+  mutating func failTrims(_ index: Int, _ text: String) {
+    answerTrims(index, .failed, text)
+    answerFills(index, .failed, text)
+  }
+
+  // MARK: outcomes
+
+  mutating func recordTrimmed(_ index: Int, _ result: TrimResult) {
+    guard workers[index].run.trim?.underWay == .trim else { return }
+    workers[index].run.trim?.end()
+    decisions += 1
+    workers[index].run.trim?.didTrim(result, at: now)
+    recordFootprint(index, result.residentAfter + result.swapped)
+    answerTrims(index, .done, "\(workers[index].id) \(result.sentence)")
+  }
+
+  mutating func recordTrimFailed(_ index: Int, _ reason: String, permanent: Bool) {
+    guard workers[index].run.trim?.underWay == .trim else { return }
+    workers[index].run.trim?.end()
+    decisions += 1
+    if permanent { workers[index].run.trim?.permanentRefusal = reason }
+    workers[index].run.trim?.failure = reason
+    workers[index].run.trim?.retryAt = now + TrimHistory.retry
+    answerTrims(index, .failed, "\(workers[index].id) can't be trimmed: \(reason)")
+  }
+
+  mutating func recordFilled(_ index: Int, swapped: ByteCount) {
+    guard workers[index].run.trim?.underWay == .fill else { return }
+    workers[index].run.trim?.end()
+    decisions += 1
+    workers[index].run.trim?.didMoveAll(swapped: swapped)
+    workers[index].run.trim?.lastAt = now
+    let name = workers[index].id
+    let text =
+      swapped > .zero ? "; \(swapped) are still in swap" : ": all of its memory is in RAM"
+    answerFills(index, .done, "\(name) is filled\(text)")
+  }
+
+  mutating func recordFillFailed(_ index: Int, _ reason: String) {
+    guard workers[index].run.trim?.underWay == .fill else { return }
+    workers[index].run.trim?.end()
+    decisions += 1
+    answerFills(index, .failed, "\(workers[index].id) can't be filled: \(reason)")
+  }
+
+  /// Records how much of the worker is in swap, which its kernel may have moved there by itself.
+  mutating func recordSwapped(_ index: Int, _ bytes: ByteCount) {
+    guard workers[index].state.isAlive else { return }
+    if workers[index].run.trim == nil {
+      if bytes == .zero { return }
+      workers[index].run.trim = TrimHistory()
+    }
+    workers[index].run.trim?.swapped = max(.zero, bytes)
+  }
+
+  // MARK: the ladder
+
+  /// Trims the worker of which the most memory is expected to leave RAM. Among equal ones, that
+  /// with the lower band.
+  mutating func trimLargest(_ level: PressureLevel) -> LadderState.Outcome {
+    guard !workers.isEmpty(.trimmable) else { return .nothingLeft }
+    for index in trimCandidates() {
+      if isShadow(index) {
+        if countShadowTrim(index, level) { return .acted }
+        continue
+      }
+      var trim = workers[index].run.trim ?? TrimHistory()
+      trim.isWanted = true
+      workers[index].run.trim = trim
+      decisions += 1
+      ladderState.step = .trimming(workers[index].id, until: now + LadderState.timeout)
+      return .acted
+    }
+    return .nothingLeft
+  }
+
+  private func trimCandidates() -> [Int] {
+    let candidates = workers.indices(.trimmable).filter { index in
+      let trim = workers[index].run.trim
+      let pause = min(workers[index].policy.trim.every, TrimHistory.retry)
+      return now >= max(trim?.lastAt.map { $0 + pause } ?? .zero, trim?.retryAt ?? .zero)
+    }
+    return candidates.sorted { left, right in
+      let (left, right) = (workers[left], workers[right])
+      if left.expectedTrimGain != right.expectedTrimGain {
+        return left.expectedTrimGain > right.expectedTrimGain
+      }
+      let (lower, upper) = (left.band(at: now), right.band(at: now))
+      return lower == upper ? left.id < right.id : lower < upper
+    }
+  }
+}
+
+extension TrimResult {
+  /// The result as a clause whose subject is the worker.
+  public var sentence: String {
+    "was trimmed: \(residentBefore) → \(residentAfter) in RAM, \(swapped) in swap, "
+      + "\(duration.spoken)"
+  }
+}
+
+extension Request.Verb {
+  fileprivate var trimmed: String { self == .fill ? "filled" : "trimmed" }
+}

@@ -1,0 +1,39 @@
+/// `trim:`. When memory that a running worker doesn't use is moved out of RAM while it runs.
+public struct TrimRules: Codable, Hashable, Sendable {
+  /// How a worker's memory is moved out of RAM.
+  public enum Mechanism: String, Codable, Hashable, Sendable, CaseIterable {
+    /// The best one that the machine permits.
+    case auto
+    /// The kernel's swap.
+    case swap
+    /// The worker is never trimmed, also not on request.
+    case off
+  }
+
+  /// The time that a worker runs, since its launch or its last wake, until its first trim. `nil`
+  /// (`never`): the policy trims no worker.
+  public var after: Duration?
+  /// The shortest time between two trims of a worker.
+  public var every: Duration
+  /// The smallest amount of memory for which a worker is trimmed.
+  public var minGain: ByteCount
+  public var mechanism: Mechanism
+
+  public init(
+    after: Duration? = nil, every: Duration = .seconds(600), minGain: ByteCount = .megabytes(8),
+    mechanism: Mechanism = .auto
+  ) {
+    self.after = after
+    self.every = every
+    self.minGain = minGain
+    self.mechanism = mechanism
+  }
+}
+
+extension KeyedDecodingContainer {
+  /// Decodes the rules of a policy. Journals and records of earlier versions lack them, and get the
+  /// defaults.
+  func decode(_ type: TrimRules.Type, forKey key: Key) throws -> TrimRules {
+    try decodeIfPresent(type, forKey: key) ?? TrimRules()
+  }
+}
