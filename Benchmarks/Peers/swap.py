@@ -1,4 +1,4 @@
-"""Swap devices for peers.py: made, switched on and off, and removed. One at a time is on."""
+"""Swap devices for peers.py and trim.py: made, switched on and off, and removed. One at a time is on."""
 import ctypes
 import errno
 import glob
@@ -27,6 +27,12 @@ def write(path, text):
         file.write(text)
 
 
+def areas():
+    """The paths of the areas that are on."""
+    with open("/proc/swaps") as file:
+        return [row.split()[0] for row in file.readlines()[1:]]
+
+
 def cached():
     """Bytes that are in swap and still in RAM."""
     with open("/proc/meminfo") as file:
@@ -44,8 +50,7 @@ class Device:
         run("swapoff", self.path)
 
     def is_on(self):
-        with open("/proc/swaps") as file:
-            return any(row.split()[0] == self.path for row in file)
+        return self.path in areas()
 
     def in_ram(self):
         return cached()
