@@ -55,7 +55,7 @@ import Testing
     let scratch = try Scratch()
     var program = program("echo $$ > '\(scratch.path)/pid'; exec sleep 1000")
     // The time is long enough for the shell to write its pid on a busy machine.
-    program.timeout = .seconds(5)
+    program.timeout = .seconds(12)
     #expect(program.run() == .failure(.overdue))
     let text = try readText("\(scratch.path)/pid")
     let pid = try #require(Int32(text.prefix { $0 != "\n" }))

@@ -109,10 +109,8 @@ extension Engine {
     guard workers[index].run.trim?.underWay == .fill else { return }
     workers[index].run.trim?.end()
     decisions += 1
-    workers[index].run.trim?.swapped = swapped
+    workers[index].run.trim?.didMoveAll(swapped: swapped)
     workers[index].run.trim?.lastAt = now
-    workers[index].run.trim?.last = nil
-    workers[index].run.trim?.needed = .zero
     let name = workers[index].id
     let text =
       swapped > .zero ? "; \(swapped) are still in swap" : ": all of its memory is in RAM"

@@ -87,6 +87,15 @@ struct TrimHistory: Codable, Sendable, Equatable {
     retryAt = nil
   }
 
+  /// Records that a fill or a hibernation has moved all of the worker's memory: the last trim
+  /// can't be compared with later measurements.
+  mutating func didMoveAll(swapped: ByteCount) {
+    self.swapped = swapped
+    last = nil
+    (moved, cameBack, needed) = (.zero, .zero, .zero)
+    cameBackAfter = nil
+  }
+
   /// Compares a new measurement with the last trim.
   ///
   /// - Parameter resident: the part of the footprint that is in RAM.

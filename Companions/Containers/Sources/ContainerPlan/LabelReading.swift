@@ -122,7 +122,7 @@ public struct LabelReading: Hashable, Sendable {
     guard NameRule.allows(name) else {
       problems.append(
         "\(term("policy", shown(name))): not adopted: allowed is the name of a policy, such as "
-          + "`server` (`dormouse policy ls` lists them)")
+          + "`server` (`dormouse policy list` lists them)")
       return false
     }
     wish.policy = name
