@@ -35,7 +35,8 @@ extension Engine {
       lastWake: worker.run.lastWake, notice: worker.run.notice,
       footprintRestarts: worker.footprintRestarts,
       leak: worker.state.isAlive ? worker.run.growth?.suspicion : nil,
-      shadow: worker.shadow.summary.isEmpty ? nil : worker.shadow.summary)
+      shadow: worker.shadow.summary.isEmpty ? nil : worker.shadow.summary,
+      trim: trimState(of: worker, at: now))
   }
 }
 

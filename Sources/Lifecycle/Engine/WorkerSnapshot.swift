@@ -56,6 +56,8 @@ public struct WorkerSnapshot: Hashable, Sendable {
   public var leak: LeakSuspicion?
   /// What would have been done with the worker outside shadow mode. `nil`: nothing.
   public var shadow: ShadowSummary?
+  /// Its trims. `nil`: it wasn't trimmed, has nothing in swap, and its policy doesn't trim it.
+  public var trim: TrimState?
 }
 
 /// The last time that a worker was resumed in this run.

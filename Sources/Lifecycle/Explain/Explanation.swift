@@ -32,6 +32,8 @@ public struct Explanation: Hashable, Sendable {
   public var protection: Protection?
   /// The time until the protection ends. `nil`: it has no end, or there is none.
   public var protectionLeft: Duration?
+  /// Its trims. `nil`: it wasn't trimmed, has nothing in swap, and its policy doesn't trim it.
+  public var trim: TrimState?
 }
 
 /// The path of a key in a policy file, such as `hibernate.max_footprint`. A caller that has the
@@ -112,7 +114,8 @@ extension Engine {
       lastShed: record.lastShed, fruitless: record.run.fruitless,
       leak: record.state.isAlive ? record.run.growth?.suspicion : nil,
       protection: record.protection,
-      protectionLeft: record.protectedUntil.map { max(.zero, $0 - now) })
+      protectionLeft: record.protectedUntil.map { max(.zero, $0 - now) },
+      trim: trimState(of: record, at: now))
   }
 
   private func obstaclesToNext(_ worker: WorkerRecord, at now: Instant) -> [Obstacle] {

@@ -15,7 +15,7 @@ extension Engine {
       return begin(.trim, index)
     }
     guard worker.goal == nil, let due = worker.trimDueAt, now >= due, worker.run.footprint != nil,
-      worker.expectedTrimGain >= max(worker.policy.trim.minGain, .kilobytes(4))
+      worker.expectedTrimGain >= worker.policy.trim.leastGain
     else { return }
     guard !isShadow(index) else {
       let gain = worker.expectedTrimGain
@@ -24,7 +24,7 @@ extension Engine {
     begin(.trim, index)
   }
 
-  private mutating func begin(_ operation: TrimHistory.Operation, _ index: Int) {
+  private mutating func begin(_ operation: TrimState.Operation, _ index: Int) {
     var trim = workers[index].run.trim ?? TrimHistory()
     trim.begin(operation, at: now)
     workers[index].run.trim = trim

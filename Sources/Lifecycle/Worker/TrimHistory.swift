@@ -2,15 +2,13 @@ import Policy
 
 /// The trims of one run of a worker, and how much of the trimmed memory it needed again.
 struct TrimHistory: Codable, Sendable, Equatable {
-  enum Operation: Codable, Sendable, Equatable { case trim, fill }
-
   /// The requests that wait for the outcome of a trim or of a fill.
   var trimRequests: [Request.ID] = []
   var fillRequests: [Request.ID] = []
   /// The ladder wants a trim.
   var isWanted = false
   /// The operation whose outcome is awaited. `nil`: none.
-  var underWay: Operation?
+  var underWay: TrimState.Operation?
   /// From then on the outcome isn't awaited any more.
   var giveUpAt: Instant?
   /// The memory that is in swap.
@@ -58,7 +56,7 @@ struct TrimHistory: Codable, Sendable, Equatable {
   /// The shortest time between two trims by the policy.
   func interval(_ rules: TrimRules) -> Duration { rules.every * (1 << min(doublings, 16)) }
 
-  mutating func begin(_ operation: Operation, at now: Instant) {
+  mutating func begin(_ operation: TrimState.Operation, at now: Instant) {
     underWay = operation
     giveUpAt = now + Self.timeout
     if operation == .trim {
@@ -112,6 +110,11 @@ struct TrimHistory: Codable, Sendable, Equatable {
   }
 }
 
+extension TrimRules {
+  /// The smallest amount of memory for which a worker is trimmed: a page at least.
+  var leastGain: ByteCount { max(minGain, .kilobytes(4)) }
+}
+
 extension WorkerRecord {
   /// The part of the footprint that is in RAM, by the last measurement.
   var resident: ByteCount { max(.zero, footprint - (run.trim?.swapped ?? .zero)) }
@@ -144,7 +147,7 @@ extension WorkerRecord {
   /// Whether the ladder may trim the worker, apart from the time since its last trim.
   var isTrimmable: Bool {
     mayBeTrimmed && !isTrimming && goal == nil
-      && expectedTrimGain >= max(policy.trim.minGain, .kilobytes(4))
+      && expectedTrimGain >= policy.trim.leastGain
   }
 
   func considerTrim(_ next: inout EarliestDeadline) {
