@@ -119,8 +119,9 @@ def memory_rules(options):
 
 
 def watch(pairs, daemon, options):
-    """The run itself. Returns seconds, the daemon's processor seconds and its RSS in MB, for each sample."""
-    costs, number = [], 0
+    """The run itself. Returns seconds, the daemon's processor seconds, its RSS in MB, and the RAM in MB that the trimmed
+    memory uses as a compressed copy or in the swap cache, for each sample."""
+    costs, number, before = [], 0, swap.all_in_ram()
     start = time.monotonic()
     due = {pair.key: place * 0.3 + 1 for place, pair in enumerate(pairs)}
     sample = 0.0
@@ -135,7 +136,8 @@ def watch(pairs, daemon, options):
             for pair in pairs:
                 pair.sample(now)
             pid = daemon.process.pid
-            costs.append([round(now, 1), processor(pid), proportional(pid, "Rss") / 1024])
+            costs.append([round(now, 1), processor(pid), proportional(pid, "Rss") / 1024,
+                          max(0, swap.all_in_ram() - before) / 1e6])
         time.sleep(0.02)
     return costs
 
@@ -157,6 +159,7 @@ def memory(options, wanted):
             pair.end()
     used = (costs[-1][1] - costs[0][1]) / (costs[-1][0] - costs[0][0])
     return {"minutes": options.minutes, "after": options.after, "every": options.every, "programs": programs,
+            "swap in RAM": costs[-1][3],
             "daemon": {"processor": used, "rss": [costs[0][2], costs[-1][2]], "samples": costs}}
 
 
@@ -171,7 +174,8 @@ def memory_table(result):
     before, after, twins = (sum(row[key] for row in result["programs"].values()) for key in ("before", "after", "twin"))
     cost = result["daemon"]
     print(f"| all | | {before / 1e6:.1f} | {after / 1e6:.1f} | {twins / 1e6:.1f} | | | | | | |\n")
-    print(f"{result['minutes']:g} minutes; trim after {result['after']:g} s, every {result['every']:g} s. Daemon: "
+    print(f"{result['minutes']:g} minutes; trim after {result['after']:g} s, every {result['every']:g} s. In swap and still in RAM "
+          f"(compressed, or in the swap cache): {result['swap in RAM']:.1f} MB. Daemon: "
           f"{cost['processor']:.2%} of a core, RSS {cost['rss'][0]:.1f} MB at the beginning, {cost['rss'][1]:.1f} at the end.")
     return all(row["equal"] for row in result["programs"].values())
 

@@ -14,20 +14,21 @@ LEFT, RIGHT = 78, 520  # of the curves
 NAMES, BARS, END = 560, 668, 850
 STYLE = """<style>
 .back { fill: #ffffff } .ink { fill: #1f2328 } .dim { fill: #59636e } .line { stroke: #d1d9e0 }
-.twin { fill: #8c959f } .trimmed { fill: #0072b2 }
+.twin { fill: #8c959f } .trimmed { fill: #0072b2 } .copies { fill: #56b4e9 } .copies-curve { stroke: #56b4e9 }
 .twin-curve { stroke: #8c959f } .trimmed-curve { stroke: #0072b2 } .curve { fill: none; stroke-width: 2.5 }
 @media (prefers-color-scheme: dark) {
 .back { fill: #0d1117 } .ink { fill: #e6edf3 } .dim { fill: #9198a1 } .line { stroke: #3d444d }
-.twin { fill: #6e7681 } .trimmed { fill: #2f81c7 } .twin-curve { stroke: #6e7681 } .trimmed-curve { stroke: #2f81c7 }
+.copies { fill: #a5d6ff } .copies-curve { stroke: #a5d6ff } .twin { fill: #6e7681 } .trimmed { fill: #2f81c7 } .twin-curve { stroke: #6e7681 } .trimmed-curve { stroke: #2f81c7 }
 }
 </style>"""
-LEGEND = [("twin", "untouched twins"), ("trimmed", "trimmed, in RAM")]
+LEGEND = [("twin", "untouched twins"), ("trimmed", "trimmed"), ("copies", "trimmed, with what is in swap and still in RAM")]
 
 
-def sums(programs):
-    """Seconds, MB of all twins, MB of all trimmed workers, for each sample that all have."""
-    for rows in zip(*(row["samples"] for row in programs.values())):
-        yield rows[0][0], sum(row[2] for row in rows) / 1e6, sum(row[1] for row in rows) / 1e6
+def sums(result):
+    """Seconds, MB of all twins, MB of all trimmed workers, and with what their memory in swap uses, for each sample."""
+    for rows in zip(result["daemon"]["samples"], *(row["samples"] for row in result["programs"].values())):
+        twins, trimmed = (sum(row[column] for row in rows[1:]) / 1e6 for column in (2, 1))
+        yield rows[1][0], twins, trimmed, trimmed + rows[0][3]
 
 
 def curves(found, height):
@@ -47,7 +48,7 @@ def curves(found, height):
     minutes = max(1, round(longest / 60 / 5))
     for minute in range(0, int(longest / 60) + 1, minutes):
         parts.append(text(across(minute * 60), bottom + 16, f"{minute} min", 11, "dim", anchor="middle"))
-    for kind, column in (("twin", 1), ("trimmed", 2)):
+    for kind, column in (("twin", 1), ("copies", 3), ("trimmed", 2)):
         points = " ".join(f"{across(row[0]):.1f},{down(row[column]):.1f}" for row in found)
         parts.append(f'<polyline class="curve {kind}-curve" points="{points}"/>')
     return parts
@@ -65,7 +66,7 @@ def bars(programs):
 
 
 def draw(result):
-    programs, found = result["programs"], list(sums(result["programs"]))
+    programs, found = result["programs"], list(sums(result))
     height = TOP + ROW * max(len(programs), 6) + 40
     title = (f"{len(programs)} workers in use: {size(found[-1][1])} untouched, {size(found[-1][2])} trimmed "
              "while they run")

@@ -39,6 +39,17 @@ def cached():
         return next(int(row.split()[1]) << 10 for row in file if row.startswith("SwapCached"))
 
 
+def compressed(folder):
+    """Bytes of RAM that a zram device uses: mem_used_total, the third number."""
+    with open(f"{folder}/mm_stat") as file:
+        return int(file.read().split()[2])
+
+
+def all_in_ram():
+    """Bytes of RAM that everything uses that is in swap, on each device."""
+    return cached() + sum(compressed(folder) for folder in glob.glob("/sys/block/zram*"))
+
+
 class Device:
     """A swap area of its own. `path` is what `swapon` gets."""
 
@@ -105,9 +116,7 @@ class Zram(Device):
             raise Unavailable(str(error)) from None
 
     def in_ram(self):
-        """With the compressed copies: mem_used_total, the third number."""
-        with open(f"{self.folder}/mm_stat") as file:
-            return int(file.read().split()[2]) + cached()
+        return compressed(self.folder) + cached()
 
     def remove(self):
         write(f"{self.folder}/reset", "1")
