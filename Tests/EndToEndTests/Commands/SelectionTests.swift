@@ -132,10 +132,10 @@ import Testing
         d: { command: sleep 663 }
       """)
     let text = try daemon.done("reload", "--dry-run")
-    for words in [
+    for change in [
       "suspend_after", "b would be stopped and removed", "c would be removed",
       "d would be added and started", "importance",
-    ] { #expect(text.contains(words), "\(text)") }
+    ] { #expect(text.contains(change), "\(text)") }
     #expect(try daemon.ask(.ps).workers?.map(\.name) == ["a", "b", "c"])
     try daemon.rewrite("polcy: x\n")
     let wrong = try daemon.verb("reload", "--dry-run")
