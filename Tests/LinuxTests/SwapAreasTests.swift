@@ -25,7 +25,7 @@ struct SwapAreasTests {
   @Test("Each line after the first is an area, with its size in bytes")
   func areas() {
     let text =
-      "Filename\t\t\t\tType\t\tSize\tUsed\n/dev/zram0                partition\t8\t3\n/s file\n"
+      "Filename\tType\tSize\tUsed\n/dev/zram0           partition\t8\t3\n/s file\n"
     #expect(
       SwapArea.parse(Array(text.utf8)) == [
         SwapArea(name: "/dev/zram0", kind: "partition", size: 8192, used: 3072),
