@@ -134,8 +134,12 @@ extension WorkerRecord {
       let code = trim.doublings == 0 ? "interval" : "interval_doubled"
       obstacles.append(Obstacle(code, text, key: "trim.every", clearsIn: interval - spent))
     }
-    if let failure = trim.failure, let retryAt = trim.retryAt, now < retryAt {
-      let text = "the last attempt failed: \(failure); next attempt in \((retryAt - now).spoken)"
+    if trim.permanentRefusal == nil, let failure = trim.failure,
+      let retryAt = trim.retryAt(policy.trim), now < retryAt
+    {
+      let next =
+        policy.trim.after == nil ? "" : "; next attempt in \((retryAt - now).spoken)"
+      let text = "the last attempt failed: \(failure)\(next)"
       obstacles.append(Obstacle("failed_lately", text, key: nil, clearsIn: retryAt - now))
     }
     return obstacles

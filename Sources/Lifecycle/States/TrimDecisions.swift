@@ -101,7 +101,7 @@ extension Engine {
     decisions += 1
     if permanent { workers[index].run.trim?.permanentRefusal = reason }
     workers[index].run.trim?.failure = reason
-    workers[index].run.trim?.retryAt = now + TrimHistory.retry
+    workers[index].run.trim?.failedAt = now
     answerTrims(index, .failed, "\(workers[index].id) can't be trimmed: \(reason)")
   }
 
@@ -159,7 +159,10 @@ extension Engine {
     let candidates = workers.indices(.trimmable).filter { index in
       let trim = workers[index].run.trim
       let pause = min(workers[index].policy.trim.every, TrimHistory.retry)
-      return now >= max(trim?.lastAt.map { $0 + pause } ?? .zero, trim?.retryAt ?? .zero)
+      return now
+        >= max(
+          trim?.lastAt.map { $0 + pause } ?? .zero,
+          trim?.failedAt.map { $0 + TrimHistory.retry } ?? .zero)
     }
     return candidates.sorted { left, right in
       let (left, right) = (workers[left], workers[right])

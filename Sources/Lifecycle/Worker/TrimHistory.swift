@@ -33,8 +33,8 @@ struct TrimHistory: Codable, Sendable, Equatable {
   var permanentRefusal: String?
   /// Why the last trim failed. `nil`: it didn't.
   var failure: String?
-  /// From then on the policy tries again after a failure.
-  var retryAt: Instant?
+  /// When the last trim failed. The ladder waits for `retry` then, the policy as after a trim.
+  var failedAt: Instant?
 
   /// A trim of which more than this share comes back isn't worth its cost.
   static let maxReturn = 3
@@ -55,6 +55,11 @@ struct TrimHistory: Codable, Sendable, Equatable {
 
   /// The shortest time between two trims by the policy.
   func interval(_ rules: TrimRules) -> Duration { rules.every * (1 << min(doublings, 16)) }
+
+  /// When the policy tries again after a failure.
+  func retryAt(_ rules: TrimRules) -> Instant? {
+    failedAt.map { $0 + max(interval(rules), Self.retry) }
+  }
 
   mutating func begin(_ operation: TrimState.Operation, at now: Instant) {
     underWay = operation
@@ -82,7 +87,7 @@ struct TrimHistory: Codable, Sendable, Equatable {
     cameBackAfter = nil
     needed = result.residentAfter
     failure = nil
-    retryAt = nil
+    failedAt = nil
   }
 
   /// Records that a fill or a hibernation has moved all of the worker's memory: the last trim
@@ -135,7 +140,7 @@ extension WorkerRecord {
     let first = run.runningSince + after
     guard let trim = run.trim else { return first }
     let next = trim.lastAt.map { $0 + trim.interval(policy.trim) } ?? first
-    return max(first, next, trim.retryAt ?? first)
+    return max(first, next, trim.retryAt(policy.trim) ?? first)
   }
 
   /// Whether anything but the time and the gain prevents a trim by the policy or the ladder.
