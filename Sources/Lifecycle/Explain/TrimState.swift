@@ -176,7 +176,11 @@ extension TrimState {
 
   private var future: [String] {
     let lasting = obstacles.filter { $0.clearsIn == nil || $0.code == "failed_lately" }
-    guard lasting.isEmpty, let next else { return lasting.map(\.sentence) }
+    // The gain doesn't matter if something else prevents each trim by the policy.
+    let decisive = lasting.filter { $0.code != "small_gain" }
+    guard lasting.isEmpty, let next else {
+      return (decisive.isEmpty ? lasting : decisive).map(\.sentence)
+    }
     return next == .zero ? [] : ["the next trim is in \(next.spoken) at the earliest"]
   }
 }
