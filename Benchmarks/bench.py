@@ -2,6 +2,7 @@
 import json
 import os
 import platform
+import pwd
 import shutil
 import socket
 import statistics
@@ -18,9 +19,19 @@ from ports import free_port  # noqa: E402, F401
 BINARY = os.environ.get("DORMOUSE", os.path.join(ROOT, ".build", "release", "dormouse"))
 
 
+def as_user(user):
+    """The words before a command that root runs as another user."""
+    if user is None:
+        return []
+    account = pwd.getpwnam(user)
+    return ["setpriv", "--reuid", str(account.pw_uid), "--regid", str(account.pw_gid), "--init-groups"]
+
+
 class Daemon:
-    def __init__(self, configuration, environment=None, binary=None, state=None):
-        self.binary = binary or BINARY
+    """`user`: the one that it and its workers run as, if this is root."""
+
+    def __init__(self, configuration, environment=None, binary=None, state=None, user=None):
+        self.binary, self.user = binary or BINARY, user
         if not os.path.exists(self.binary):
             sys.exit(f"there is no {self.binary} yet; `make build` builds it")
         self.directory = tempfile.mkdtemp(prefix="dormouse-bench-")
@@ -30,13 +41,16 @@ class Daemon:
         with open(self.file, "w") as out:
             # JSON is YAML. The figures are compared with earlier ones, which the talks' policy had.
             json.dump({"policy": "ios-5", **configuration}, out)
+        if user:
+            shutil.chown(self.directory, user)
+            shutil.chown(self.file, user)
         self.log = open(os.path.join(self.directory, "log"), "a")
         self.begin(environment)
 
     def begin(self, environment=None):
         """Starts it, also again on the same state directory; returns when it listens."""
         self.process = subprocess.Popen(
-            [self.binary, "daemon", "--config", self.file, "--socket", self.path,
+            [*as_user(self.user), self.binary, "daemon", "--config", self.file, "--socket", self.path,
              "--state-directory", self.state],
             stdin=subprocess.DEVNULL, stderr=self.log, env=environment)
         end = time.monotonic() + 20

@@ -1,5 +1,5 @@
 // Memory that can't be compressed, behind a small HTTP server: blob PORT MEGABYTES
-//   GET /      answers a byte of it        GET /all   answers a sum over all of it
+//   GET /      answers a byte of it        GET /all, /sum   answer a sum over all of it
 #include <arpa/inet.h>
 #include <pthread.h>
 #include <stdint.h>
@@ -28,7 +28,8 @@ static void *serve(void *argument) {
       if (got <= 0) return close(line), NULL;
       request[used += (size_t)got] = 0;
     } while (!strstr(request, "\r\n\r\n") && used < sizeof request - 1);
-    uint64_t value = strncmp(request, "GET /all", 8) ? words[served % count] : all();
+    int is_all = !strncmp(request, "GET /all", 8) || !strncmp(request, "GET /sum", 8);
+    uint64_t value = is_all ? all() : words[served % count];
     char body[32];
     int length = snprintf(body, sizeof body, "%llu\n", (unsigned long long)value);
     int size = snprintf(answer, sizeof answer,

@@ -132,9 +132,8 @@ def make_devices(options, stack):
     try:
         if os.geteuid() != 0:
             raise swap.Unavailable("needs root")
-        with open("/proc/swaps") as file:
-            if len(file.readlines()) > 1:
-                raise swap.Unavailable("other swap is on, and pages would be written to both; `swapoff -a` first")
+        if swap.areas():
+            raise swap.Unavailable("other swap is on, and pages would be written to both; `swapoff -a` first")
         swap.MemoryGroup().close()
         directory = swap.filesystem_directory()
         stack.callback(swap.remove_directory, directory)

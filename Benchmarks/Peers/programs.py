@@ -1,4 +1,5 @@
-"""The workers that peers.py puts to sleep: each holds a state, answers `light` from a little of it and `all` from all of it."""
+"""The workers of peers.py and trim.py: each holds a state, answers `light` from a little of it and `all` from all of it.
+`sum` is a checksum of its state."""
 import os
 import shutil
 import socket
@@ -14,7 +15,8 @@ WORKER = os.path.join(HERE, "objects.py")
 
 class HTTP:
     """One connection to a worker. A request is sent, its first byte is received, then the rest."""
-    requests = {"light": b"GET / HTTP/1.1\r\nHost: peers\r\n\r\n", "all": b"GET /all HTTP/1.1\r\nHost: peers\r\n\r\n"}
+    requests = {kind: f"GET {path} HTTP/1.1\r\nHost: peers\r\n\r\n".encode()
+                for kind, path in (("light", "/"), ("all", "/all"), ("sum", "/sum"))}
     first = b"H"
 
     def __init__(self, port):
@@ -37,7 +39,7 @@ class HTTP:
             raise RuntimeError("the connection has ended")
 
     def rest(self):
-        """The remaining answer; its end is known by its length."""
+        """The body of the remaining answer; its end is known by its length."""
         answer = b""
         while b"\r\n\r\n" not in answer:
             answer += self.line.recv(65536)
@@ -47,20 +49,37 @@ class HTTP:
         length = int(head.lower().split(b"content-length:")[1].split(b"\r")[0])
         while len(body) < length:
             body += self.line.recv(65536)
+        return body
+
+    def ask(self, kind):
+        """Milliseconds to the first byte."""
+        start = time.perf_counter()
+        self.send(kind)
+        self.first_byte()
+        passed = (time.perf_counter() - start) * 1000
+        self.rest()
+        return passed
+
+    def checksum(self):
+        self.send("sum")
+        self.first_byte()
+        return self.rest()
 
 
 class Redis(HTTP):
     """`DEBUG DIGEST` reads every key and value."""
-    requests = {"light": b"STRLEN key:7\r\n", "all": b"DEBUG DIGEST\r\n"}
+    requests = {"light": b"STRLEN key:7\r\n", "all": b"DEBUG DIGEST\r\n", "sum": b"DEBUG DIGEST\r\n"}
     first = b":"
 
     def send(self, kind):
-        self.first = b"+" if kind == "all" else b":"
+        self.first = b":" if kind == "light" else b"+"
         super().send(kind)
 
     def rest(self):
-        while not self.line.recv(65536).endswith(b"\r\n"):
-            pass
+        answer = b""
+        while not answer.endswith(b"\r\n"):
+            answer += self.line.recv(65536)
+        return answer
 
 
 class Program:
@@ -96,22 +115,31 @@ class RedisProgram(Program):
 
 
 class CompiledProgram(Program):
+    """`{directory}` in its words is where the compiler has written it."""
+    directory = None
+
+    def __init__(self, name, unit, sizes, tool, compiler, words):
+        super().__init__(name, unit, sizes, tool, words)
+        self.compiler = compiler
+
     def command(self, size, port):
         if self.directory is None:
             self.directory = tempfile.TemporaryDirectory(prefix="dormouse-peers-")
-            subprocess.run(["cc", "-O2", "-pthread", "-o", self.target, os.path.join(HERE, "..", "blob.c")], check=True)
-        return [self.target, str(port), str(size)]
-
-    directory = None
-
-    @property
-    def target(self):
-        return os.path.join(self.directory.name, "blob")
+            os.chmod(self.directory.name, 0o755)  # The worker may be another user's.
+            subprocess.run([word.format(directory=self.directory.name) for word in self.compiler], check=True)
+        return [word.format(size=size, port=port, directory=self.directory.name) for word in self.words]
 
     def remove(self):
         if self.directory is not None:
             self.directory.cleanup()
             self.directory = None
+
+
+def jvm(name, collector):
+    return CompiledProgram(name, f"objects; {collector}", [20000, 300000], "javac",
+                           ["javac", "-d", "{directory}", os.path.join(HERE, "Objects.java")],
+                           ["java", "-Xmx256m", f"-XX:+Use{collector}", "-Dsun.net.httpserver.nodelay=true",
+                            "-Dsun.net.httpserver.idleInterval=100000", "-cp", "{directory}", "Objects", "{size}", "{port}"])
 
 
 PROGRAMS = [
@@ -124,5 +152,14 @@ PROGRAMS = [
     RedisProgram("redis", "keys with values of 100 bytes", [10000, 200000], "redis-server",
                  ["redis-server", "--port", "{port}", "--bind", "127.0.0.1", "--save", "", "--appendonly", "no",
                   "--enable-debug-command", "local", "--loglevel", "warning"]),
-    CompiledProgram("c", "MB of random bytes", [4, 15, 45, 200], "cc", []),
+    Program("ruby", "objects; a thread for each connection", [13000, 200000], "ruby",
+            ["ruby", os.path.join(HERE, "objects.rb"), "{size}", "{port}"]),
+    jvm("jvm", "G1GC"),
+    jvm("jvm-serial", "SerialGC"),
+    CompiledProgram("go", "objects", [20000, 600000], "go",
+                    ["go", "build", "-o", "{directory}/objects", os.path.join(HERE, "objects.go")],
+                    ["{directory}/objects", "{size}", "{port}"]),
+    CompiledProgram("c", "MB of random bytes", [4, 15, 45, 200], "cc",
+                    ["cc", "-O2", "-pthread", "-o", "{directory}/blob", os.path.join(HERE, "..", "blob.c")],
+                    ["{directory}/blob", "{port}", "{size}"]),
 ]

@@ -1,4 +1,4 @@
-"""Swap devices for peers.py: made, switched on and off, and removed. One at a time is on."""
+"""Swap devices for peers.py and trim.py: made, switched on and off, and removed. One at a time is on."""
 import ctypes
 import errno
 import glob
@@ -27,10 +27,27 @@ def write(path, text):
         file.write(text)
 
 
+def areas():
+    """The paths of the areas that are on."""
+    with open("/proc/swaps") as file:
+        return [row.split()[0] for row in file.readlines()[1:]]
+
+
 def cached():
     """Bytes that are in swap and still in RAM."""
     with open("/proc/meminfo") as file:
         return next(int(row.split()[1]) << 10 for row in file if row.startswith("SwapCached"))
+
+
+def compressed(folder):
+    """Bytes of RAM that a zram device uses: mem_used_total, the third number."""
+    with open(f"{folder}/mm_stat") as file:
+        return int(file.read().split()[2])
+
+
+def all_in_ram():
+    """Bytes of RAM that everything uses that is in swap, on each device."""
+    return cached() + sum(compressed(folder) for folder in glob.glob("/sys/block/zram*"))
 
 
 class Device:
@@ -44,8 +61,7 @@ class Device:
         run("swapoff", self.path)
 
     def is_on(self):
-        with open("/proc/swaps") as file:
-            return any(row.split()[0] == self.path for row in file)
+        return self.path in areas()
 
     def in_ram(self):
         return cached()
@@ -100,9 +116,7 @@ class Zram(Device):
             raise Unavailable(str(error)) from None
 
     def in_ram(self):
-        """With the compressed copies: mem_used_total, the third number."""
-        with open(f"{self.folder}/mm_stat") as file:
-            return int(file.read().split()[2]) + cached()
+        return compressed(self.folder) + cached()
 
     def remove(self):
         write(f"{self.folder}/reset", "1")

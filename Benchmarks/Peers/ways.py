@@ -1,4 +1,4 @@
-"""The ways to put a worker to sleep that peers.py compares, each behind the same few methods."""
+"""The ways to put a worker to sleep that peers.py and trim.py compare, each behind the same few methods."""
 import contextlib
 import os
 import shutil
@@ -9,7 +9,7 @@ import sys
 import tempfile
 import time
 
-from bench import Daemon, free_port
+from bench import Daemon, as_user, free_port
 from Peers import swap
 from Peers.processor import ProcessorGroup
 from Peers.programs import KINDS
@@ -46,6 +46,7 @@ def files(directory):
 
 class Peer:
     """One way to put a worker to sleep. The worker is the same program for each, with the same state."""
+    user = None  # Root runs the worker, and the daemon, as this one.
 
     def __init__(self, name, program, size):
         self.name, self.program, self.size = name, program, size
@@ -55,6 +56,11 @@ class Peer:
 
     def command(self):
         return self.program.command(self.size, self.port)
+
+    def spawn(self, first=None):
+        self.process = subprocess.Popen(as_user(self.user) + self.command(), stdin=subprocess.DEVNULL,
+                                        stdout=subprocess.DEVNULL, preexec_fn=first)
+        self.pid = self.process.pid
 
     def launch(self):
         self.port = free_port()
@@ -72,8 +78,7 @@ class Peer:
         self.connection.rest()
 
     def start(self):
-        self.process = subprocess.Popen(self.command(), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
-        self.pid = self.process.pid
+        self.spawn()
 
     def end(self):
         self.process.kill()
@@ -126,9 +131,7 @@ class Swapped(Peer):
 
     def start(self):
         self.group = swap.MemoryGroup()
-        self.process = subprocess.Popen(self.command(), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                                        preexec_fn=self.group.enter)
-        self.pid = self.process.pid
+        self.spawn(self.group.enter)
 
     def end(self):
         super().end()
@@ -238,7 +241,7 @@ class Dormouse(Peer):
                 "hibernate": {"after": "never", "cooldown": "0s", "max_footprint": "unlimited", "resume": self.resume,
                               "only_if_faster_than_relaunch": False,
                               "disk": {"budget": "20GB", "daily_writes": "1000GB"}}},
-            "workers": {"web": {"command": self.command(), "readiness": {"tcp": self.port}}}})
+            "workers": {"web": {"command": self.command(), "readiness": {"tcp": self.port}}}}, user=self.user)
         while "pid" not in self.daemon.worker("web"):
             time.sleep(0.02)
         self.pid = self.daemon.worker("web")["pid"]

@@ -95,8 +95,9 @@ extension Probe {
   private static let restProtection = Probe(
     "rest-protection", "protection while hibernated",
     lost:
-      "A hibernated worker rests stopped and traced by the daemon. If the daemon is killed and "
-      + "another process then sends SIGCONT, the worker runs without its memory and is terminated.",
+      "A hibernated worker is stopped and traced by the daemon, which its parent can see. If the "
+      + "daemon is killed and another process sends SIGCONT, the worker's threads wait for the "
+      + "next daemon.",
     enable: "a cgroup for each worker."
   ) { examination in
     examination.freezes

@@ -181,6 +181,7 @@ import Testing
       ("Sources/Lifecycle/Engine/Codes.swift", /: "([a-z_]+)"\n/),
       ("Sources/Lifecycle/Explain/ExplanationVerdicts.swift", /code: "([a-z_]+)"/),
       ("Sources/Lifecycle/Explain/Explanation.swift", /Obstacle\(\s*"([a-z_]+)"/),
+      ("Sources/Lifecycle/Explain/TrimState.swift", /Obstacle\(\s*"([a-z_]+)"/),
       ("Sources/Lifecycle/Ladder/TerminationRanking.swift", /Obstacle\(\s*"([a-z_]+)"/),
       (
         "Sources/Lifecycle/States/PossibleTransitions.swift",

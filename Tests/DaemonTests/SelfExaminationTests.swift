@@ -27,8 +27,8 @@ import Testing
   @Test("An examination's report is what the program prints, and unknown keys are ignored")
   func report() throws {
     let text = String(decoding: try WireCodec.json(for: JSONDocument(Self.report)), as: UTF8.self)
-    let found = program("cat << 'END'\n\(text)\nEND\n").run()
-    #expect(found == .success(Self.report))
+    let result = program("cat << 'END'\n\(text)\nEND\n").run()
+    #expect(result == .success(Self.report))
   }
 
   @Test(
@@ -36,18 +36,18 @@ import Testing
   )
   func failures() throws {
     for script in ["exit 3", "echo nonsense", "echo '{}'"] {
-      guard case .failure(.unreadable(let why)) = program(script).run() else {
+      guard case .failure(.unreadable(let reason)) = program(script).run() else {
         Issue.record("\(script) was read")
         continue
       }
-      #expect(!why.isEmpty)
+      #expect(!reason.isEmpty)
     }
     let missing = ExaminationProgram(path: "/nowhere/at/all", arguments: ["x"], environment: [:])
-    guard case .failure(.notStarted(let why)) = missing.run() else {
+    guard case .failure(.notStarted(let reason)) = missing.run() else {
       Issue.record("it was started")
       return
     }
-    #expect(why.contains("/nowhere/at/all"))
+    #expect(reason.contains("/nowhere/at/all"))
   }
 
   @Test("A program that doesn't end by its deadline is ended, and the examination fails")
@@ -55,7 +55,7 @@ import Testing
     let scratch = try Scratch()
     var program = program("echo $$ > '\(scratch.path)/pid'; exec sleep 1000")
     // The time is long enough for the shell to write its pid on a busy machine.
-    program.timeout = .seconds(5)
+    program.timeout = .seconds(12)
     #expect(program.run() == .failure(.overdue))
     let text = try readText("\(scratch.path)/pid")
     let pid = try #require(Int32(text.prefix { $0 != "\n" }))

@@ -3,10 +3,10 @@ import Testing
 @testable import Daemon
 
 @Suite struct `A value that is shared until it is changed` {
-  private final class Part {}
+  private final class Component {}
   private struct Value {
     var number = 1
-    var part = Part()
+    var component = Component()
   }
   private struct Holder { @SharedUntilChanged var value: Value }
 
@@ -14,16 +14,16 @@ import Testing
     var first = Holder(value: Value())
     let second = SharedUntilChanged(wrappedValue: Value())
     let third = first.$value
-    #expect(third.wrappedValue.part === first.value.part)
+    #expect(third.wrappedValue.component === first.value.component)
     first.value.number = 2
     #expect(first.value.number == 2 && third.wrappedValue.number == 1)
-    #expect(second.wrappedValue.part !== first.value.part)
+    #expect(second.wrappedValue.component !== first.value.component)
   }
 
   @Test func `A shared value is changed in place by its only holder`() {
     var holder = Holder(value: Value())
-    weak let before = holder.value.part
-    holder.value.part = Part()
+    weak let before = holder.value.component
+    holder.value.component = Component()
     #expect(before == nil, "nothing else has kept it")
     holder.value.number += 1
     #expect(holder.value.number == 2)

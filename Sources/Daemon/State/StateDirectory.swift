@@ -64,7 +64,7 @@ package struct StateDirectory {
       // This also corrects a directory that was made earlier for more users.
       do throws(SystemCallError) { try name.setMode(0o700) } catch { throw .directory(error) }
     }
-    lock = try StateLock(directory)
+    lock = try StateLock(directory, timeout: StateLock.timeout)
     CallsBeforeStop.keep(in: calls)
   }
 

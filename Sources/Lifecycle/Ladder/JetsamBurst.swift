@@ -24,7 +24,7 @@ struct JetsamBurst: Codable, Sendable, Equatable {
       guard let victim = victims[report.entries[index].worker] else { continue }
       left -= 1
       report.entries[index].victimBecause = victim.why
-      report.entries[index].gaveBack = 
+      report.entries[index].gaveBack =
         victim.isGone ? victim.resident ?? report.entries[index].footprint : nil
     }
   }

@@ -94,7 +94,7 @@ extension Engine {
     let rules = workers[index].policy.trim
     workers[index].run.trim?.didTrim(result, rules, at: now)
     recordFootprint(index, result.residentAfter + result.swapped)
-    answerTrims(index, .done, "\(workers[index].id) \(result.sentence)")
+    answerTrims(index, .done, "\(workers[index].id) was \(result.sentence)")
   }
 
   mutating func recordTrimFailed(_ index: Int, _ reason: String, permanent: Bool) {
@@ -169,7 +169,7 @@ extension Engine {
 extension TrimResult {
   /// The result as a clause whose subject is the worker.
   public var sentence: String {
-    "was trimmed: \(residentBefore) → \(residentAfter) in RAM, \(swapped) in swap, "
+    "trimmed: \(residentBefore) → \(residentAfter) in RAM, \(swapped) in swap, "
       + "\(duration.spoken)"
   }
 }

@@ -163,9 +163,9 @@ extension WorkerRecord {
 
   /// When the policy trims the worker, if the gain is large enough then. `nil`: never.
   var trimDueAt: Instant? {
-    guard let after = policy.trim.after, mayBeTrimmed, run.trim?.hasGivenUp != true else {
-      return nil
-    }
+    guard let after = policy.trim.after, mayBeTrimmed, profile.leader == nil,
+      run.trim?.hasGivenUp != true
+    else { return nil }
     let first = run.runningSince + after
     guard let trim = run.trim else { return first }
     let next = trim.lastAt.map { $0 + trim.interval(policy.trim) } ?? first
@@ -174,8 +174,8 @@ extension WorkerRecord {
 
   /// Whether anything but the time and the gain prevents a trim by the policy or the ladder.
   var mayBeTrimmed: Bool {
-    (state == .foreground || state == .background) && profile.leader == nil
-      && policy.trim.mechanism != .off && run.trim?.permanentRefusal == nil
+    (state == .foreground || state == .background) && policy.trim.mechanism != .off
+      && run.trim?.permanentRefusal == nil
   }
 
   /// Whether the ladder may trim the worker now.

@@ -45,8 +45,8 @@ func editDistance(_ left: String, _ right: String) -> Int {
 }
 
 /// Lists words in backquotes, with commas and "or" before the last one.
-func listed(_ words: [String]) -> String {
-  let quoted = words.map { "`\($0)`" }
+func listed(_ names: [String]) -> String {
+  let quoted = names.map { "`\($0)`" }
   guard quoted.count > 1, let last = quoted.last else { return quoted.first ?? "nothing" }
   return quoted.dropLast().joined(separator: ", ") + " or " + last
 }

@@ -31,7 +31,7 @@ struct ComposeService: WorkerImport {
     importRestartRules()
     importStopSettings()
     importLimits()
-    addNotesOnUnreadKeys(service.leftovers)
+    reportUnreadKeys(service.leftovers)
     return imported
   }
 
@@ -39,51 +39,51 @@ struct ComposeService: WorkerImport {
   func obstacle(_ isProgram: (String) -> Bool) -> String? {
     guard let first = program?.first else { return "its command is missing" }
     if hasDirectory { return "its directory is in the image" }
-    let hasSigns = program?.contains(where: ComposeWords.shellSigns.contains) == true
+    let hasSigns = program?.contains(where: ComposeTokenizer.shellSigns.contains) == true
     if hasSigns { return "its command needs a shell" }
     return isProgram(first) ? nil : "`\(shortened(first))` isn't a program on this machine"
   }
 
   private mutating func command() {
     let image = service.text("image")
-    if let image { addNote("Its image: `\(shortened(image))`.") }
-    let entry = words("entrypoint")
-    let command = words("command")
+    if let image { report("Its image: `\(shortened(image))`.") }
+    let entry = readArguments("entrypoint")
+    let command = readArguments("command")
     guard entry != nil || command != nil else {
-      addNote("Its command is the image's: write it here.")
+      report("Its command is the image's: write it here.")
       return add("command", .list([.text("false")]))
     }
-    let words = (entry ?? []) + (command ?? [])
-    program = words
-    add("command", .list(words.map { .text($0) }))
-    if entry == nil, let first = words.first, first.hasPrefix("-") {
-      addNote(
+    let arguments = (entry ?? []) + (command ?? [])
+    program = arguments
+    add("command", .list(arguments.map { .text($0) }))
+    if entry == nil, let first = arguments.first, first.hasPrefix("-") {
+      report(
         "`\(shortened(first))` is an argument of the image's entrypoint: put the program first."
       )
     }
-    if let sign = words.first(where: { ComposeWords.shellSigns.contains($0) }) {
-      addNote("`\(sign)`: compose runs no shell here; for one, write `[sh, -c, '…']`.")
+    if let sign = arguments.first(where: { ComposeTokenizer.shellSigns.contains($0) }) {
+      report("`\(sign)`: compose runs no shell here; for one, write `[sh, -c, '…']`.")
     }
-    if !variables.hasFile, words.contains(where: { $0.contains("${") }) {
-      addNote("Variables are those of the daemon's environment; compose also reads `.env`.")
+    if !variables.hasFile, arguments.contains(where: { $0.contains("${") }) {
+      report("Variables are those of the daemon's environment; compose also reads `.env`.")
     }
   }
 
   /// Reads a list, or a line that compose splits as a shell would. Compose runs no shell by itself.
-  private mutating func words(_ key: String) -> [String]? {
+  private mutating func readArguments(_ key: String) -> [String]? {
     guard let node = service.node(key), node.scalar?.isNull != true else { return nil }
     if case .sequence(let items) = node {
-      let words = items.compactMap { $0.scalar.map { converted($0.string, isCommand: true) } }
-      return words.isEmpty ? nil : words
+      let arguments = items.compactMap { $0.scalar.map { converted($0.string, isCommand: true) } }
+      return arguments.isEmpty ? nil : arguments
     }
     let line = converted(node.scalar?.string ?? "", isCommand: true)
-    guard let words = ComposeWords.split(line) else {
+    guard let arguments = ComposeTokenizer.split(line) else {
       sink.error(
         at: node.position,
         "`\(shortened(imported.name)).\(key)` has a quote or a `\\` without its end")
       return nil
     }
-    return words.isEmpty ? nil : words
+    return arguments.isEmpty ? nil : arguments
   }
 
   private func converted(_ text: String, isCommand: Bool = false) -> String {
@@ -93,7 +93,7 @@ struct ComposeService: WorkerImport {
   private mutating func importEnvironment() {
     if let directory = service.text("working_dir") {
       hasDirectory = true
-      addNote(
+      report(
         "`working_dir: \(shortened(directory))` is a path in the image: set `directory` yourself.")
     }
     let files = environmentFiles()
@@ -105,7 +105,7 @@ struct ComposeService: WorkerImport {
     let inherited = service.inherited.filter { !variables.isInFile($0) }
     if !inherited.isEmpty {
       let names = quoted(inherited)
-      addNote("\(names): without a value; workers inherit the daemon's environment.")
+      report("\(names): without a value; workers inherit the daemon's environment.")
     }
   }
 
@@ -117,7 +117,7 @@ struct ComposeService: WorkerImport {
       let path = (item.scalar ?? item.mapping?["path"]?.scalar)?.string
       guard let path, item.mapping?["required"]?.scalar?.string != "false" else {
         if let path {
-          addNote("Not taken over: `env_file` \(shortened(path)), which may be missing.")
+          report("Not taken over: `env_file` \(shortened(path)), which may be missing.")
         }
         return nil
       }
@@ -135,7 +135,7 @@ struct ComposeService: WorkerImport {
       let isWhole = milliseconds % 1000 == 0
       add("stop_grace", .plain(isWhole ? "\(milliseconds / 1000)s" : "\(milliseconds)ms"))
     } else {
-      addNote("Not taken over: `stop_grace_period: \(shortened(time))`.")
+      report("Not taken over: `stop_grace_period: \(shortened(time))`.")
     }
   }
 
@@ -148,18 +148,18 @@ struct ComposeService: WorkerImport {
       if var resources = deploy.mapping("resources") {
         if var limits = resources.mapping("limits") {
           memory = limits.text("memory") ?? memory
-          addNotesOnUnreadKeys(limits.leftovers, of: "deploy.resources.limits.")
+          reportUnreadKeys(limits.leftovers, of: "deploy.resources.limits.")
         }
-        addNotesOnUnreadKeys(resources.leftovers, of: "deploy.resources.")
+        reportUnreadKeys(resources.leftovers, of: "deploy.resources.")
       }
-      addNotesOnUnreadKeys(deploy.leftovers, of: "deploy.")
+      reportUnreadKeys(deploy.leftovers, of: "deploy.")
     }
     if let count, count > 1 { add("replicas", .plain("\(count)")) }
     guard let memory else { return }
     if let size = ComposeQuantity.size(memory) {
       add("limits", .mapping([("memory", .plain(size))]))
     } else {
-      addNote("Not taken over: the limit of memory \(shortened(memory)).")
+      report("Not taken over: the limit of memory \(shortened(memory)).")
     }
   }
 
@@ -180,7 +180,7 @@ struct ComposeService: WorkerImport {
     default: return
     }
     for (name, _) in pairs where !names.contains(name) {
-      addNote("It depends on `\(shortened(name))`, which isn't in the file: left out.")
+      report("It depends on `\(shortened(name))`, which isn't in the file: left out.")
     }
     pairs = pairs.filter { names.contains($0.0) }
     guard !pairs.isEmpty else { return }
@@ -194,14 +194,14 @@ struct ComposeService: WorkerImport {
   private mutating func importHealthChecks() {
     guard var check = service.mapping("healthcheck") else { return }
     let test = check.texts("test").map { converted($0, isCommand: true) }
-    let words: [String]
+    let arguments: [String]
     switch test.first {
-    case "CMD": words = Array(test.dropFirst())
-    case "CMD-SHELL": words = ["sh", "-c"] + test.dropFirst().prefix(1)
+    case "CMD": arguments = Array(test.dropFirst())
+    case "CMD-SHELL": arguments = ["sh", "-c"] + test.dropFirst().prefix(1)
     case "NONE", nil: return
-    default: words = ["sh", "-c", test.joined(separator: " ")]
+    default: arguments = ["sh", "-c", test.joined(separator: " ")]
     }
-    let command = YAMLText.mapping([("command", .list(words.map { .text($0) }))])
+    let command = YAMLText.mapping([("command", .list(arguments.map { .text($0) }))])
     var pairs: [(String, YAMLText)] = [("exec", command)]
     if let retries = check.number("retries", 1...1_000) {
       pairs.append(("failureThreshold", .plain("\(retries)")))
@@ -211,11 +211,11 @@ struct ComposeService: WorkerImport {
       if let seconds = ComposeQuantity.seconds(time), seconds > 0 {
         pairs.append((ours, .plain("\(max(Int(seconds.rounded()), 1))")))
       } else {
-        addNote("Not taken over: `healthcheck.\(theirs): \(shortened(time))`.")
+        report("Not taken over: `healthcheck.\(theirs): \(shortened(time))`.")
       }
     }
     add("readiness", .mapping(pairs))
-    addNotesOnUnreadKeys(check.leftovers, of: "healthcheck.")
+    reportUnreadKeys(check.leftovers, of: "healthcheck.")
   }
 
   private mutating func importRestartRules() {
@@ -226,7 +226,7 @@ struct ComposeService: WorkerImport {
     case "unless-stopped": rules.condition = .unlessStopped
     case "on-failure": rules.condition = .onFailure
     case "no": return
-    default: return addNote("Not taken over: `restart: \(shortened(text))`.")
+    default: return report("Not taken over: `restart: \(shortened(text))`.")
     }
     add("restart", RestartKeys.text(rules))
   }

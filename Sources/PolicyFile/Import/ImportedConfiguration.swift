@@ -90,11 +90,13 @@ protocol WorkerImport {
 
 extension WorkerImport {
   mutating func add(_ key: String, _ value: YAMLText) { imported.keys.append((key, value)) }
-  mutating func addNote(_ text: String) { imported.notes.append(text) }
+
+  /// Adds a note, which becomes a comment in the written file.
+  mutating func report(_ text: String) { imported.notes.append(text) }
 
   /// Adds a note for each key that wasn't read.
-  mutating func addNotesOnUnreadKeys(_ keys: [String], of section: String = "") {
-    for key in keys { addNote("Not taken over: `\(section)\(key)`.") }
+  mutating func reportUnreadKeys(_ keys: [String], of section: String = "") {
+    for key in keys { report("Not taken over: `\(section)\(key)`.") }
   }
 
   /// Adds the stop signal.
@@ -105,7 +107,7 @@ extension WorkerImport {
     if Signals.number(of: bare) != nil, !["STOP", "CONT", "TSTP", "CHLD"].contains(bare) {
       add("stop_signal", .plain(bare))
     } else {
-      addNote("Not taken over: \(origin).")
+      report("Not taken over: \(origin).")
     }
   }
 
@@ -114,7 +116,7 @@ extension WorkerImport {
     if NameRule.allows(namespace) {
       add("groups", .text(namespace))
     } else {
-      addNote("Not taken over: `namespace`, whose name can't be a group's.")
+      report("Not taken over: `namespace`, whose name can't be a group's.")
     }
   }
 
@@ -149,9 +151,10 @@ enum ShellLine {
   /// Returns the words of the line if a shell would only split it, and otherwise a command that
   /// runs the shell.
   static func command(_ line: String, shell: [String]) -> YAMLText {
-    let words = line.split(whereSeparator: \.isWhitespace).map(String.init)
-    if isSimple(line), let first = words.first, !first.contains("="), !builtins.contains(first) {
-      return WorkerRenderer.command(words)
+    let arguments = line.split(whereSeparator: \.isWhitespace).map(String.init)
+    if isSimple(line), let first = arguments.first, !first.contains("="), !builtins.contains(first)
+    {
+      return WorkerRenderer.command(arguments)
     }
     return WorkerRenderer.command(shell + [line])
   }

@@ -93,14 +93,14 @@ private struct PM2App: WorkerImport {
   }
 
   /// Reads a list of words, or a line with quotes.
-  private mutating func words(_ names: String...) -> [String] {
+  private mutating func readArguments(_ names: String...) -> [String] {
     for name in names {
       if case .sequence(let items) = app.node(name) {
         return items.compactMap { $0.scalar?.string }
       }
       guard let line = app.text(name) else { continue }
-      if let words = ComposeWords.split(line) { return words }
-      addNote("`\(name)` has a quote without its end: check the command.")
+      if let arguments = ComposeTokenizer.split(line) { return arguments }
+      report("`\(name)` has a quote without its end: check the command.")
       return line.split(separator: " ").map(String.init)
     }
     return []
@@ -111,7 +111,7 @@ private struct PM2App: WorkerImport {
     let text = first("name") ?? String(file.prefix { $0 != "." && $0 != " " })
     let start = NameRule.fitted(text)
     imported.name = start.isEmpty ? "app" : start
-    if imported.name != text { addNote("Its name was `\(shortened(text))`.") }
+    if imported.name != text { report("Its name was `\(shortened(text))`.") }
   }
 
   private static let interpreters = [
@@ -120,8 +120,8 @@ private struct PM2App: WorkerImport {
   ]
 
   private mutating func command(_ script: String) {
-    let options = words("node_args", "interpreter_args", "interpreterArgs")
-    let arguments = words("args")
+    let options = readArguments("node_args", "interpreter_args", "interpreterArgs")
+    let arguments = readArguments("args")
     let ending = FilePaths.name(of: script).split(separator: ".").dropFirst().last.map(String.init)
     let named = first("interpreter", "exec_interpreter")
     let interpreter = named ?? ending.flatMap { Self.interpreters[$0] }
@@ -148,10 +148,10 @@ private struct PM2App: WorkerImport {
     let number = count.flatMap { Int($0) } ?? (count == nil ? 1 : 0)
     if (2...1_000).contains(number) { add("replicas", .plain("\(number)")) }
     if let count, number < 1 {
-      addNote("`instances: \(shortened(count))`: as many as there are processors; here it is one.")
+      report("`instances: \(shortened(count))`: as many as there are processors; here it is one.")
     }
     if mode.hasPrefix("cluster"), count != nil, number != 1 {
-      addNote("`cluster`: pm2's instances share one port, and here each opens its own.")
+      report("`cluster`: pm2's instances share one port, and here each opens its own.")
     }
   }
 
@@ -179,7 +179,7 @@ private struct PM2App: WorkerImport {
     }
     if let maxRestarts {
       rules.giveUp = .init(restarts: maxRestarts, window: .seconds(86_400))
-      addNote("`max_restarts` are counted within a day here.")
+      report("`max_restarts` are counted within a day here.")
     }
     add("restart", RestartKeys.text(rules))
   }
@@ -194,7 +194,7 @@ private struct PM2App: WorkerImport {
     if let size = UnitLimit.text(text, .bytes) {
       add("limits", .mapping([("footprint", .plain(size))]))
     } else {
-      addNote("Not taken over: `max_memory_restart: \(shortened(text))`.")
+      report("Not taken over: `max_memory_restart: \(shortened(text))`.")
     }
   }
 
@@ -203,7 +203,7 @@ private struct PM2App: WorkerImport {
     let errors = first("error_file", "error", "err", "err_file", "err_log")
     let file = first("log_file", "log") ?? out
     if let errors, errors != file {
-      addNote("`\(shortened(errors))`: both outputs are in one log here.")
+      report("`\(shortened(errors))`: both outputs are in one log here.")
     }
     if let file, file != "/dev/null", file != "true", file != "false", file != "NULL" {
       add("output", .mapping([("file", WorkerRenderer.escaped(file))]))
@@ -217,16 +217,16 @@ private struct PM2App: WorkerImport {
       "time", "merge_logs", "combine_logs", "log_type", "listen_timeout", "treekill", "trace",
       "disable_trace", "instance_var", "disable_logs")
     if app.truth("wait_ready") {
-      addNote("`wait_ready`: pm2 waits for `process.send('ready')`; write a `readiness` instead.")
+      report("`wait_ready`: pm2 waits for `process.send('ready')`; write a `readiness` instead.")
     }
     if first("autostart") == "false" { imported.isStopped = true }
     if first("watch") == "false" { app.skip("ignore_watch", "watch_delay", "watch_options") }
     if let times = first("cron_restart", "cron"), times != "0", times != "false" {
-      addNote("`cron_restart: \(shortened(times))`: run `dormouse restart` from cron.")
+      report("`cron_restart: \(shortened(times))`: run `dormouse restart` from cron.")
     }
     for key in app.leftovers {
       let isOfMode = key.hasPrefix("env_")
-      addNote(
+      report(
         isOfMode
           ? "Not taken over: `\(key)`, which pm2 adds with `--env \(key.dropFirst(4))`."
           : "Not taken over: `\(key)`.")

@@ -44,25 +44,25 @@ struct ProcessComposeEntry: WorkerImport {
     addGroup(of: process.text("namespace"))
     process.skip("replicas", "vars")
     if process.mapping("schedule") != nil {
-      addNote("`schedule` isn't taken over: start it from cron, with `dormouse start`.")
+      report("`schedule` isn't taken over: start it from cron, with `dormouse start`.")
       imported.isStopped = true
     }
     if process.truth("is_daemon") {
-      addNote("`is_daemon`: the program must stay in the foreground; use its option for that.")
+      report("`is_daemon`: the program must stay in the foreground; use its option for that.")
     }
-    addNotesOnUnreadKeys(process.leftovers)
+    reportUnreadKeys(process.leftovers)
     return imported
   }
 
   private mutating func command() -> Bool {
-    let words = process.texts("entrypoint")
+    let entrypoint = process.texts("entrypoint")
     if let line = process.text("command") {
       add("command", self.line(line))
-      if !words.isEmpty { addNote("Not taken over: `entrypoint`, beside a `command`.") }
+      if !entrypoint.isEmpty { report("Not taken over: `entrypoint`, beside a `command`.") }
       return true
     }
-    guard !words.isEmpty else { return false }
-    add("command", WorkerRenderer.command(words.map(Self.unescaped)))
+    guard !entrypoint.isEmpty else { return false }
+    add("command", WorkerRenderer.command(entrypoint.map(Self.unescaped)))
     return true
   }
 
@@ -95,7 +95,7 @@ struct ProcessComposeEntry: WorkerImport {
     }
     if !process.inherited.isEmpty {
       let names = quoted(process.inherited)
-      addNote("\(names): without a value; workers inherit the daemon's environment.")
+      report("\(names): without a value; workers inherit the daemon's environment.")
     }
     variables += replicaVariables
     addEnvironment(variables.map { ($0, value($1)) })
@@ -106,7 +106,7 @@ struct ProcessComposeEntry: WorkerImport {
     var pairs: [(String, YAMLText)] = []
     for (name, node) in needs.pairs {
       guard let targets = names[name] else {
-        addNote("It depends on `\(shortened(name))`, which isn't in the file: left out.")
+        report("It depends on `\(shortened(name))`, which isn't in the file: left out.")
         continue
       }
       var condition: String?
@@ -122,7 +122,7 @@ struct ProcessComposeEntry: WorkerImport {
       case "process_healthy", "process_log_ready": requiredState = .ready
       case "process_started", nil, "": requiredState = .started
       case let other?:
-        addNote("The condition `\(shortened(other))` on `\(name)` is unknown: `started` is used.")
+        report("The condition `\(shortened(other))` on `\(name)` is unknown: `started` is used.")
         requiredState = .started
       }
       for target in targets {
@@ -137,7 +137,7 @@ struct ProcessComposeEntry: WorkerImport {
       // A line without any special character of a regular expression is searched for as plain text.
       let isText = !line.contains { #".^$*+?()[]{}|\"#.contains($0) }
       if line.contains("\\") {
-        addNote("`ready_log_line` is an extended regular expression of POSIX here: check its `\\`.")
+        report("`ready_log_line` is an extended regular expression of POSIX here: check its `\\`.")
       }
       add(
         "readiness",
@@ -145,7 +145,7 @@ struct ProcessComposeEntry: WorkerImport {
     }
     if let probe = probe("readiness_probe", maximum: 1_000) {
       if imported.keys.contains(where: { $0.0 == "readiness" }) {
-        addNote("Not taken over: `readiness_probe`, beside `ready_log_line`.")
+        report("Not taken over: `readiness_probe`, beside `ready_log_line`.")
       } else {
         add("readiness", .mapping(probe))
       }
@@ -158,12 +158,12 @@ struct ProcessComposeEntry: WorkerImport {
     var pairs: [(String, YAMLText)] = []
     if var exec = probe.mapping("exec"), let command = exec.text("command") {
       pairs.append(("exec", .mapping([("command", line(command))])))
-      addNotesOnUnreadKeys(exec.leftovers, of: "\(key).exec.")
+      reportUnreadKeys(exec.leftovers, of: "\(key).exec.")
     } else if var request = probe.mapping("http_get") {
       guard let http = http(&request, key) else { return nil }
       pairs.append(("httpGet", .mapping(http)))
     } else {
-      addNote("Not taken over: `\(key)`, of an unknown kind.")
+      report("Not taken over: `\(key)`, of an unknown kind.")
       return nil
     }
     let fields = [
@@ -176,7 +176,7 @@ struct ProcessComposeEntry: WorkerImport {
     for (theirs, ours, range) in fields {
       if let value = probe.number(theirs, range) { pairs.append((ours, .plain("\(value)"))) }
     }
-    addNotesOnUnreadKeys(probe.leftovers, of: "\(key).")
+    reportUnreadKeys(probe.leftovers, of: "\(key).")
     return pairs
   }
 
@@ -184,11 +184,11 @@ struct ProcessComposeEntry: WorkerImport {
     _ request: inout ForeignMapping, _ key: String
   ) -> [(String, YAMLText)]? {
     guard let port = request.number("port", 1...65_535) else {
-      addNote("Not taken over: `\(key)`, whose port isn't a number.")
+      report("Not taken over: `\(key)`, whose port isn't a number.")
       return nil
     }
     if let scheme = request.text("scheme"), scheme.lowercased() != "http" {
-      addNote("Not taken over: `\(key)` by \(shortened(scheme)): the daemon has no TLS.")
+      report("Not taken over: `\(key)` by \(shortened(scheme)): the daemon has no TLS.")
       return nil
     }
     var pairs: [(String, YAMLText)] = [("port", .plain("\(port)"))]
@@ -198,7 +198,7 @@ struct ProcessComposeEntry: WorkerImport {
     if let host = request.text("host"), host != "127.0.0.1", host != "localhost" {
       pairs.append(("host", value(host)))
     }
-    addNotesOnUnreadKeys(request.leftovers, of: "\(key).http_get.")
+    reportUnreadKeys(request.leftovers, of: "\(key).http_get.")
     return pairs
   }
 
@@ -209,7 +209,7 @@ struct ProcessComposeEntry: WorkerImport {
     case "always": result.condition = .always
     case "on_failure": result.condition = .onFailure
     case "exit_on_failure":
-      addNote("`exit_on_failure`: the other workers keep running when this one fails.")
+      report("`exit_on_failure`: the other workers keep running when this one fails.")
     default: break
     }
     if result.condition.restartsAfterExit {
@@ -218,18 +218,18 @@ struct ProcessComposeEntry: WorkerImport {
       result.backoff = Backoff(initial: wait, max: wait, factor: 1)
       let maximum = rules.number("max_restarts", 1...1_000)
       result.giveUp = maximum.map { RestartRules.GiveUp(restarts: $0, window: .seconds(86_400)) }
-      if maximum != nil { addNote("`max_restarts` are counted within a day here.") }
+      if maximum != nil { report("`max_restarts` are counted within a day here.") }
       add("restart", RestartKeys.text(result))
     }
     rules.skip("backoff_seconds", "max_restarts")
-    addNotesOnUnreadKeys(rules.leftovers, of: "availability.")
+    reportUnreadKeys(rules.leftovers, of: "availability.")
   }
 
   private mutating func importStopSettings() {
     guard var rules = process.mapping("shutdown") else { return }
     if let line = rules.text("command") { add("stop_command", self.line(line)) }
     if rules.truth("parent_only") {
-      addNote("Not taken over: `shutdown.parent_only`; all of its processes get the stop signal.")
+      report("Not taken over: `shutdown.parent_only`; all of its processes get the stop signal.")
     }
     if let number = rules.number("signal", 1...31), number != 15 {
       let name = Signals.named.first { $0.number == Int32(number) }?.name
@@ -238,7 +238,7 @@ struct ProcessComposeEntry: WorkerImport {
     if let seconds = rules.number("timeout_seconds", 0...86_400) {
       add("stop_grace", .plain("\(seconds)s"))
     }
-    addNotesOnUnreadKeys(rules.leftovers, of: "shutdown.")
+    reportUnreadKeys(rules.leftovers, of: "shutdown.")
   }
 
   private mutating func importOutput() {
@@ -253,9 +253,9 @@ struct ProcessComposeEntry: WorkerImport {
           }
         }
         rotation.skip("max_backups")
-        addNotesOnUnreadKeys(rotation.leftovers, of: "log_configuration.rotation.")
+        reportUnreadKeys(rotation.leftovers, of: "log_configuration.rotation.")
       }
-      addNotesOnUnreadKeys(logs.leftovers, of: "log_configuration.")
+      reportUnreadKeys(logs.leftovers, of: "log_configuration.")
     }
     if !pairs.isEmpty { add("output", .mapping(pairs)) }
   }

@@ -48,11 +48,11 @@ struct SupervisorProgram: WorkerImport {
     var keys = ForeignSection(source.entries)
     keys.skip("process_name")
     for key in ["priority", "numprocs", "numprocs_start"] { _ = number(key, &keys) }
-    guard let line = keys.text("command"), case .success(let command) = CommandWords.split(line),
-      !command.words.isEmpty
+    guard let line = keys.text("command"), case .success(let command) = SplitCommand.split(line),
+      !command.arguments.isEmpty
     else { return nil }
     add(
-      "command", .list(command.words.map { Self.value(expansion.apply($0), isWord: true) }))
+      "command", .list(command.arguments.map { Self.value(expansion.apply($0), isWord: true) }))
     if let path = keys.text("directory") { add("directory", Self.value(expansion.apply(path))) }
     importEnvironment(&keys)
     if !groups.isEmpty { add("groups", .list(groups.map { .text($0) })) }
@@ -61,33 +61,33 @@ struct SupervisorProgram: WorkerImport {
       if umask.allSatisfy({ ("0"..."7").contains($0) }) {
         add("umask", .plain(umask))
       } else {
-        addNoteOnLostKey("umask", umask)
+        reportLostKey("umask", umask)
       }
     }
     if let text = keys.text("autostart"), Self.truth(text) != true {
       imported.isStopped = true
       if Self.truth(text) == nil {
-        addNote("`autostart=\(shortened(text))`: if it is true, remove `autostart: false`.")
+        report("`autostart=\(shortened(text))`: if it is true, remove `autostart: false`.")
       }
     }
     importRestartRules(&keys)
     importStopSettings(&keys)
     importOutput(&keys)
     keys.skip("stopasgroup", "killasgroup", "startsecs")
-    for key in keys.leftovers { addNote("Not taken over: `\(shortened(key))`.") }
+    for key in keys.leftovers { report("Not taken over: `\(shortened(key))`.") }
     imported.cannotRun(because: expansion.unknown)
     return imported
   }
 
-  private mutating func addNoteOnLostKey(_ key: String, _ value: String) {
-    addNote("Not taken over: `\(key)=\(shortened(value))`.")
+  private mutating func reportLostKey(_ key: String, _ value: String) {
+    report("Not taken over: `\(key)=\(shortened(value))`.")
   }
 
   /// Reads a number. If the value isn't one, the result is nil and there is a note.
   private mutating func number(_ key: String, _ keys: inout ForeignSection) -> Int? {
     guard let text = keys.text(key) else { return nil }
     let number = Int(text)
-    if number == nil { addNoteOnLostKey(key, text) }
+    if number == nil { reportLostKey(key, text) }
     return number
   }
 
@@ -112,7 +112,7 @@ struct SupervisorProgram: WorkerImport {
     var pairs = source.environment
     if let text = keys.text("environment") {
       guard let variables = SupervisorImport.variables(text, expansion) else {
-        addNote("Not taken over: `environment`, which can't be read.")
+        report("Not taken over: `environment`, which can't be read.")
         return
       }
       for pair in variables {
@@ -131,11 +131,11 @@ struct SupervisorProgram: WorkerImport {
     case false?: rules.condition = .never
     case nil:
       rules.condition = .onFailure
-      if text.lowercased() != "unexpected" { addNoteOnLostKey("autorestart", text) }
+      if text.lowercased() != "unexpected" { reportLostKey("autorestart", text) }
     }
     let codes = keys.text("exitcodes")
     if rules.condition == .onFailure, let codes, codes != "0" {
-      addNote("`exitcodes`: here only 0 is an orderly end.")
+      report("`exitcodes`: here only 0 is an orderly end.")
     }
     let maxRestarts = number("startretries", &keys)
     if rules.condition.restartsAfterExit, let maxRestarts, (1...1000).contains(maxRestarts) {
@@ -159,13 +159,13 @@ struct SupervisorProgram: WorkerImport {
     let keep = keys.text("stdout_logfile_backups").flatMap { Int($0) } ?? 10
     let isRedirected = keys.truth("redirect_stderr") ?? false
     if let errors = keys.text("stderr_logfile"), errors != "AUTO", errors != "NONE", !isRedirected {
-      addNote("`stderr_logfile`: both outputs are in one log here.")
+      report("`stderr_logfile`: both outputs are in one log here.")
     }
     keys.skip("stderr_logfile_maxbytes", "stderr_logfile_backups")
     guard let file, !["AUTO", "NONE", "syslog"].contains(file) else { return }
     // supervisord's devices can't be rotated.
     if file.hasPrefix("/dev/") {
-      addNote("`stdout_logfile` \(shortened(file)): the daemon keeps a log of its own.")
+      report("`stdout_logfile` \(shortened(file)): the daemon keeps a log of its own.")
       return
     }
     var pairs: [(String, YAMLText)] = [
@@ -177,7 +177,7 @@ struct SupervisorProgram: WorkerImport {
       pairs.append(("max_size", .plain(limit)))
       pairs.append(("keep", .plain("\(min(max(keep, 0), 1000))")))
     } else if bytes != "0" {
-      addNoteOnLostKey("stdout_logfile_maxbytes", bytes)
+      reportLostKey("stdout_logfile_maxbytes", bytes)
     }
     add("output", .mapping(pairs))
   }

@@ -8,17 +8,17 @@ struct UnitCommand {
   /// - Parameter expand: replaces `%` and a letter.
   init?(_ line: String, expand: (String) -> String) {
     let flags = line.prefix { "-@:+!|".contains($0) }
-    guard let commands = UnitWords.commands(String(line.dropFirst(flags.count))),
-      commands.count == 1, var words = commands.first
+    guard let commands = UnitTokenizer.commands(String(line.dropFirst(flags.count))),
+      commands.count == 1, var arguments = commands.first
     else { return nil }
-    if flags.contains("@"), words.count > 1 {
-      words.remove(at: 1)
+    if flags.contains("@"), arguments.count > 1 {
+      arguments.remove(at: 1)
       notes.append("`@`: the program gets its own name as the first argument.")
     }
     if flags.contains("+") || flags.contains("!") {
       notes.append("`+` and `!` in `ExecStart`: it gets no more privileges than `user` has.")
     }
-    let texts = words.map { expand($0) }
+    let texts = arguments.map { expand($0) }
     if flags.contains(":") {
       text = WorkerRenderer.command(texts)
     } else if texts.contains(where: Self.isWordOfVariable) {
@@ -80,12 +80,12 @@ struct UnitCommand {
 
   /// Returns the signal of a command such as `/bin/kill -HUP $MAINPID`.
   static func signal(ofKill line: String) -> String? {
-    let words = line.split(whereSeparator: \.isWhitespace).map { String($0) }
-    guard let program = words.first?.drop(while: { "-@:+!".contains($0) }),
+    let tokens = line.split(whereSeparator: \.isWhitespace).map { String($0) }
+    guard let program = tokens.first?.drop(while: { "-@:+!".contains($0) }),
       ["kill", "/bin/kill", "/usr/bin/kill"].contains(String(program)),
-      words.last == "$MAINPID" || words.last == "${MAINPID}"
+      tokens.last == "$MAINPID" || tokens.last == "${MAINPID}"
     else { return nil }
-    let options = words.dropFirst().dropLast().filter { $0 != "-s" && $0 != "--signal" }
+    let options = tokens.dropFirst().dropLast().filter { $0 != "-s" && $0 != "--signal" }
     guard options.count <= 1 else { return nil }
     let text = options.first.map { $0.drop { $0 == "-" } } ?? "TERM"
     if let number = Int32(text) { return Signals.named.first { $0.number == number }?.name }

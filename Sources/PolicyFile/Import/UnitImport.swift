@@ -68,7 +68,7 @@ public enum UnitImport {
     var service = ForeignSection(entries)
     let starts = service.all("ExecStart")
     guard let first = starts.first else { return ("there is no `ExecStart`", nil) }
-    let count = starts.count > 1 ? starts.count : UnitWords.commands(first)?.count ?? 0
+    let count = starts.count > 1 ? starts.count : UnitTokenizer.commands(first)?.count ?? 0
     guard count > 1 else { return ("`ExecStart` can't be read: see systemd.syntax(7)", nil) }
     return (
       "`ExecStart` has \(count) commands, a worker one",

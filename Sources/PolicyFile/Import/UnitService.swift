@@ -36,7 +36,7 @@ struct UnitService: WorkerImport {
   }
 
   private mutating func stop(because text: String) {
-    addNote(text + ", then remove `autostart: false`.")
+    report(text + ", then remove `autostart: false`.")
     imported.isStopped = true
   }
 
@@ -45,7 +45,7 @@ struct UnitService: WorkerImport {
   private mutating func command(_ line: String) -> Bool {
     guard let command = UnitCommand(line, expand: { expanded($0) }) else { return false }
     add("command", command.text)
-    for text in command.notes { addNote(text) }
+    for text in command.notes { report(text) }
     return true
   }
 
@@ -60,7 +60,7 @@ struct UnitService: WorkerImport {
     for text in service.all("EnvironmentFile") {
       let path = expanded(text.after("-") ?? text)
       if text.hasPrefix("-"), !pathExists(path) {
-        addNote("`EnvironmentFile`: \(shortened(path)) isn't there, and may be missing.")
+        report("`EnvironmentFile`: \(shortened(path)) isn't there, and may be missing.")
       } else {
         files.append(WorkerRenderer.escaped(path))
       }
@@ -68,7 +68,7 @@ struct UnitService: WorkerImport {
     if !files.isEmpty { add("env_file", files.count == 1 ? files[0] : .list(files)) }
     var pairs: [(String, YAMLText)] = []
     for line in service.all("Environment") {
-      for word in UnitWords.split(line) ?? [] {
+      for word in UnitTokenizer.split(line) ?? [] {
         guard let equals = word.firstIndex(of: "=") else { continue }
         let name = String(word[..<equals])
         pairs.removeAll { $0.0 == name }
@@ -96,8 +96,8 @@ struct UnitService: WorkerImport {
     case "forking":
       stop(
         because: "`Type=forking`: the program must stay in the foreground; use its option for that")
-    case "dbus": addNote("`Type=dbus`: it counts as ready at once.")
-    case "oneshot": addNote("`Type=oneshot`: a job that ends; it isn't started again.")
+    case "dbus": report("`Type=dbus`: it counts as ready at once.")
+    case "oneshot": report("`Type=oneshot`: a job that ends; it isn't started again.")
     default: break
     }
     service.skip("PIDFile", "BusName", "NotifyAccess", "GuessMainPID", "RemainAfterExit")
@@ -117,8 +117,8 @@ struct UnitService: WorkerImport {
     case "on-failure": rules.condition = .onFailure
     case "on-abnormal", "on-abort", "on-watchdog":
       rules.condition = .onFailure
-      addNote("`Restart=\(text)`: it is started again after any failure.")
-    case "on-success": addNote("Not taken over: `Restart=on-success`.")
+      report("`Restart=\(text)`: it is started again after any failure.")
+    case "on-success": report("Not taken over: `Restart=on-success`.")
     default: break
     }
     let wait = UnitTime.seconds(service.text("RestartSec"))
@@ -144,7 +144,7 @@ struct UnitService: WorkerImport {
     let reload = service.all("ExecReload")
     for line in reload {
       guard let signal = UnitCommand.signal(ofKill: line) else {
-        addNote("Not taken over: `ExecReload=\(shortened(line))`.")
+        report("Not taken over: `ExecReload=\(shortened(line))`.")
         continue
       }
       if !imported.keys.contains(where: { $0.0 == "reload_signal" }) {
@@ -163,7 +163,7 @@ struct UnitService: WorkerImport {
     if let command = UnitCommand(stop: commands, expand: { expanded($0) }) {
       add("stop_command", command.text)
     } else {
-      for line in commands { addNote("Not taken over: `ExecStop=\(shortened(line))`.") }
+      for line in commands { report("Not taken over: `ExecStop=\(shortened(line))`.") }
     }
     if let signal, signal != "TERM" {
       addStopSignal(signal, from: "`KillSignal=\(shortened(signal))`")
@@ -190,14 +190,14 @@ struct UnitService: WorkerImport {
               ? .plain(soft) : .mapping([("soft", .plain(soft)), ("hard", .plain(hard))])
           ))
       } else {
-        addNote("Not taken over: `\(key)=\(shortened(text))`.")
+        report("Not taken over: `\(key)=\(shortened(text))`.")
       }
     }
     if let text = service.text("MemoryMax"), text != "infinity" {
       if let size = UnitLimit.text(text, .bytes) {
         pairs.append(("memory", .plain(size)))
       } else {
-        addNote("Not taken over: `MemoryMax=\(shortened(text))`.")
+        report("Not taken over: `MemoryMax=\(shortened(text))`.")
       }
     }
     if let score = service.text("OOMScoreAdjust").flatMap({ Int($0) }),
@@ -211,7 +211,7 @@ struct UnitService: WorkerImport {
   private mutating func importOutput() {
     let text = service.text("StandardOutput") ?? "journal"
     if let errors = service.text("StandardError"), errors != text, errors != "inherit" {
-      addNote("`StandardError=\(shortened(errors))`: both outputs are in one log here.")
+      report("`StandardError=\(shortened(errors))`: both outputs are in one log here.")
     }
     guard let path = text.after("append:") ?? text.after("file:") ?? text.after("truncate:") else {
       return
@@ -257,24 +257,24 @@ struct UnitService: WorkerImport {
       let units = head.all(key).flatMap { $0.split(whereSeparator: \.isWhitespace) }
         .filter { $0.hasSuffix(".service") || !$0.contains(".") }
       if !units.isEmpty {
-        addNote("It needs \(quoted(units)).")
+        report("It needs \(quoted(units)).")
       }
     }
     if head.leftovers.contains(where: { $0.hasPrefix("Condition") || $0.hasPrefix("Assert") }) {
-      addNote("Not taken over: the conditions for its start.")
+      report("Not taken over: the conditions for its start.")
     }
     service.skip(
       "SyslogIdentifier", "SyslogFacility", "StandardInput", "SendSIGKILL", "Slice", "OOMPolicy")
     if let mode = service.text("KillMode"), mode != "control-group", mode != "mixed" {
-      addNote("`KillMode=\(shortened(mode))`: all of its processes are ended with it here.")
+      report("`KillMode=\(shortened(mode))`: all of its processes are ended with it here.")
     }
     let remainder = service.leftovers
     let sandbox = remainder.filter(Self.isOfSandbox)
     if !sandbox.isEmpty {
-      addNote("Not taken over: its sandbox (\(sandbox.map(shortened).joined(separator: ", "))).")
+      report("Not taken over: its sandbox (\(sandbox.map(shortened).joined(separator: ", "))).")
     }
     for key in remainder where !Self.isOfSandbox(key) {
-      addNote("Not taken over: `\(shortened(key))`.")
+      report("Not taken over: `\(shortened(key))`.")
     }
   }
 

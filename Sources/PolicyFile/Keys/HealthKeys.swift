@@ -148,7 +148,7 @@ enum HealthKeys {
     init(_ shed: WorkerConfiguration.Shed?) {
       switch shed {
       case .signal(let number): signal = number
-      case .command(let words): command = words
+      case .command(let arguments): command = arguments
       case .http(let value): request = value
       case .notify: notify = true
       case nil: break
@@ -199,10 +199,10 @@ extension Converter where Value == String {
         regfree(&compiled)
         return nil
       }
-      var words = [CChar](repeating: 0, count: 200)
-      regerror(code, &compiled, &words, words.count)
+      var buffer = [CChar](repeating: 0, count: 200)
+      regerror(code, &compiled, &buffer, buffer.count)
       let reason = String(
-        decoding: words.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
+        decoding: buffer.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
       return Problem(
         message: "isn't a regular expression: \(reason)",
         suggestion: "`log_line` searches for plain text")

@@ -94,7 +94,7 @@ struct Key<Root> {
     check: @escaping (MappingReader, Value) -> Void = { _, _ in }
   ) {
     self.init(
-      name, shape: .either([.mapping(MappingShape(keys)), .words([word])]), about: about,
+      name, shape: .either([.mapping(MappingShape(keys)), .keywords([word])]), about: about,
       read: { reader, root in
         switch reader.mapping(name, or: word) {
         case nil: break

@@ -207,19 +207,19 @@ extension Converter where Value == Duration {
 
 extension Converter where Value == Ladder.Rung {
   fileprivate static var rung: Converter {
-    let words = Ladder.Rung.allCases.map(\.text)
-    return Converter(expects: listed(words), shape: .words(words), write: { .plain($0.text) }) {
+    let names = Ladder.Rung.allCases.map(\.text)
+    return Converter(expects: listed(names), shape: .keywords(names), write: { .plain($0.text) }) {
       node in
       if let text = node.scalar?.string {
         if let rung = Ladder.Rung.allCases.first(where: { $0.text == text }) {
           return .success(rung)
         }
-        return .failure(Problem(message: nil, suggestion: didYouMean(text, among: words)))
+        return .failure(Problem(message: nil, suggestion: didYouMean(text, among: names)))
       }
       // People often write `terminate: suspended`, because it is usual in YAML.
       if case .mapping(let mapping) = node, let pair = mapping.first, mapping.count == 1,
         let verb = pair.key.scalar?.string, let object = pair.value.scalar?.string,
-        words.contains("\(verb) \(object)")
+        names.contains("\(verb) \(object)")
       {
         return .failure(.write("\(verb) \(object)"))
       }

@@ -14,7 +14,7 @@ enum ProbeKeys {
       "exec", about: "a command. Exit status 0 is success",
       check: { inner, _ in inner.need("command") }
     ) {
-      Key<Probe>("command", command: \.words, about: "the program and its arguments")
+      Key<Probe>("command", command: \.command, about: "the program and its arguments")
     }
     Key<Probe>(
       "httpGet", \.request, usual: Probe.nothing.request,
@@ -81,8 +81,8 @@ extension Probe {
     var port: UInt16
   }
 
-  var words: [String] {
-    get { if case .exec(let words) = action { words } else { [] } }
+  var command: [String] {
+    get { if case .exec(let arguments) = action { arguments } else { [] } }
     set { action = .exec(newValue) }
   }
 
@@ -136,16 +136,16 @@ extension Converter where Value == String {
 
   /// A method of HTTP, except GET and HEAD, which change nothing.
   static var method: Converter {
-    let words = ["POST", "PUT", "PATCH", "DELETE"]
-    return .scalar("`POST`, `PUT`, `PATCH` or `DELETE`", shape: .words(words)) { text in
-      words.contains(text) ? .success(text) : .failure(.wrongKind)
+    let methods = ["POST", "PUT", "PATCH", "DELETE"]
+    return .scalar("`POST`, `PUT`, `PATCH` or `DELETE`", shape: .keywords(methods)) { text in
+      methods.contains(text) ? .success(text) : .failure(.wrongKind)
     }
   }
 }
 
 extension Converter where Value == Void {
   fileprivate static var scheme: Converter {
-    .scalar("`HTTP`", shape: .words(["HTTP"])) { text in
+    .scalar("`HTTP`", shape: .keywords(["HTTP"])) { text in
       switch text.uppercased() {
       case "HTTP": .success(())
       case "HTTPS":

@@ -42,7 +42,7 @@ extension Converter {
   /// Returns a converter that accepts a word for one of the values.
   func orWord(_ word: String, _ value: Value) -> Converter where Value: Equatable {
     Converter(
-      expects: "\(expects), or `\(word)`", shape: .either([shape, .words([word])]),
+      expects: "\(expects), or `\(word)`", shape: .either([shape, .keywords([word])]),
       write: { $0 == value ? .plain(word) : write($0) }
     ) { node in
       if node.scalar?.string == word { return .success(value) }
@@ -94,10 +94,10 @@ extension Converter {
 extension Converter where Value: RawRepresentable & CaseIterable, Value.RawValue == String {
   /// A converter for the words of an enumeration.
   static var choice: Converter {
-    let words = Value.allCases.map(\.rawValue)
-    return .scalar(listed(words), shape: .words(words), write: { .plain($0.rawValue) }) { text in
+    let names = Value.allCases.map(\.rawValue)
+    return .scalar(listed(names), shape: .keywords(names), write: { .plain($0.rawValue) }) { text in
       if let value = Value(rawValue: text) { return .success(value) }
-      return .failure(Problem(message: nil, suggestion: didYouMean(text, among: words)))
+      return .failure(Problem(message: nil, suggestion: didYouMean(text, among: names)))
     }
   }
 }

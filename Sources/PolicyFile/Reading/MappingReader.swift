@@ -137,23 +137,24 @@ final class MappingReader {
   /// Reads a mapping inside this one. An empty value is an empty mapping, because all its keys may
   /// have been commented out.
   ///
-  /// - Parameter words: each may replace the whole section, and is short for one of its keys.
+  /// - Parameter shorthands: each may replace the whole section, and is short for one of its keys.
   /// - Returns: the word, if there is one.
   @discardableResult func section(
-    _ key: String, or words: [(word: String, key: String)] = [], _ body: (MappingReader) -> Void
+    _ key: String, or shorthands: [(word: String, key: String)] = [],
+    _ body: (MappingReader) -> Void
   ) -> String? {
     if let explored = exploring(key) {
       body(explored)
       return nil
     }
     guard let node = node(key) else { return nil }
-    if !words.isEmpty, let text = node.scalar?.string, !node.isEmpty {
-      guard let shorthand = words.first(where: { $0.word == text }) else {
-        let validWords = words.map(\.word)
+    if !shorthands.isEmpty, let text = node.scalar?.string, !node.isEmpty {
+      guard let shorthand = shorthands.first(where: { $0.word == text }) else {
+        let keywords = shorthands.map(\.word)
         sink.error(
           at: node.position,
-          "`\(key)` must be a mapping of keys to values, \(listed(validWords)), not \(node.kind)",
-          suggestion: didYouMean(text, among: validWords))
+          "`\(key)` must be a mapping of keys to values, \(listed(keywords)), not \(node.kind)",
+          suggestion: didYouMean(text, among: keywords))
         return nil
       }
       positions.recordSection(path(of: key))
@@ -190,7 +191,7 @@ final class MappingReader {
     guard let shape else { return nil }
     let inner = MappingShape()
     shape.add(
-      key, word.map { .either([.mapping(inner), .words([$0])]) } ?? .mapping(inner))
+      key, word.map { .either([.mapping(inner), .keywords([$0])]) } ?? .mapping(inner))
     return MappingReader(exploring: inner, path: path(of: key))
   }
 

@@ -114,7 +114,7 @@ private struct SchemaWriter {
         ("type", .string("string")), ("pattern", .string(pattern)),
         ("examples", .array([.string(example)])),
       ]
-    case .words(let words): return [("enum", .array(words.map { .string($0) }))]
+    case .keywords(let keywords): return [("enum", .array(keywords.map { .string($0) }))]
     case .truth: return [("type", .string("boolean"))]
     case .number(let range):
       return [

@@ -11,7 +11,7 @@ indirect enum ValueShape {
   case text
   /// A scalar that matches a regular expression of ECMA 262, with an example.
   case matching(String, example: String)
-  case words([String])
+  case keywords([String])
   case truth
   case whole(ClosedRange<Int>)
   /// A number with decimals, within bounds that a pattern can't express.
@@ -101,7 +101,7 @@ extension ValueShape {
   var kind: String {
     switch self {
     case .kind(let kind, _): kind
-    case .words(let words): words.map { "`\($0)`" }.joined(separator: ", ")
+    case .keywords(let keywords): keywords.map { "`\($0)`" }.joined(separator: ", ")
     case .truth: "truth value"
     case .whole(let range):
       range.upperBound == .max

@@ -23,11 +23,11 @@ struct CommandReader {
   /// Reads a value that is in a list.
   func read(_ node: YAMLNode, called key: String, in reader: MappingReader) -> [String]? {
     if case .sequence(let sequence) = node {
-      let words = sequence.map { reader.convert($0, called: key, as: .word, by: expander) }
-      return nonEmpty(words, in: node, key: key, reader: reader)
+      let arguments = sequence.map { reader.convert($0, called: key, as: .word, by: expander) }
+      return nonEmpty(arguments, in: node, key: key, reader: reader)
     }
     let expects = "a list of words such as `[python3, server.py]`"
-    let split = Converter<CommandWords>.scalar(expects) { CommandWords.split($0) }
+    let split = Converter<SplitCommand>.scalar(expects) { SplitCommand.split($0) }
     guard let command = reader.convert(node, called: key, as: split, by: nil) else { return nil }
     if let sign = command.shellSign, node.scalar?.style != .literal {
       reader.sink.warning(
@@ -35,25 +35,25 @@ struct CommandReader {
         "`\(sign)` is passed to the program as an argument: no shell runs this command",
         suggestion: "for a shell, write `[sh, -c, '…']`")
     }
-    let words = command.words.map { word -> String? in
+    let arguments = command.arguments.map { word -> String? in
       guard case .scalar(let whole) = node else { return nil }
       let node = YAMLNode.scalar(
         .init(word, tag: whole.tag, style: .doubleQuoted, mark: whole.mark))
       return reader.convert(node, called: key, as: .word, by: expander)
     }
-    return nonEmpty(words, in: node, key: key, reader: reader)
+    return nonEmpty(arguments, in: node, key: key, reader: reader)
   }
 
   private func nonEmpty(
-    _ words: [String?], in node: YAMLNode, key: String, reader: MappingReader
+    _ arguments: [String?], in node: YAMLNode, key: String, reader: MappingReader
   ) -> [String]? {
-    guard !words.contains(nil) else { return nil }
-    let words = words.compactMap(\.self)
-    guard let program = words.first, !program.isEmpty else {
+    guard !arguments.contains(nil) else { return nil }
+    let arguments = arguments.compactMap(\.self)
+    guard let program = arguments.first, !program.isEmpty else {
       reader.sink.error(at: node.position, "`\(key)` names no program")
       return nil
     }
-    return words
+    return arguments
   }
 }
 
@@ -63,15 +63,15 @@ extension Converter where Value == String {
 }
 
 /// A command that was written as one text.
-struct CommandWords {
-  var words: [String]
+struct SplitCommand {
+  var arguments: [String]
   /// A separate word that only a shell understands.
   var shellSign: String?
 
   /// Splits a text into words at blanks. `'…'` keeps everything, `"…"` keeps all but `\"` and `\\`,
   /// and `\` outside quotes keeps the next character. Nothing is expanded.
-  static func split(_ text: String) -> Result<CommandWords, Problem> {
-    var command = CommandWords(words: [], shellSign: nil)
+  static func split(_ text: String) -> Result<SplitCommand, Problem> {
+    var command = SplitCommand(arguments: [], shellSign: nil)
     var word: String?
     var quote: Character?
     var quoted = false
@@ -80,7 +80,7 @@ struct CommandWords {
     func finish() {
       guard let done = word else { return }
       if !quoted, shellSigns.contains(done), command.shellSign == nil { command.shellSign = done }
-      command.words.append(done)
+      command.arguments.append(done)
       (word, quoted) = (nil, false)
     }
     for character in text {

@@ -33,8 +33,8 @@ enum WorkerRenderer {
     .text(text.split(separator: "$", omittingEmptySubsequences: false).joined(separator: "$$"))
   }
 
-  static func command(_ words: [String]) -> YAMLText {
-    .list(words.map { .text(escapedWord($0)) })
+  static func command(_ arguments: [String]) -> YAMLText {
+    .list(arguments.map { .text(escapedWord($0)) })
   }
 
   /// Returns a word of a command, in which only `${` is special.

@@ -12,8 +12,10 @@ import Testing
   init() throws { scratch = try Scratch() }
 
   /// Does what a process with this `oom_score_adj` does at its start.
-  private func start(with own: Int32) throws -> (own: String, ofWorkers: Int32?, lines: [String]) {
-    let score = DaemonOOMScore(path: try scratch.write("score", "\(own)\n"))
+  private func start(
+    with adjustment: Int32
+  ) throws -> (daemon: String, ofWorkers: Int32?, lines: [String]) {
+    let score = DaemonOOMScore(path: try scratch.write("score", "\(adjustment)\n"))
     let ofWorkers = score.ofWorkers
     var lines: [String] = []
     score.lower { lines.append("\($0): \($1)") }
@@ -25,7 +27,9 @@ import Testing
 
   @Test("A daemon that its unit protects more than that stays so, and its workers aren't protected")
   func protected() throws {
-    for own: Int32 in [-900, -1000] { #expect(try start(with: own) == ("\(own)\n", 0, [])) }
+    for adjustment: Int32 in [-900, -1000] {
+      #expect(try start(with: adjustment) == ("\(adjustment)\n", 0, []))
+    }
   }
 
   @Test("A daemon that the kernel would choose first passes that on to its workers")

@@ -30,8 +30,8 @@ import Testing
       _ = quota.admit(Int32(id), user: 7, at: Self.at(0))
       quota.heard(Int32(id), isPartial: false, completed: true, at: Self.at(0))
     }
-    let own = quota.admit(4, user: 7, at: Self.at(0))
-    #expect(own == .refused)
+    let sameUser = quota.admit(4, user: 7, at: Self.at(0))
+    #expect(sameUser == .refused)
     let other = quota.admit(5, user: 0, at: Self.at(0))
     #expect(other == .admitted)
     #expect(!quota.isFull)

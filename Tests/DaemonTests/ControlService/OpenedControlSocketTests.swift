@@ -47,7 +47,7 @@ import Testing
     try client.ask(1, .ps)
     try turn(client) { client.answers.count == 1 }
     #expect(client.answers.map(\.result) == [.done])
-    #expect(socket.process(of: ClientID(number: 1)) == ownPid)
+    #expect(socket.process(of: ClientID(number: 1)) == testPid)
     socket.close()
     #expect(isAbsent(path))
   }
@@ -60,5 +60,5 @@ import Testing
     #expect(socket.process(of: ClientID(number: 1)) == nil)
   }
 
-  private var ownPid: Int32 { getpid() }
+  private var testPid: Int32 { getpid() }
 }

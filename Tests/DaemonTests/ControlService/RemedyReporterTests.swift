@@ -134,8 +134,8 @@ import Testing
       code: "regular_use", key: "health_checks_while_asleep", text: "used every 20 s")
     let regular = try remedy(suspended: false, activity: activity)
     #expect(regular?.settings.map(\.key) == ["health_checks_while_asleep"])
-    let known = try remedy(suspended: false, activity: activity) { $0.ports = [8080] }
-    #expect(known?.line == "health_checks_while_asleep: 8080")
+    let onePort = try remedy(suspended: false, activity: activity) { $0.ports = [8080] }
+    #expect(onePort?.line == "health_checks_while_asleep: 8080")
     let several = try remedy(suspended: false, activity: activity) { $0.ports = [8080, 8081] }
     #expect(several?.line == "health_checks_while_asleep: PORT")
     let second = try remedy(suspended: false, activity: activity) {

@@ -43,8 +43,8 @@ import Testing
 
   @Test("A process is examined on another thread, and a refusal comes back with its reason")
   func examined() throws {
-    let own = try examine(AdoptionSpecification(pid: getpid()))
-    #expect(own.text.contains("is the daemon or one of its parents"))
+    let daemon = try examine(AdoptionSpecification(pid: getpid()))
+    #expect(daemon.text.contains("is the daemon or one of its parents"))
     #expect(try examine(AdoptionSpecification(pid: 1)).text == "pid 1 can't be adopted")
     #expect(
       try examine(AdoptionSpecification()).text == "`adopt` needs either a pid or a cgroup")
@@ -107,7 +107,7 @@ import Testing
   }
 
   @Test("The daemon itself, and what it lives in, never sleep")
-  func own() {
+  func daemon() {
     for pid in [getpid(), getppid()] where pid > 1 {
       #expect(
         refusal(AdoptionSpecification(pid: pid))?.text

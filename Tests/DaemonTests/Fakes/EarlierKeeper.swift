@@ -25,9 +25,9 @@ final class EarlierKeeper {
   }
 
   init(at path: String) throws {
-    let own = try ProcessStat.read(getpid()).identity
+    let identity = try ProcessStat.read(getpid()).identity
     let memory = try Descriptor.open("/proc/\(getpid())/mem", O_RDWR)
-    (process, self.memory) = (own, memory)
+    (process, self.memory) = (identity, memory)
     let listener = try UnixSocket.bound(to: path, .packets)
     try listener.listen(backlog: 4, path: path)
     // The keeper's thread waits for the daemon.
@@ -39,7 +39,7 @@ final class EarlierKeeper {
       while raw < 0, errno == EINTR { raw = accept(listener.raw, nil, nil) }
       let peer = Descriptor(owning: raw)
       // A daemon that doesn't get the messages has closed its end.
-      try? KeeperMessage.keep(own).send(to: peer, passing: memory)
+      try? KeeperMessage.keep(identity).send(to: peer, passing: memory)
       try? KeeperMessage.end.send(to: peer)
       var end: End?
       while end == nil {

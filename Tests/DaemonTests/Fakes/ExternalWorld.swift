@@ -60,8 +60,8 @@ struct ExternalWorld {
     return heard
   }
 
-  func examined(_ found: ExternalProcess? = nil) throws {
-    looks.answer(examination: .done(.success(try found ?? Self.process())))
+  func examined(_ process: ExternalProcess? = nil) throws {
+    looks.answer(examination: .done(.success(try process ?? Self.process())))
   }
 
   /// Moves the worker to this state in the engine.

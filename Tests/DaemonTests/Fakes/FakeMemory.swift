@@ -120,8 +120,8 @@ final class FakeMemory: WorkerMemory {
     }
     // No process has such a pid, so the test's own process is used.
     let isReal = process.pid < 1 << 22
-    let own = try ProcessIdentity.current(of: getpid())
-    return try .adopt(isReal ? process : own, plan: plan, opensMemory: false)
+    let testProcess = try ProcessIdentity.current(of: getpid())
+    return try .adopt(isReal ? process : testProcess, plan: plan, opensMemory: false)
   }
   func tree(of process: WorkerProcess) throws(SystemCallError) -> ProcessTree { tree }
   func openMemories(of process: WorkerProcess) {}

@@ -52,10 +52,10 @@ final class FakeQuestions {
       if losesLooks { return }
       looks += 1
       whenLooking()
-      let found = ActivityReading(
+      let reading = ActivityReading(
         root: process.identity, cpu: 0, anonymous: 0, hasTraffic: hasTraffic)
       hasTraffic = false
-      then(found)
+      then(reading)
     }
 
     func collectLatches() {}

@@ -36,14 +36,14 @@ final class ShedWorld {
       then: @escaping (Measurement?) -> Void
     ) {
       count += 1
-      if isSlow { pending.add(then) } else { then(found) }
+      if isSlow { pending.add(then) } else { then(measurement) }
     }
 
-    private var found: Measurement? {
+    private var measurement: Measurement? {
       footprint.map { Measurement(footprint: $0, at: .zero, took: .milliseconds(1)) }
     }
 
-    func answer() { while pending.answer(found) {} }
+    func answer() { while pending.answer(measurement) {} }
   }
 
   /// Scans for the worker's processes. It finds none, and may not end.
@@ -51,7 +51,7 @@ final class ShedWorld {
     var isHidden = false
     let pending = Pending<ProcessScan?>()
 
-    func look(then: @escaping (ProcessScan?) -> Void) {
+    func scan(then: @escaping (ProcessScan?) -> Void) {
       if isHidden { pending.add(then) } else { then(nil) }
     }
   }
@@ -77,7 +77,7 @@ final class ShedWorld {
       meter: FootprintMeter(
         clock: timers, driver: driver, workers: workers, source: source, log: { _, _ in }),
       scanner: ProcessScanner(timers, launchedAt: { _ in .zero }) { [scans] then in
-        scans.look(then: then)
+        scans.scan(then: then)
       },
       liveness: questions.supervisor, log: adapters.log)
     driver.send(.footprint(id, .megabytes(100)))

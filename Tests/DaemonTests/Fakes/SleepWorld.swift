@@ -179,7 +179,7 @@ final class FakeInputs: WakeInputs {
 
 extension WorkerInput {
   /// An input of the test's own process, as if it were the worker's.
-  static func own(_ descriptor: Descriptor) throws -> WorkerInput {
+  static func ofTest(_ descriptor: Descriptor) throws -> WorkerInput {
     let all = try OpenDescriptor.list(of: getpid())
     guard let open = all.first(where: { $0.number == descriptor.raw }) else {
       throw TestFailure("no descriptor \(descriptor.raw)")
@@ -198,7 +198,7 @@ struct TestListener {
   init() throws {
     listener = try Listener.open(ListenSocket(name: "", address: .tcp(host: "127.0.0.1", port: 0)))
     port = localPort(of: listener.descriptor.raw)
-    guard let asleep = AsleepListener(try .own(listener.descriptor), answered: [port]) else {
+    guard let asleep = AsleepListener(try .ofTest(listener.descriptor), answered: [port]) else {
       throw TestFailure("port \(port) isn't one at which health checks are answered")
     }
     self.asleep = asleep

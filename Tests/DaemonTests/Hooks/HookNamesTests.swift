@@ -36,8 +36,8 @@ import Testing
     for cause in [
       Cause.exited(.exited(3)), .exited(.signaled(11)), .exited(.outOfMemory), .watchdog("late"),
     ] {
-      let found = try names(.background, .terminated, cause)
-      #expect(found.isSuperset(of: [.terminated, .crashed, .failed]), "\(cause)")
+      let events = try names(.background, .terminated, cause)
+      #expect(events.isSuperset(of: [.terminated, .crashed, .failed]), "\(cause)")
     }
     for cause in [Cause.exited(.exited(0)), .requested(.stop)] {
       #expect(try names(.background, .terminated, cause) == [.everything, .state, .terminated])

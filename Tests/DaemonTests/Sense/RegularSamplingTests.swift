@@ -17,7 +17,7 @@ import Testing
       then: @escaping (ActivityReading?) -> Void
     ) { all.append("activity of \(worker.id)") }
     func collectLatches() { all.append("traffic") }
-    func count(_ look: String) -> Int { all.count { $0 == look } }
+    func count(_ source: String) -> Int { all.count { $0 == source } }
   }
 
   private let world: AdapterWorld
@@ -210,7 +210,7 @@ import Testing
   }
 
   @Test("Nothing is read of a worker that hasn't run since its last sample")
-  func atRest() throws {
+  func unchanged() throws {
     let worker = try add()
     // The files of a cgroup that no process is in.
     let files = try Scratch(["cgroup.events": "populated 1\n", "cpu.stat": "usage_usec 7\n"])

@@ -39,8 +39,8 @@ import Testing
     for thread in threads { thread.join() }
     #expect(Set(receiver.numbers).count == 4000 && receiver.numbers.count == 4000)
     for thread in 0..<8 {
-      let own = receiver.numbers.filter { $0 / 1000 == thread }
-      #expect(own == own.sorted())
+      let fromThread = receiver.numbers.filter { $0 / 1000 == thread }
+      #expect(fromThread == fromThread.sorted())
     }
   }
 

@@ -98,11 +98,11 @@ final class ShellClients {
 
   /// Disconnects the client. A new client replaces it.
   private func leave(_ client: ClientID) {
-    guard let place = clients.firstIndex(of: client) else { return }
+    guard let index = clients.firstIndex(of: client) else { return }
     world.count("client left")
     service.didDisconnect(client)
     lastClient += 1
-    clients[place] = ClientID(number: lastClient)
+    clients[index] = ClientID(number: lastClient)
   }
 
   /// Requests that weren't answered exactly once.

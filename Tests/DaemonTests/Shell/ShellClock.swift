@@ -42,13 +42,13 @@ final class ShellClock: Timers, DescriptorWatches {
     count += 1
     let (at, token) = (max(now, moment), EventLoop.Token(id: count))
     // Most timers are due soon.
-    let place = waiting.lastIndex { $0.at > at }.map { $0 + 1 } ?? 0
-    waiting.insert((at, token, file, action), at: place)
+    let index = waiting.lastIndex { $0.at > at }.map { $0 + 1 } ?? 0
+    waiting.insert((at, token, file, action), at: index)
     return token
   }
 
   func cancel(_ token: EventLoop.Token) {
-    if let place = waiting.lastIndex(where: { $0.token == token }) { waiting.remove(at: place) }
+    if let index = waiting.lastIndex(where: { $0.token == token }) { waiting.remove(at: index) }
   }
 
   func abandon() {

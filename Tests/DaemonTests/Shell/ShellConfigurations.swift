@@ -49,12 +49,12 @@ enum ShellConfigurations {
     _ name: String, after before: [String], _ policy: LifecyclePolicy,
     using random: inout SplitMix64
   ) -> WorkerConfiguration {
-    var own = random.chance(90) ? policy : .ofShell(using: &random)
-    own.memory = policy.memory
+    var workerPolicy = random.chance(90) ? policy : .ofShell(using: &random)
+    workerPolicy.memory = policy.memory
     var worker = WorkerConfiguration(
       name: name, command: [name], directory: "/", importance: random.pick([0, 0, 50, 100]),
       autostart: random.chance(30), shed: random.pick([.signal(SIGUSR1), .notify, nil]),
-      readiness: random.chance(50) ? .notify : nil, policy: own)
+      readiness: random.chance(50) ? .notify : nil, policy: workerPolicy)
     worker.restart = RestartRules(
       random.pick(RestartRules.Condition.allCases),
       giveUp: random.pick([nil, RestartRules.GiveUp(restarts: 2, window: .seconds(60))]))

@@ -105,7 +105,7 @@ final class ShellEnd: WorkerProcesses {
     operate(
       name, .milliseconds(50),
       { [unowned world] run in
-        if let place = run.deeds.kills.firstIndex(of: began) { run.deeds.kills.remove(at: place) }
+        if let index = run.deeds.kills.firstIndex(of: began) { run.deeds.kills.remove(at: index) }
         if run.didRelease { run.complain("is killed after its release") }
         if world.chance(3) { return "not permitted" }
         run.children = 0

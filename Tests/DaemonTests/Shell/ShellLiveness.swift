@@ -27,7 +27,7 @@ final class ShellProcesses {
   /// Samples nothing.
   let traffic: TrafficMonitor
   /// The test's own process, which represents each process.
-  private let own: ProcessStat
+  private let testStat: ProcessStat
   /// Represents a process of another supervisor.
   let external: ExternalProcess
   let log = DaemonLog(ofWrapper: "/dev/null")
@@ -63,8 +63,8 @@ final class ShellProcesses {
     control = ControlSocket(path: "/nonexistent/control.sock", services.loop, log)
     inputs = try (0..<128).map { _ in try FakeInputs() }
     traffic = try TrafficMonitor(latches: nil, daemonSockets: [])
-    own = try ProcessStat.read(getpid())
-    let stranger = Self.stat(Self.stranger, like: own)
+    testStat = try ProcessStat.read(getpid())
+    let stranger = Self.stat(Self.stranger, like: testStat)
     external = ExternalProcess(root: stranger, tree: ProcessTree(processes: [stranger]))
   }
 
@@ -96,10 +96,10 @@ final class ShellProcesses {
   }
 
   /// The status of a simulated process.
-  func stat(_ pid: Int32) -> ProcessStat { Self.stat(pid, like: own) }
+  func stat(_ pid: Int32) -> ProcessStat { Self.stat(pid, like: testStat) }
 
-  private static func stat(_ pid: Int32, like own: ProcessStat) -> ProcessStat {
-    var stat = own
+  private static func stat(_ pid: Int32, like template: ProcessStat) -> ProcessStat {
+    var stat = template
     stat.pid = pid
     return stat
   }
@@ -112,7 +112,7 @@ final class ShellProcesses {
 
   /// A scan in which the process is idle and has used this number of ticks of processor time.
   func scan(afterTicks ticks: UInt64) -> ProcessScan {
-    var stat = own
+    var stat = testStat
     (stat.state, stat.cpuTicks) = (.sleeping, ticks)
     return ProcessScan(processes: [stat])
   }
@@ -241,9 +241,9 @@ final class ShellLiveness: ProbeQuestions, ActivitySource, FootprintSource {
     then: @escaping (ActivityReading?) -> Void
   ) {
     world.after(.milliseconds(50), rarely: .seconds(20)) { [self] in
-      let found = ActivityReading(
+      let reading = ActivityReading(
         root: process.identity, cpu: 0, anonymous: 0, hasTraffic: world.chance(20))
-      world.report(late: .seconds(100), twice: .seconds(60)) { then(found) }
+      world.report(late: .seconds(100), twice: .seconds(60)) { then(reading) }
     }
   }
 

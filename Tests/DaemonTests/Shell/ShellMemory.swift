@@ -203,7 +203,7 @@ final class ShellMemory: WorkerMemory {
   func openMemories(of process: WorkerProcess) {}
 
   func survivorState(of target: HibernationTarget, by record: WorkerRecord) -> SurvivorState {
-    world.run(of: WorkerID(target.name)).map { world.survivors.rest($0, by: record) } ?? .inDoubt
+    world.run(of: WorkerID(target.name)).map { world.survivors.state($0, by: record) } ?? .inDoubt
   }
 
   func findInputs(

@@ -66,8 +66,8 @@ final class ShellRules: StateFileWriter {
   }
 
   private func later(rarely longest: Duration, _ action: @escaping () -> Void) {
-    let most = world.chance(2) ? longest : .milliseconds(100)
-    world.clock.after(world.random.duration(upTo: most), do: action)
+    let limit = world.chance(2) ? longest : .milliseconds(100)
+    world.clock.after(world.random.duration(upTo: limit), do: action)
   }
 
   // MARK: the file of released processes

@@ -26,7 +26,7 @@ final class ShellRun {
   var hasEnded: Bool { unit?.hasExited != false }
   private(set) var exit = WorkerExit.exited(0)
   /// Whether the registry has had its worker.
-  var isKnown = false
+  var wasRegistered = false
   /// What was done to the run at its end.
   var deeds: ShellEnd.Deeds
   /// The number of processes that the root process has started. They outlive it, unless something

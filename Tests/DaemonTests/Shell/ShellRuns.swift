@@ -131,8 +131,8 @@ final class ShellRuns {
   func check() {
     for run in runs.values {
       if world.workers[run.id] != nil {
-        run.isKnown = true
-      } else if run.isKnown {
+        run.wasRegistered = true
+      } else if run.wasRegistered {
         world.complain("\(run.id) is removed, and runs (\(run.body.rawValue))")
       }
     }

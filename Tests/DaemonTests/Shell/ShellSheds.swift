@@ -31,9 +31,9 @@ final class ShellSheds: FootprintSource {
   ) {
     world.count("measured")
     let footprint = ByteCount.megabytes(world.pick([4, 8]))
-    let found = Measurement(footprint: footprint, at: world.clock.now, took: .milliseconds(1))
+    let measurement = Measurement(footprint: footprint, at: world.clock.now, took: .milliseconds(1))
     world.after(.milliseconds(50), rarely: .seconds(10)) { [unowned world] in
-      world.report(late: .seconds(100), twice: .seconds(60)) { then(found) }
+      world.report(late: .seconds(100), twice: .seconds(60)) { then(measurement) }
     }
   }
 }

@@ -19,11 +19,11 @@ import Testing
   @Test(
     "In every life nothing is stuck or leaked, no memory is lost, each request is answered once",
     arguments: 0..<parts)
-  func lives(part: Int) throws {
+  func lives(index: Int) throws {
     let processes = try ShellProcesses()
     var counts: [String: Int] = [:]
     for number in 0..<(Self.seeds / Self.parts) {
-      let seed = Self.first &+ UInt64(part * Self.seeds / Self.parts + number)
+      let seed = Self.first &+ UInt64(index * Self.seeds / Self.parts + number)
       let world = try Self.live(seed, processes)
       counts.merge(world.counts, uniquingKeysWith: +)
       if !world.complaints.isEmpty {

@@ -30,9 +30,9 @@ final class ShellSupervision {
       [unowned world] then in
       world.count("first look")
       world.after(.milliseconds(100), rarely: .seconds(8)) {
-        let found =
+        let scan =
           world.chance(10) ? nil : world.processes.scan(afterTicks: world.pick([3, 30]))
-        world.report(late: .seconds(30), twice: .seconds(10)) { then(found) }
+        world.report(late: .seconds(30), twice: .seconds(10)) { then(scan) }
       }
     })
   /// Workers that a person has stopped since they last began to run.

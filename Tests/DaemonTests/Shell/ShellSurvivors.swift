@@ -87,7 +87,7 @@ final class ShellSurvivors {
     world.count("forgotten")
   }
 
-  func rest(_ run: ShellRun, by record: WorkerRecord) -> SurvivorState {
+  func state(_ run: ShellRun, by record: WorkerRecord) -> SurvivorState {
     let hasImage = world.images.contains(run.id)
     switch record.state {
     case WorkerState.hibernated.rawValue:

@@ -199,9 +199,9 @@ final class ShellWorld {
   }
 
   func after(
-    _ most: Duration, rarely longest: Duration? = nil, _ action: @escaping () -> Void
+    _ usual: Duration, rarely longest: Duration? = nil, _ action: @escaping () -> Void
   ) {
-    let limit = longest.map { chance(2) ? $0 : most } ?? most
+    let limit = longest.map { chance(2) ? $0 : usual } ?? usual
     clock.after(random.duration(upTo: limit), do: action)
   }
 

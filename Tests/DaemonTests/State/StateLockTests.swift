@@ -47,6 +47,18 @@ import Testing
     _ = try lock()
   }
 
+  @Test("A daemon that starts waits for a lock that a killed predecessor's child still has")
+  func releasedSoon() async throws {
+    let directory = path
+    let first = try lock()
+    let waiting = Task.detached {
+      _ = try StateLock(openTrusted(directory, as: .exclusive), timeout: .seconds(60))
+    }
+    try await Task.sleep(for: .milliseconds(30))
+    first.release()
+    try await waiting.value
+  }
+
   @Test("A released lock can be acquired while its earlier owner's descriptors stay open")
   func releasedEarly() throws {
     let first = try lock()

@@ -9,9 +9,9 @@ import Testing
   @Test("They are removed with what was rotated, and those of other workers stay")
   func removed() throws {
     let others = ["web.log.x.log", "web2.log", "web.log.1.log", "web.logs", "a.log"]
-    let own = ["web.log", "web.times", "web.log.1", "web.log.23"]
+    let ofWorker = ["web.log", "web.times", "web.log.1", "web.log.23"]
     let scratch = try Scratch(
-      Dictionary(uniqueKeysWithValues: (others + own).map { ($0, "text") }))
+      Dictionary(uniqueKeysWithValues: (others + ofWorker).map { ($0, "text") }))
     #expect(WorkerLogs.remove(of: "web", from: scratch.path) == nil)
     #expect(try Set(listDirectory(scratch.path)) == Set(others))
   }

@@ -69,11 +69,11 @@ import Testing
     #expect(ends.count == 3)
     let end = ends.last.flatMap(\.self)
     #expect(end?.code == .failed)
-    for part in [
+    for expected in [
       "web ended 300 ms after its launch: exited with status 4",
       "its other processes were ended with it",
       "it restarts in 2 s", "last output: no such module",
-    ] { #expect(end?.text.contains(part) == true, "\(part)") }
+    ] { #expect(end?.text.contains(expected) == true, "\(expected)") }
   }
 
   @Test("A worker that ends with status 0 and leaves nothing behind has succeeded")

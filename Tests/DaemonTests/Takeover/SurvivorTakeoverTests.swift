@@ -20,7 +20,7 @@ import Testing
   }
 
   @discardableResult
-  private func takeOver(_ record: WorkerRecord) throws -> WorkerUnit {
+  private func adopt(_ record: WorkerRecord) throws -> WorkerUnit {
     try world.survivors.takeover.takeOver(record)
   }
 
@@ -38,7 +38,7 @@ import Testing
     "A worker that the configuration doesn't have is taken over as one of `run`, as it was recorded"
   )
   func undeclared() throws {
-    try takeOver(
+    try adopt(
       try world.record {
         $0.command = ["serve", "-v"]
         $0.directory = "/srv"
@@ -58,7 +58,7 @@ import Testing
   @Test("An importance that no configuration could have is limited to one that it could")
   func importance() throws {
     for (recorded, kept) in [(-5, 0), (1000, 100), (40, 40)] {
-      try takeOver(try world.record("w\(kept)") { $0.importance = recorded })
+      try adopt(try world.record("w\(kept)") { $0.importance = recorded })
       #expect(try unit("w\(kept)").configuration.importance == kept)
     }
   }
@@ -66,7 +66,7 @@ import Testing
   @Test("A declared worker keeps its configuration, and is shown with what it was launched with")
   func declared() throws {
     let worker = try world.add("web", .terminated)
-    try takeOver(
+    try adopt(
       try world.record {
         $0.command = ["old"]
         $0.external = .mayNot
@@ -80,7 +80,7 @@ import Testing
 
   @Test("An adopted worker keeps the policy of its adoption, or is in shadow mode without it")
   func chosenPolicy() throws {
-    try takeOver(
+    try adopt(
       try world.record {
         $0.external = .mayNot
         $0.policy = "server"
@@ -90,7 +90,7 @@ import Testing
     let policy = worker.configuration.policy
     #expect(policy.name == "server" && policy.hibernate.after == .seconds(7))
     #expect(policy.mode == .enforce && worker.external?.chosen?.name == "server")
-    try takeOver(
+    try adopt(
       try world.record("db") {
         $0.external = .mayNot
         $0.policy = "removed"
@@ -102,7 +102,7 @@ import Testing
   func ended() throws {
     let record = try world.record { $0.process = ProcessIdentity(pid: getpid(), startTime: 1) }
     #expect(life(of: record) == .hasEnded)
-    #expect(throws: (any Error).self) { try takeOver(record) }
+    #expect(throws: (any Error).self) { try adopt(record) }
     #expect(world.workers.count == 0 && world.restarts.exits(of: WorkerID("web")) == nil)
     #expect(life(of: try world.record()) == .lives)
     #expect(life(of: try world.record { $0.bootID = "another" }) == .hasEnded)
@@ -121,7 +121,7 @@ import Testing
       $0.watchdog = 3_000_000_000
       $0.workerSocket = path
     }
-    #expect(throws: (any Error).self) { try takeOver(record) }
+    #expect(throws: (any Error).self) { try adopt(record) }
     #expect(try unit() === worker && worker.isDeclared)
     #expect(worker.external == nil, "its next run is the daemon's own")
     #expect(worker.asleepSince == nil && worker.watchdogInterval == nil)
@@ -134,7 +134,7 @@ import Testing
   func byHalf() throws {
     try world.scratch.write("state/images/web.image", "memory")
     let record = try world.record { $0.cgroupPath = "/no/such/group" }
-    #expect(throws: (any Error).self) { try takeOver(record) }
+    #expect(throws: (any Error).self) { try adopt(record) }
     #expect(world.workers.count == 0)
     #expect(!isAbsent(world.state.image(of: "web")))
   }
@@ -172,7 +172,7 @@ import Testing
   // MARK: states of sleep
 
   private func survivorState(of record: WorkerRecord) throws -> SurvivorState {
-    let target = try #require(try takeOver(record).target())
+    let target = try #require(try adopt(record).target())
     return memory.survivorState(of: target, by: record)
   }
 

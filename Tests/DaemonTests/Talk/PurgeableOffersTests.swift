@@ -62,7 +62,7 @@ import WorkerProtocol
   }
 
   @Test("Offered memory is counted at a sample if its file changed its size, or memory is short")
-  func look() throws {
+  func sampling() throws {
     #expect(!offers.sample())
     let memory = try OfferedMemory(pages: 64)
     #expect(add(memory) == nil)

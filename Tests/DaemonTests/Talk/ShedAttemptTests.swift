@@ -111,7 +111,7 @@ import Testing
   }
 
   @Test("Shedding isn't requested from a worker whose processes weren't found in time")
-  func neverFound() throws {
+  func scannedTooLate() throws {
     world.scans.isHidden = true
     let attempt = try world.begin(.signal(SIGUSR1))
     attempt.finish()

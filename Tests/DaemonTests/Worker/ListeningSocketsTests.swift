@@ -138,12 +138,12 @@ import Testing
 
   @Test("A port that another program has doesn't prevent the worker's other sockets")
   func takenByProgram() throws {
-    let own = try TestListener()
+    let other = try TestListener()
     let port = try freePort()
-    world.add("web", tcp(port, "a"), tcp(own.port, "b"))
+    world.add("web", tcp(port, "a"), tcp(other.port, "b"))
     world.open()
     #expect(
-      world.logged == ["web: can't listen at 127.0.0.1:\(own.port): in use by another program"])
+      world.logged == ["web: can't listen at 127.0.0.1:\(other.port): in use by another program"])
     let client = try world.connect(port)
     #expect(world.started == ["web"])
     withExtendedLifetime(client) {}

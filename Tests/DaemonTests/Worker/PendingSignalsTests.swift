@@ -143,9 +143,9 @@ import Testing
   @Test(
     "Without a known count and namespace, or in another namespace, each worker is read each time",
     arguments: [true, false])
-  func unknownAccount(countIsKnown: Bool) {
-    world.sleep(3, counted: countIsKnown ? 0 : nil)
-    if countIsKnown { world.namespaces = [100: 7, 102: 8] }
+  func unknownAccount(hasCount: Bool) {
+    world.sleep(3, counted: hasCount ? 0 : nil)
+    if hasCount { world.namespaces = [100: 7, 102: 8] }
     world.signals.follow()
     #expect(world.round() == [100, 101, 102])
     #expect(world.round() == [100, 101, 102])

@@ -79,7 +79,7 @@ import Testing
   }
 
   @Test("A line that is found in the log of an earlier run doesn't make the new run ready")
-  func foundTooLate() throws {
+  func matchedTooLate() throws {
     try world.writeLog("listening\n")
     let watch = try world.watch(.logLine("listening"))
     watch.begin()
@@ -137,11 +137,11 @@ import Testing
     world.processes.set { $0.holders[port] = PortHolder(name: "nginx", pid: 71) }
     let watch = try world.watch(.tcp(port))
     watch.begin()
-    let isFound = try eventually {
+    let hasHolder = try eventually {
       world.pass()
       return world.pending != [.milliseconds(50)]
     }
-    #expect(isFound)
+    #expect(hasHolder)
     try world.deliverOutcome()
     #expect(world.readies == 1 && world.lines.count == 1)
     #expect(world.lines.first?.hasPrefix("port \(port) is held by nginx (pid 71)") == true)

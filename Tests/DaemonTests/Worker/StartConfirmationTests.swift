@@ -14,10 +14,10 @@ import Testing
     let end: WorkerEndWorld
     /// The processor time in a scan, and whether the worker is idle; nil: its processes can't be
     /// read.
-    var found: (ticks: UInt64, rests: Bool)?
+    var scanned: (ticks: UInt64, rests: Bool)?
     /// Whether scans wait for `answerScan`.
     var isSlow = false
-    private let own: ProcessStat
+    private let testStat: ProcessStat
     private var waiting: [(ProcessScan?) -> Void] = []
     private(set) var scans = 0
     private(set) var answers: [Answer] = []
@@ -34,7 +34,7 @@ import Testing
       end = try WorkerEndWorld()
       restarts = try RestartWorld()
       restarts.add()
-      own = try ProcessStat.read(getpid())
+      testStat = try ProcessStat.read(getpid())
       worker?.process = try .forTest()
     }
 
@@ -44,8 +44,8 @@ import Testing
     }
 
     private var scan: ProcessScan? {
-      found.map { ticks, rests in
-        var stat = own
+      scanned.map { ticks, rests in
+        var stat = testStat
         (stat.cpuTicks, stat.state) = (ticks, rests ? .sleeping : .running)
         return ProcessScan(processes: [stat])
       }
@@ -82,7 +82,7 @@ import Testing
 
   @Test("A start is answered as soon as the worker is idle, but not within 100 ms")
   func rests() {
-    world.found = (3, true)
+    world.scanned = (3, true)
     world.start()
     world.pass(99)
     #expect(world.answers.isEmpty)
@@ -92,7 +92,7 @@ import Testing
 
   @Test("A start is answered after a second if the worker continues to work")
   func works() {
-    world.found = (30, false)
+    world.scanned = (30, false)
     world.start()
     world.pass(990)
     #expect(world.answers.isEmpty)
@@ -102,7 +102,7 @@ import Testing
 
   @Test("A start is answered after five seconds if the worker has hardly got a processor")
   func starved() {
-    world.found = (1, false)
+    world.scanned = (1, false)
     world.start()
     world.pass(4900)
     #expect(world.answers.isEmpty)
@@ -112,10 +112,10 @@ import Testing
 
   @Test("A start isn't answered if the worker has worked between two scans that found it idle")
   func restsNow() {
-    world.found = (20, true)
+    world.scanned = (20, true)
     world.start()
     for used in 1...20 {
-      world.found = (20 + UInt64(used), true)
+      world.scanned = (20 + UInt64(used), true)
       world.pass(25)
     }
     #expect(world.answers.isEmpty)
@@ -125,7 +125,7 @@ import Testing
 
   @Test("The answer to a start says how the worker ended soon after its launch")
   func ends() {
-    world.found = (3, false)
+    world.scanned = (3, false)
     world.start()
     world.pass(60)
     world.exit()
@@ -166,7 +166,7 @@ import Testing
 
   @Test("One scan of the worker answers all clients that wait for its start")
   func several() {
-    world.found = (30, false)
+    world.scanned = (30, false)
     world.start()
     world.ask()
     #expect(world.scans == 1)
@@ -177,7 +177,7 @@ import Testing
   @Test("A scan of a worker that has been replaced since doesn't answer the start")
   func replaced() {
     world.isSlow = true
-    world.found = (30, false)
+    world.scanned = (30, false)
     world.start()
     world.pass(2000)
     world.worker = .forTest("web")
@@ -201,7 +201,7 @@ import Testing
   @Test("Only one scan of a started worker runs at a time, even if an outcome comes twice")
   func twice() {
     world.isSlow = true
-    world.found = (1, false)
+    world.scanned = (1, false)
     world.start()
     world.answerScan(times: 2)
     world.pass(30)
@@ -210,7 +210,7 @@ import Testing
 
   @Test("A start is answered if the worker's processes can't be read")
   func unreadable() {
-    world.found = nil
+    world.scanned = nil
     world.start()
     world.pass(1100)
     #expect(world.codes == [.done])

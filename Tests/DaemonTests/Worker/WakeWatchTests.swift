@@ -72,9 +72,9 @@ import Testing
 
   @Test("Nothing is left of the wake watch when its worker ends")
   func end() throws {
-    let own = try TestListener()
-    world.worker.configuration.healthChecksWhileAsleep = [AsleepAnswer(port: own.port)]
-    inputs.answered = [own.asleep]
+    let listener = try TestListener()
+    world.worker.configuration.healthChecksWhileAsleep = [AsleepAnswer(port: listener.port)]
+    inputs.answered = [listener.asleep]
     listen()
     watch.timer.set(at: world.timers.now + .seconds(5), "a timer that it has set")
     #expect(world.watches.active == 2 && watch.answeredCount == 0)
@@ -93,8 +93,8 @@ import Testing
 
   @Test("A worker that ended while it was being suspended isn't watched")
   func ended() throws {
-    let own = try TestListener()
-    inputs.answered = [own.asleep]
+    let listener = try TestListener()
+    inputs.answered = [listener.asleep]
     watch.end()
     listen()
     #expect(world.watches.active == 0 && !watch.isActive && watch.isOver)
@@ -136,8 +136,8 @@ import Testing
 
   @Test("A watch that the loop refuses is logged, and no health check is answered either")
   func refusedWatch() throws {
-    let own = try TestListener()
-    inputs.answered = [own.asleep]
+    let listener = try TestListener()
+    inputs.answered = [listener.asleep]
     let watch = world.makeWatch(RefusingWatches())
     watch.listen(at: .success(inputs))
     #expect(world.logged.count == 1 && watch.answeredCount == nil)
@@ -234,7 +234,7 @@ import Testing
     try #require(pipe(&ends) == 0)
     let (reader, writer) = (Descriptor(owning: ends[0]), Descriptor(owning: ends[1]))
     try writer.writeAll("unread")
-    let input = try WorkerInput.own(reader)
+    let input = try WorkerInput.ofTest(reader)
     let unread: UnreadInput = try #require(UnreadInput(input))
     inputs.unreadBaseline.unread[input.key] = unread
     listen()
@@ -251,16 +251,16 @@ import Testing
   @Test(
     "A request at a port for health checks wakes with priority and is repeated, like any arrival")
   func answeredPort() throws {
-    let own = try TestListener()
-    world.worker.configuration.healthChecksWhileAsleep = [AsleepAnswer(port: own.port)]
-    inputs.answered = [own.asleep]
+    let listener = try TestListener()
+    world.worker.configuration.healthChecksWhileAsleep = [AsleepAnswer(port: listener.port)]
+    inputs.answered = [listener.asleep]
     listen()
-    let client = try LoopbackClient(own.port)
+    let client = try LoopbackClient(listener.port)
     try client.say("hello")
-    try own.wait(for: .request)
+    try listener.wait(for: .request)
     try world.watches.serve()
     watch.repeatWake()
-    let reason = "a connection on port \(own.port)"
+    let reason = "a connection on port \(listener.port)"
     #expect(world.wakes == [reason, reason] && world.memory.prioritized == 1)
   }
 }

@@ -214,7 +214,7 @@ import Testing
   @Test(
     "After a lost outcome of a suspension, a worker with unwatched inputs is woken at once"
   )
-  func foundUnwatched() {
+  func inspectedUnwatched() {
     sleep.suspend()
     memory.loseOutcome()
     sleep.inspect()
@@ -236,7 +236,7 @@ import Testing
   }
 
   @Test("A worker whose inputs are watched sleeps on after an inspection")
-  func foundWatched() {
+  func inspectedWatched() {
     putToSleep()
     sleep.resume()
     memory.loseOutcome()

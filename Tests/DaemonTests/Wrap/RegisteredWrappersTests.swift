@@ -119,7 +119,7 @@ import Testing
   @Test(
     "A wrapper under the name of the daemon's own worker is shown, and gets no verbs for it"
   )
-  func nameOfOwnWorker() {
+  func nameOfDaemonWorker() {
     world.declare("clangd")
     #expect(world.register(report("suspended")) == nil)
     #expect(world.state("clangd") == .terminated)
@@ -277,12 +277,12 @@ import Testing
       ("hibernated", WorkerState.hibernated), ("suspended", .suspended), ("resuming", .hibernating),
       ("dreaming", .hibernating),
     ])
-  func inspects(found: String, state: WorkerState) {
+  func inspects(reported: String, state: WorkerState) {
     pressHibernating()
     #expect(wrappers.execute(.inspect(id)))
     #expect(world.asked.last == "status clangd")
     world.asks.last?.respond(
-      ControlResponse(id: 1, result: .done, text: "", workers: [asleep(found)]))
+      ControlResponse(id: 1, result: .done, text: "", workers: [asleep(reported)]))
     #expect(world.state("clangd") == state)
   }
 }

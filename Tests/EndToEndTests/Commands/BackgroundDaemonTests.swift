@@ -8,9 +8,9 @@ import Testing
   /// The number after "pid ".
   private func pid(in text: String) throws -> Int32 {
     // A message is wrapped at the width of a terminal.
-    let words = text.split { $0.isWhitespace || "(,)".contains($0) }
-    let place = try #require(words.firstIndex(of: "pid"), "\(text)")
-    return try #require(Int32(words[place + 1]), "\(text)")
+    let tokens = text.split { $0.isWhitespace || "(,)".contains($0) }
+    let index = try #require(tokens.firstIndex(of: "pid"), "\(text)")
+    return try #require(Int32(tokens[index + 1]), "\(text)")
   }
 
   @Test(

@@ -17,8 +17,8 @@ import Testing
   @Test("A mistyped subcommand gets a suggestion, and `version` is explained")
   func unknownVerbOfVerb() throws {
     let scratch = try Scratch()
-    func error(_ words: String...) throws -> String {
-      let outcome = try Command(arguments: [TestMachine.executable] + words).run(in: scratch)
+    func error(_ arguments: String...) throws -> String {
+      let outcome = try Command(arguments: [TestMachine.executable] + arguments).run(in: scratch)
       #expect(outcome.code == 64, "\(outcome)")
       return outcome.error
     }
@@ -56,8 +56,8 @@ import Testing
     let daemon = try TestDaemon(BadInputTests.idle)
     try daemon.wait("sleeper", toBe: "foreground")
     let pid = try daemon.worker("sleeper").pid
-    for words in [["sleeper"], ["--all"], ["--dry-run"]] {
-      let outcome = try daemon.enter(["stop", "--keep-workers"] + words)
+    for arguments in [["sleeper"], ["--all"], ["--dry-run"]] {
+      let outcome = try daemon.enter(["stop", "--keep-workers"] + arguments)
       #expect(outcome.code == 64 && outcome.error.contains("--keep-workers"), "\(outcome)")
     }
     try daemon.done("stop", "--keep-workers")

@@ -8,21 +8,21 @@ import Testing
   /// Sends bytes; the answer, up to the end of its first line or to the daemon's hang-up.
   private func exchange(_ bytes: [UInt8], with daemon: TestDaemon) throws -> String {
     let socket = try UnixSocket.connected(to: daemon.socket, .stream)
-    var rest = bytes[...]
+    var remainder = bytes[...]
     let deadline = Deadline(in: .seconds(60))
-    while !rest.isEmpty, try pollDescriptor(socket.raw, for: POLLOUT, until: deadline) {
-      let count = rest.withUnsafeBytes {
+    while !remainder.isEmpty, try pollDescriptor(socket.raw, for: POLLOUT, until: deadline) {
+      let count = remainder.withUnsafeBytes {
         send(socket.raw, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
       }
       if count < 0, errno != EAGAIN { break }
-      rest = rest.dropFirst(max(0, count))
+      remainder = remainder.dropFirst(max(0, count))
     }
     var answer: [UInt8] = []
     while !answer.contains(UInt8(ascii: "\n")),
       try pollDescriptor(socket.raw, for: POLLIN, until: deadline)
     {
-      guard let part = try? socket.read(upTo: 65536), !part.isEmpty else { break }
-      answer += part
+      guard let chunk = try? socket.read(upTo: 65536), !chunk.isEmpty else { break }
+      answer += chunk
     }
     return String(decoding: answer, as: UTF8.self)
   }
@@ -64,8 +64,8 @@ import Testing
     var sent = 0
     // Until the daemon has read nothing for half a second.
     while try pollDescriptor(socket.raw, for: POLLOUT, until: Deadline(in: .milliseconds(500))) {
-      let rest = many[(sent % line.count)...]
-      sent += rest.withUnsafeBytes {
+      let remainder = many[(sent % line.count)...]
+      sent += remainder.withUnsafeBytes {
         max(0, send(socket.raw, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)))
       }
       let asked = ContinuousClock.now
@@ -82,9 +82,9 @@ import Testing
     while answers < sent / line.count,
       try pollDescriptor(socket.raw, for: POLLIN, until: Deadline(in: .seconds(60)))
     {
-      let part = try socket.read(upTo: 1 << 20)
-      if part.isEmpty { break }
-      answers += part.count { $0 == UInt8(ascii: "\n") }
+      let chunk = try socket.read(upTo: 1 << 20)
+      if chunk.isEmpty { break }
+      answers += chunk.count { $0 == UInt8(ascii: "\n") }
     }
     #expect(answers == sent / line.count)
   }

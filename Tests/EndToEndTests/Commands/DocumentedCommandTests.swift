@@ -78,8 +78,8 @@ import Testing
     init(_ name: String) throws { text = try readText("\(TestMachine.root)/\(name)") }
 
     /// The text of each fenced block of this kind.
-    func blocks(_ kind: String, of part: Substring? = nil) -> [String] {
-      let pieces = (part ?? text[...]).components(separatedBy: "\n```")
+    func blocks(_ kind: String, of section: Substring? = nil) -> [String] {
+      let pieces = (section ?? text[...]).components(separatedBy: "\n```")
       return pieces.indices.dropFirst().filter { $0 % 2 == 1 && pieces[$0].hasPrefix("\(kind)\n") }
         .map { String(pieces[$0].dropFirst(kind.count + 1)) + "\n" }
     }
@@ -87,8 +87,8 @@ import Testing
     /// The text after `$ ` in the section's `console` blocks.
     func commands(after start: String, before end: String) -> [String] {
       guard let begins = text.range(of: start), let ends = text.range(of: end) else { return [] }
-      let part = text[begins.upperBound..<ends.lowerBound]
-      return blocks("console", of: part).flatMap { $0.split(separator: "\n") }
+      let section = text[begins.upperBound..<ends.lowerBound]
+      return blocks("console", of: section).flatMap { $0.split(separator: "\n") }
         .filter { $0.hasPrefix("$ ") }.map { String($0.dropFirst(2)) }
     }
   }

@@ -30,9 +30,9 @@ import Testing
     try daemon.rewrite("workers: { other: { command: sleep 691 } }\n")
     try daemon.done("reload")
     #expect(try process.wait(.seconds(60)) == 0)
-    let words = try readText(error)
+    let text = try readText(error)
     #expect(
-      ["talker has been removed", "talker has ended"].contains { words.contains($0) }, "\(words)")
+      ["talker has been removed", "talker has ended"].contains { text.contains($0) }, "\(text)")
   }
 
   @Test("`logs -f` ends when the daemon has ended and no other daemon starts")

@@ -31,9 +31,9 @@ import Testing
 
   /// A verb of `dormouse footprint`; the environment names the socket.
   private func footprint(
-    _ words: [String], in scratch: Scratch, socket: String = "/nowhere"
+    _ arguments: [String], in scratch: Scratch, socket: String = "/nowhere"
   ) -> Command {
-    var command = Command(arguments: [TestMachine.executable, "footprint"] + words)
+    var command = Command(arguments: [TestMachine.executable, "footprint"] + arguments)
     command.environment["DORMOUSE_CONTROL_SOCKET"] = socket
     command.directory = scratch.path
     return command
@@ -249,7 +249,7 @@ import Testing
       ["record", "sleeper", "-o", file], in: daemon.scratch, socket: daemon.socket
     ).start(output: "\(file).out", error: "\(file).err")
     try waitFor(file, toHave: #""footprint""#)
-    daemon.stop(patience: .seconds(60))
+    daemon.stop(timeout: .seconds(60))
     #expect(try recorder.wait(.seconds(60)) == 5)
     #expect(try show(file, in: daemon.scratch).statistics.samples > 0)
   }
@@ -285,7 +285,7 @@ import Testing
     _ = try scratch.write(
       "a.footprint", header + "\n{\"t\":0,\"footprint\":1000000}\n{\"t\":1,\"fo")
     _ = try scratch.write("b.footprint", header + "\n{\"t\":0,\"footprint\":2000000}\n")
-    let cases: [(words: [String], code: Int32, text: String)] = [
+    let cases: [(arguments: [String], code: Int32, text: String)] = [
       (["record"], 64, "one of the three"),
       (["record", "x", "--pid", "1"], 64, "one of the three"),
       (["record", "x", "--every", "0s"], 64, "at least 1ms"),
@@ -306,9 +306,9 @@ import Testing
       ),
       (["compare", "a.footprint", "b.footprint", "--fail-if-rest-grows", "512KB"], 1, "at rest"),
     ]
-    for (words, code, text) in cases {
-      let outcome = try footprint(words, in: scratch, socket: daemon.socket).run(in: scratch)
-      #expect(outcome.code == code && outcome.error.contains(text), "\(words): \(outcome)")
+    for (arguments, code, text) in cases {
+      let outcome = try footprint(arguments, in: scratch, socket: daemon.socket).run(in: scratch)
+      #expect(outcome.code == code && outcome.error.contains(text), "\(arguments): \(outcome)")
     }
     let fine = try footprint(
       [

@@ -12,16 +12,16 @@ import Testing
       .run(in: scratch)
     let root = try #require(JSON(Array(outcome.output.utf8))?["command"])
     var names: [String] = []
-    func look(_ command: JSON, _ path: String) {
+    func visit(_ command: JSON, _ path: String) {
       for each in command["subcommands"]?.elements ?? [] where each["shouldDisplay"] != .bool(false)
       {
         let name = (path.isEmpty ? "" : path + " ") + (each["commandName"]?.text ?? "?")
         if name == "help" { continue }
         names.append(name)
-        look(each, name)
+        visit(each, name)
       }
     }
-    look(root, "")
+    visit(root, "")
     #expect(names.count > 40)
     return names
   }
@@ -106,8 +106,8 @@ import Testing
       let examples = lines[(start + 1)...].filter { !$0.isEmpty }
       #expect(!examples.isEmpty, "\(verb)")
       for example in examples {
-        let isKnown = verbs.contains { example.contains("dormouse \($0)") }
-        #expect(example.hasPrefix("  ") && isKnown, "\(verb): \(example)")
+        let namesVerb = verbs.contains { example.contains("dormouse \($0)") }
+        #expect(example.hasPrefix("  ") && namesVerb, "\(verb): \(example)")
       }
     }
   }

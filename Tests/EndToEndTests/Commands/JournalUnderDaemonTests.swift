@@ -17,9 +17,9 @@ import Testing
     try listDirectory("\(daemon.state)/journal").sorted().map { "\(daemon.state)/journal/\($0)" }
   }
 
-  private func replay(_ daemon: TestDaemon, _ words: String...) throws -> Outcome {
+  private func replay(_ daemon: TestDaemon, _ arguments: String...) throws -> Outcome {
     var command = Command(
-      arguments: [TestMachine.executable, "replay", "\(daemon.state)/journal"] + words)
+      arguments: [TestMachine.executable, "replay", "\(daemon.state)/journal"] + arguments)
     command.directory = daemon.scratch.path
     return try command.run(in: daemon.scratch)
   }
@@ -48,8 +48,8 @@ import Testing
     let outcome = try replay(daemon)
     #expect(outcome.code == 0, "\(outcome)")
     #expect(outcome.output.contains("2 segments of 2 daemons"), "\(outcome)")
-    let own = try daemon.json(ReplayReport.self, "replay")
-    #expect(own.differingEvents == 0 && own.problems.isEmpty && own.events > 10)
+    let unchanged = try daemon.json(ReplayReport.self, "replay")
+    #expect(unchanged.differingEvents == 0 && unchanged.problems.isEmpty && unchanged.events > 10)
     let other = try replay(daemon, "--policy", "server", "--json")
     let report = try WireCodec.decode(ReplayReport.self, from: Array(other.output.utf8))
     #expect(report.comparison?.policy == "server")
@@ -104,15 +104,15 @@ import Testing
   }
 
   @Test("`simulate --journal` and `policy suggest` read the own history, and refuse one too short")
-  func ownHistory() throws {
+  func historyOfDaemon() throws {
     let daemon = try TestDaemon(Self.configuration)
     try Self.bringToFront("two", of: daemon)
     try daemon.wait("one", toBe: "suspended")
     try daemon.done("wake", "one")
     #expect(try eventually { try daemon.enter(["simulate", "--journal"]).code == 0 })
     let table = try daemon.done("simulate", "--journal", "--policy", "server")
-    for part in ["own history: ", "history from 20", "recorded: ", ", in effect", "server"] {
-      #expect(table.contains(part), "\(table)")
+    for expected in ["own history: ", "history from 20", "recorded: ", ", in effect", "server"] {
+      #expect(table.contains(expected), "\(table)")
     }
     let directory = "\(daemon.scratch.path)/trace"
     try daemon.done("simulate", "--journal", "--convert", "dormouse", "--output", directory)
@@ -138,8 +138,8 @@ import Testing
     try Self.bringToFront("two", of: daemon)
     var client = try ControlClient(connectingTo: daemon.socket, isNamed: true)
     let id = try client.send(.events, worker: "one", follow: true)
-    let place = try client.response(to: id, timeout: .seconds(60))
-    #expect(place.journal?.directory == "\(daemon.state)/journal")
+    let response = try client.response(to: id, timeout: .seconds(60))
+    #expect(response.journal?.directory == "\(daemon.state)/journal")
     try daemon.wait("one", toBe: "suspended")
     try daemon.done("wake", "one")
     var events: [EventRecord] = []

@@ -54,7 +54,7 @@ private func has(_ program: String) -> Bool {
     #expect(page.contains("\ndormouse_up 1\n") && page.contains(#"{worker="idle"}"#))
     #expect(!page.contains("# EOF"), "node_exporter reads the format of Prometheus")
     #expect(try listDirectory(daemon.scratch.path).contains { $0.hasSuffix(".partial") } == false)
-    daemon.stop(patience: .seconds(60))
+    daemon.stop(timeout: .seconds(60))
     let outcome = try daemon.verb("metrics", "-o", path)
     #expect(outcome.code == 4 && outcome.error.contains("no daemon answers"))
     let lines = try readText(path).split(separator: "\n").filter { !$0.hasPrefix("#") }
@@ -83,11 +83,11 @@ private func has(_ program: String) -> Bool {
       .run(in: daemon.scratch)
     #expect(outcome.code == 0 && outcome.error.isEmpty, "\(outcome)")
     let root = SourceTree.root
-    for words in [
+    for arguments in [
       ["check", "rules", "\(root)/Packaging/prometheus/dormouse.rules.yml"],
       ["test", "rules", "\(root)/Tests/Fixtures/dormouse.rules.test.yml"],
     ] {
-      let outcome = try Command(arguments: ["promtool"] + words).run(in: daemon.scratch)
+      let outcome = try Command(arguments: ["promtool"] + arguments).run(in: daemon.scratch)
       #expect(outcome.code == 0, "\(outcome)")
     }
   }
@@ -98,7 +98,7 @@ private func has(_ program: String) -> Bool {
     arguments: MetricsFormat.allCases)
   func scraped(format: MetricsFormat) throws {
     let daemon = try daemonWithSleeper()
-    let known = [
+    let matching = [
       #"dormouse_worker_state{worker="idle",state="hibernated"} == 1"#,
       #"dormouse_worker_hibernations_total{worker="idle"} == 2"#,
       #"dormouse_wake_duration_seconds_bucket{from="hibernated",le="+Inf"} == 1"#,
@@ -110,7 +110,7 @@ private func has(_ program: String) -> Bool {
     let directory = "\(daemon.scratch.path)/prometheus"
     mkdir(directory, 0o700)
     let input = try daemon.scratch.write(
-      "queries", (known + others).joined(separator: "\n") + "\n")
+      "queries", (matching + others).joined(separator: "\n") + "\n")
     let script = TestMachine.fixture("metrics_scrape.py")
     let call =
       "python3 \(script) \(directory) \(format.rawValue) \(TestMachine.executable) \(daemon.socket)"
@@ -118,8 +118,8 @@ private func has(_ program: String) -> Bool {
       .run(in: daemon.scratch)
     #expect(outcome.code == 0, "\(outcome)")
     let lines = outcome.output.split(separator: "\n")
-    #expect(lines.count == known.count + others.count)
-    for (line, query) in zip(lines, known) { #expect(line == "1 \(query)") }
+    #expect(lines.count == matching.count + others.count)
+    for (line, query) in zip(lines, matching) { #expect(line == "1 \(query)") }
     for line in lines { #expect(!line.hasPrefix("error"), "\(line)") }
   }
 
@@ -148,8 +148,8 @@ private func has(_ program: String) -> Bool {
   private static func ruleQueries() throws -> [String] {
     try readText("\(SourceTree.root)/Packaging/prometheus/dormouse.rules.yml")
       .split(separator: "\n").compactMap { line in
-        let words = line.drop { $0 == " " }
-        return words.hasPrefix("expr: ") ? String(words.dropFirst(6)) : nil
+        let entry = line.drop { $0 == " " }
+        return entry.hasPrefix("expr: ") ? String(entry.dropFirst(6)) : nil
       }
   }
 }

@@ -12,13 +12,13 @@ import Testing
       web: { command: sleep 702, autostart: false }
     """
 
-  private func outcome(_ words: [String], _ daemon: TestDaemon, code: Int32 = 0) throws
+  private func outcome(_ arguments: [String], _ daemon: TestDaemon, code: Int32 = 0) throws
     -> OutcomeReport
   {
-    let result = try daemon.enter(words + ["--json"])
-    #expect(result.code == code, "\(words): \(result)")
-    let tree = try #require(JSON(Array(result.output.dropLast().utf8)), "\(words): \(result)")
-    #expect(tree["schema"]?.integer == 1, "\(words): \(result)")
+    let result = try daemon.enter(arguments + ["--json"])
+    #expect(result.code == code, "\(arguments): \(result)")
+    let tree = try #require(JSON(Array(result.output.dropLast().utf8)), "\(arguments): \(result)")
+    #expect(tree["schema"]?.integer == 1, "\(arguments): \(result)")
     return try WireCodec.decode(OutcomeReport.self, from: Array(result.output.utf8))
   }
 
@@ -85,15 +85,15 @@ import Testing
   func documents() throws {
     let daemon = try TestDaemon(Self.three)
     try bringToFront(daemon)
-    for words in [
+    for arguments in [
       ["ps"], ["status"], ["status", "bot01"], ["explain", "bot01"], ["explain", "--next"],
       ["jetsam"], ["report"], ["policy", "show"], ["replay"], ["events", "-n", "3"],
     ] {
-      let result = try daemon.enter(words + ["--json"])
-      #expect(result.code == 0, "\(words): \(result)")
+      let result = try daemon.enter(arguments + ["--json"])
+      #expect(result.code == 0, "\(arguments): \(result)")
       for line in result.output.split(separator: "\n") {
-        let tree = try #require(JSON(Array(line.utf8)), "\(words): \(line)")
-        #expect(tree["schema"]?.integer == 1, "\(words): \(line)")
+        let tree = try #require(JSON(Array(line.utf8)), "\(arguments): \(line)")
+        #expect(tree["schema"]?.integer == 1, "\(arguments): \(line)")
       }
     }
     let worker = try #require(

@@ -41,8 +41,8 @@ import Testing
     #expect(try dormouse("policy", "check").output == configuration + whole)
     let directory = "\(scratch.path)/dormouse"
     #expect(try dormouse("policy", "check", directory).output == directory + whole)
-    let part = "\(directory)/conf.d/db.yaml"
-    #expect(try dormouse("policy", "check", part).output == part + whole)
+    let fragment = "\(directory)/conf.d/db.yaml"
+    #expect(try dormouse("policy", "check", fragment).output == fragment + whole)
   }
 
   @Test("`policy check` warns of users, directories and programs that this machine lacks")
@@ -85,13 +85,13 @@ import Testing
     _ = try scratch.write("bad.yaml", "mode: shado\n")
     let outcome = try dormouse("policy", "check", configuration, "\(scratch.path)/bad.yaml")
     #expect(outcome.code == 65 && outcome.output.isEmpty)
-    for part in [
+    for expected in [
       "conf.d/web.yaml:1:12: error: the worker `web` is declared twice; the first is "
         + "\(configuration):4:3",
       "conf.d/web.yaml:1:31: error: unknown key `importnce`", "help: did you mean `importance`?",
       "bad.yaml:1:7: error: `mode` must be", "help: did you mean `shadow`?", "3 errors\n",
     ] {
-      #expect(outcome.error.contains(part), "\(part)\n\(outcome)")
+      #expect(outcome.error.contains(expected), "\(expected)\n\(outcome)")
     }
   }
 

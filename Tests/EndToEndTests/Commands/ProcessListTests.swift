@@ -60,13 +60,13 @@ import Testing
       (["--watch", "--names"], "--watch or --names, one of the two."),
       (["--watch", "-d", "1ms"], "--delay is from 100ms to 1h."),
     ])
-  func mistakes(options: [String], words: String) throws {
+  func mistakes(options: [String], message: String) throws {
     let scratch = try Scratch()
     let outcome = try Command(
       arguments: [TestMachine.executable, "ps", "--socket", "/nowhere"] + options
     ).run(in: scratch)
     #expect(outcome.code == 64, "\(outcome)")
-    #expect(outcome.error.contains(words), "\(outcome)")
+    #expect(outcome.error.contains(message), "\(outcome)")
   }
 
   @Test("`--watch` without a terminal prints table after table, or JSON, until the daemon ends")

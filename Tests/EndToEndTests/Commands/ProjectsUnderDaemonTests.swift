@@ -171,12 +171,12 @@ import Testing
     try home.project("shop", Self.sleeper)
     try home.project("forum", Self.sleeper)
     // The user's own daemon, which has a worker of the same name.
-    let own = try home.command(
+    let userDaemon = try home.command(
       ["daemon", "--config", "\(home.scratch.path)/forum/dormouse.yaml"], in: ""
     ).start(output: home.scratch.uniquePath("out"), error: home.scratch.uniquePath("err"))
     defer {
-      kill(own.pid, SIGTERM)
-      _ = try? own.wait(.seconds(40))
+      kill(userDaemon.pid, SIGTERM)
+      _ = try? userDaemon.wait(.seconds(40))
     }
     #expect(try eventually { try home.run(["ps", "--names"], in: "").output == "one\n" })
     // Never started by `up`: the configuration may be the own daemon's.
@@ -232,8 +232,8 @@ import Testing
 }
 
 extension String {
-  /// How often `part` is in it.
-  fileprivate func components(of part: String) -> Int {
-    split(separator: part, omittingEmptySubsequences: false).count - 1
+  /// How often `separator` is in it.
+  fileprivate func components(of separator: String) -> Int {
+    split(separator: separator, omittingEmptySubsequences: false).count - 1
   }
 }

@@ -13,14 +13,14 @@ import Testing
       "groups=bots", "--", "sleep", "691")
     try daemon.crash()
     try daemon.start()
-    var found: Int32?
+    var adoptedPid: Int32?
     #expect(
       try eventually {
         // Until it is adopted there is no report of it.
-        found = (try? daemon.worker("job"))?.pid
-        return found != nil
+        adoptedPid = (try? daemon.worker("job"))?.pid
+        return adoptedPid != nil
       })
-    let first = try #require(found)
+    let first = try #require(adoptedPid)
     #expect(try daemon.worker("job").groups == ["bots"])
     kill(first, SIGKILL)
     #expect(
@@ -92,7 +92,7 @@ import Testing
   @Test("`run --save` and `rm` change the file that the daemon was started with")
   func otherConfiguration() throws {
     let home = try Home()
-    let own = try home.scratch.write("config/dormouse/dormouse.yaml", "workers: {}\n")
+    let userFile = try home.scratch.write("config/dormouse/dormouse.yaml", "workers: {}\n")
     let before = "# other\nworkers:\n  one: { command: sleep 690 }\n"
     let file = try home.scratch.write("run/other.yaml", before)
     let daemon = try home.run(["daemon", "-d", "--config", "other.yaml"], in: "run")
@@ -103,7 +103,7 @@ import Testing
     let removed = try home.run(["rm", "-f", "two"], in: "")
     #expect(removed.output.contains("run/other.yaml"), "\(removed)")
     #expect(try readText(file) == before)
-    #expect(try readText(own) == "workers: {}\n")
+    #expect(try readText(userFile) == "workers: {}\n")
   }
 
   @Test("`run --policy` is that of the daemon it starts, and an error with another daemon")
@@ -138,13 +138,13 @@ import Testing
   func names() throws {
     let home = try Home()
     try home.scratch.write("run/poll.sh", "exec sleep 690\n")
-    for (words, name) in [
+    for (arguments, name) in [
       (["sh", "poll.sh"], "poll"), (["--", "sh", "./poll.sh"], "poll-2"),
       (["--importance", "3", "sh", "poll.sh", "--json"], "poll-3"),
       (["/bin/sleep", "691"], "sleep"), (["named", "--", "sh", "poll.sh"], "named"),
     ] {
-      let outcome = try home.run(["run"] + words, in: "run")
-      #expect(outcome.output == "\(name) is running\n", "\(words): \(outcome)")
+      let outcome = try home.run(["run"] + arguments, in: "run")
+      #expect(outcome.output == "\(name) is running\n", "\(arguments): \(outcome)")
     }
     let single = try home.run(["run", "sleep"], in: "run")
     #expect(single.code == 64 && single.error.contains("`dormouse run sleep -- COMMAND`"))
@@ -165,15 +165,15 @@ import Testing
     }
     // The shell shows the words of its own command once it has been executed.
     #expect(try eventually { try ProcessCommand.read(other.pid).arguments.contains(script) })
-    let words = ["adopt", "--pid", "\(other.pid)"]
-    let dry = try daemon.enter(words + ["--dry-run"])
+    let arguments = ["adopt", "--pid", "\(other.pid)"]
+    let dry = try daemon.enter(arguments + ["--dry-run"])
     #expect(dry.code == 0, "\(dry)")
     #expect(dry.output.hasPrefix("poll would be adopted: pid \(other.pid) (sh "), "\(dry)")
     #expect(try daemon.done("ps", "--names") == "")
-    let adopted = try daemon.enter(words)
+    let adopted = try daemon.enter(arguments)
     #expect(adopted.code == 0, "\(adopted)")
     #expect(try daemon.done("ps", "--names") == "poll\n")
-    #expect(try daemon.enter(["adopt", "poll"] + words.dropFirst() + ["--dry-run"]).code == 1)
+    #expect(try daemon.enter(["adopt", "poll"] + arguments.dropFirst() + ["--dry-run"]).code == 1)
     try daemon.done("release", "poll")
   }
 }

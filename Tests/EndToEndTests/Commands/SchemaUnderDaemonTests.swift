@@ -22,10 +22,10 @@ import Testing
 
   /// Each line that a verb prints.
   private func documents(
-    _ words: [String], _ daemon: TestDaemon, code: Int32 = 0
+    _ arguments: [String], _ daemon: TestDaemon, code: Int32 = 0
   ) throws -> [JSON] {
-    let outcome = try daemon.enter(words + ["--json"])
-    #expect(outcome.code == code, "\(words): \(outcome)")
+    let outcome = try daemon.enter(arguments + ["--json"])
+    #expect(outcome.code == code, "\(arguments): \(outcome)")
     return try Self.lines(of: outcome.output)
   }
 
@@ -35,12 +35,12 @@ import Testing
     }
   }
 
-  private func check(_ documents: [JSON], _ name: String, _ words: [String]) throws {
+  private func check(_ documents: [JSON], _ name: String, _ arguments: [String]) throws {
     let schema = try DocumentSchema(name)
-    #expect(!documents.isEmpty, "\(words)")
+    #expect(!documents.isEmpty, "\(arguments)")
     for document in documents {
       let problems = try schema.problems(of: document)
-      #expect(problems == [], "\(words)")
+      #expect(problems == [], "\(arguments)")
     }
   }
 
@@ -78,8 +78,8 @@ import Testing
       looks.append(("status-worker", ["status", "--verbose", name]))
       looks.append(("footprint-maps", ["footprint", name]))
     }
-    for (schema, words) in looks {
-      try check(try documents(words, daemon), schema, words)
+    for (schema, arguments) in looks {
+      try check(try documents(arguments, daemon), schema, arguments)
     }
     let status = try documents(["status", "-v", "front"], daemon).first
     let maps = try documents(["footprint", "front"], daemon).first
@@ -96,18 +96,18 @@ import Testing
   func outcomes() throws {
     let daemon = try TestDaemon(Self.workers)
     #expect(try eventually { try daemon.worker("asleep").pid != nil })
-    for words in [
+    for arguments in [
       ["suspend", "asleep"], ["wake", "--all"], ["stop", "asleep", "--dry-run"], ["reload"],
     ] {
-      try check(try documents(words, daemon), "outcome", words)
+      try check(try documents(arguments, daemon), "outcome", arguments)
     }
     try check(
       try documents(["wake", "ghost", "asleep"], daemon, code: 3), "outcome", ["wake", "ghost"])
     let scratch = daemon.scratch
-    func run(_ words: [String], code: Int32 = 0) throws -> [JSON] {
-      let outcome = try Command(arguments: [TestMachine.executable] + words + ["--json"])
+    func run(_ arguments: [String], code: Int32 = 0) throws -> [JSON] {
+      let outcome = try Command(arguments: [TestMachine.executable] + arguments + ["--json"])
         .run(in: scratch, limit: .seconds(120))
-      #expect(outcome.code == code, "\(words): \(outcome)")
+      #expect(outcome.code == code, "\(arguments): \(outcome)")
       return try Self.lines(of: outcome.output)
     }
     let recover = ["recover", "--state-directory", daemon.state]
@@ -155,13 +155,13 @@ import Testing
       ("footprint-show", ["footprint", "show", recording], 0),
       ("footprint-compare", ["footprint", "compare", recording, recording], 0),
     ]
-    for (schema, words, code) in looks {
-      let outcome = try Command(arguments: [TestMachine.executable] + words + ["--json"])
+    for (schema, arguments, code) in looks {
+      let outcome = try Command(arguments: [TestMachine.executable] + arguments + ["--json"])
         .run(in: daemon.scratch, limit: .seconds(120))
-      #expect(outcome.code == code, "\(words): \(outcome)")
+      #expect(outcome.code == code, "\(arguments): \(outcome)")
       let documents = try Self.lines(of: outcome.output)
-      #expect(documents.count == 1, "\(words)")
-      try check(documents, schema, words)
+      #expect(documents.count == 1, "\(arguments)")
+      try check(documents, schema, arguments)
     }
   }
 
@@ -186,9 +186,9 @@ import Testing
     let daemon = try TestDaemon(Self.workers)
     #expect(try eventually { try daemon.worker("deep").pid != nil })
     try daemon.done("hibernate", "deep")
-    let own = ["doctor", "--state-directory", "\(daemon.scratch.path)/own"]
-    let asked = try #require(try documents(own, daemon).first)
-    try check([asked], "doctor", own)
+    let arguments = ["doctor", "--state-directory", "\(daemon.scratch.path)/own"]
+    let asked = try #require(try documents(arguments, daemon).first)
+    try check([asked], "doctor", arguments)
     #expect(asked["askedOf"]?.text == "daemon")
     #expect(asked["daemon"]?["pid"]?.integer == Int64(daemon.pid))
     #expect(asked["daemon"]?["freezer"]?["code"]?.text == "sigstop")
@@ -201,8 +201,8 @@ import Testing
     #expect(differences.contains("cgroup") == (result(asked["shell"], "cgroup") != "missing"))
     // The check has the same id in both reports; in the daemon's it names the daemon's own
     // directory.
-    let place = asked["checks"]?.elements?.first { $0["id"]?.text == "state-directory" }
-    #expect(place?["found"]?.text?.contains(daemon.state) == true)
+    let directoryCheck = asked["checks"]?.elements?.first { $0["id"]?.text == "state-directory" }
+    #expect(directoryCheck?["found"]?.text?.contains(daemon.state) == true)
     let text = try daemon.done("doctor")
     let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
     #expect(
@@ -211,12 +211,12 @@ import Testing
     // The daemon still answers, and its workers are unchanged.
     #expect(try daemon.worker("deep").state == "hibernated")
 
-    let shell = try #require(try documents(own + ["--shell"], daemon).first)
-    try check([shell], "doctor", own)
+    let shell = try #require(try documents(arguments + ["--shell"], daemon).first)
+    try check([shell], "doctor", arguments)
     #expect(shell["askedOf"]?.text == "shell" && shell["daemon"] == nil)
     try daemon.done("shutdown")
     _ = try daemon.waitForEnd()
-    let alone = try #require(try documents(own, daemon).first)
+    let alone = try #require(try documents(arguments, daemon).first)
     #expect(alone["askedOf"]?.text == "shell" && alone["shell"] == nil)
   }
 
@@ -236,13 +236,13 @@ import Testing
       "metrics", "help", "init",
     ]
     var count = 0
-    func look(_ command: JSON, _ path: String) {
+    func visit(_ command: JSON, _ path: String) {
       for each in command["subcommands"]?.elements ?? [] where each["shouldDisplay"] != .bool(false)
       {
         let name = (path.isEmpty ? "" : path + " ") + (each["commandName"]?.text ?? "?")
         if name == "help" { continue }
         if each["subcommands"]?.elements?.isEmpty == false {
-          look(each, name)
+          visit(each, name)
           continue
         }
         count += 1
@@ -254,7 +254,7 @@ import Testing
         #expect(isListed || others.contains(name), "\(name)")
       }
     }
-    look(root, "")
+    visit(root, "")
     #expect(count > 30)
   }
 }

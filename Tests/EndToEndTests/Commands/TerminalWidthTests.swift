@@ -54,8 +54,8 @@ import Testing
       }
     }
     let narrow = try lines(["ps"] + socket, daemon.scratch, columns: 80)
-    let words = narrow.joined(separator: " ").split(separator: " ").joined(separator: " ")
-    #expect(words.contains("exited with status 3"), "\(narrow)")
+    let text = narrow.joined(separator: " ").split(separator: " ").joined(separator: " ")
+    #expect(text.contains("exited with status 3"), "\(narrow)")
     // COLUMNS overrides the terminal's width, and has no effect on a file.
     let wide = try lines(
       ["ps"] + socket, daemon.scratch, columns: 80, variables: ["COLUMNS": "200"])
@@ -76,8 +76,8 @@ import Testing
       ] {
         let shown = try lines(arguments, scratch, columns: columns, code: 64)
         #expect(shown.allSatisfy { $0.count <= columns }, "\(arguments): \(shown)")
-        let words = shown.joined(separator: " ").split(separator: " ").joined(separator: " ")
-        #expect(words.contains(expected) && words.contains("Usage: dormouse"), "\(shown)")
+        let text = shown.joined(separator: " ").split(separator: " ").joined(separator: " ")
+        #expect(text.contains(expected) && text.contains("Usage: dormouse"), "\(shown)")
       }
     }
     let shown = try lines(

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 @Suite("A configuration that is wrong") struct BadConfigurationTests {
-  static let mistakes: [(text: String, place: String, hint: String)] = [
+  static let mistakes: [(text: String, position: String, hint: String)] = [
     ("policy_overrides: { hibernte: { after: 1s } }", ":1:21:", "hibernate"),
     ("policy_overrides:\n  hibernate: { max_footprint: 16mb }", ":2:", "16MB"),
     ("policy_overrides:\n  background: { suspend_after: 10 }", ":2:", "10s"),
@@ -28,11 +28,11 @@ import Testing
     "A configuration mistake is reported with its place and a hint, and no worker is started",
     arguments: mistakes.indices)
   func mistake(index: Int) throws {
-    let (text, place, hint) = Self.mistakes[index]
+    let (text, position, hint) = Self.mistakes[index]
     let daemon = try TestDaemon(text, starts: false, isCalm: false)
     let process = try daemon.launch()
     #expect(try process.wait(.seconds(60)) == 65, "\(daemon.logText)")
-    #expect(daemon.logText.contains("dormouse.yaml\(place)"), "\(daemon.logText)")
+    #expect(daemon.logText.contains("dormouse.yaml\(position)"), "\(daemon.logText)")
     #expect(daemon.logText.contains(hint), "\(daemon.logText)")
     #expect(access(daemon.state, F_OK) != 0)
     #expect(access(daemon.socket, F_OK) != 0)
@@ -58,9 +58,9 @@ import Testing
     command.environment["XDG_CONFIG_HOME"] = scratch.path
     command.environment["DORMOUSE_CONTROL_SOCKET"] = "\(scratch.path)/s"
     let daemon = try command.start(output: "\(scratch.path)/out", error: "\(scratch.path)/err")
-    func verb(_ words: String...) throws -> Outcome {
+    func verb(_ arguments: String...) throws -> Outcome {
       var verb = command
-      verb.arguments = [TestMachine.executable] + words
+      verb.arguments = [TestMachine.executable] + arguments
       return try verb.run(in: scratch)
     }
     #expect(try eventually { try verb("ps").code == 0 })
@@ -105,7 +105,7 @@ import Testing
 
   @Test(
     "A declared worker whose program doesn't exist doesn't keep the others from starting",
-    arguments: Nightly.one(of: Setting.ofOwnUser))
+    arguments: Nightly.one(of: Setting.ofTestUser))
   func missingProgram(setting: Setting) throws {
     let daemon = try TestDaemon(
       """

@@ -43,7 +43,7 @@ import Testing
   @Test("`run` refuses a command that can't be executed, and creates no worker")
   func badCommand() throws {
     let daemon = try TestDaemon(Self.idle)
-    for (command, words) in [
+    for (command, message) in [
       ("no-such-program", "there is no command `no-such-program` in PATH"),
       ("/no/such/file", "there is no command `/no/such/file`"),
       ("/etc/passwd", "`/etc/passwd` is not executable"),
@@ -52,7 +52,7 @@ import Testing
     ] {
       let outcome = try daemon.verb("run", "new", "--", command)
       #expect(outcome.code == 1)
-      #expect(outcome.error == "dormouse: \(words)\n")
+      #expect(outcome.error == "dormouse: \(message)\n")
     }
     #expect(try daemon.verb("run", "new", "--").code == 64)
     #expect(try daemon.verb("run", "new").code == 64)
@@ -63,18 +63,20 @@ import Testing
   @Test("`help` on an unknown verb suggests the nearest verb instead of printing the general help")
   func unknownHelp() throws {
     let daemon = try TestDaemon(Self.idle, starts: false)
-    for (words, hint) in [(["help", "hibernat"], "hibernate"), (["hlep"], "help")] {
-      let outcome = try Command(arguments: [TestMachine.executable] + words).run(
+    for (arguments, hint) in [(["help", "hibernat"], "hibernate"), (["hlep"], "help")] {
+      let outcome = try Command(arguments: [TestMachine.executable] + arguments).run(
         in: daemon.scratch)
       #expect(outcome.code == 64 && outcome.output.isEmpty, "\(outcome)")
       #expect(outcome.error.contains("did you mean `dormouse \(hint)`?"), "\(outcome)")
     }
-    for words in [["help", "hibernate"], ["help", "policy", "check"], ["help"], ["--help"], []] {
-      let outcome = try Command(arguments: [TestMachine.executable] + words).run(
+    for arguments in [
+      ["help", "hibernate"], ["help", "policy", "check"], ["help"], ["--help"], [],
+    ] {
+      let outcome = try Command(arguments: [TestMachine.executable] + arguments).run(
         in: daemon.scratch)
       let beginning =
-        words.count > 1
-        ? "USAGE: dormouse \(words.dropFirst().joined(separator: " ")) ["
+        arguments.count > 1
+        ? "USAGE: dormouse \(arguments.dropFirst().joined(separator: " ")) ["
         : "USAGE: dormouse <verb> "
       #expect(outcome.code == 0 && outcome.output.hasPrefix(beginning), "\(outcome)")
     }
@@ -121,7 +123,7 @@ import Testing
 
   @Test(
     "A second daemon refuses to start on the same state directory or the same socket",
-    arguments: Nightly.one(of: Setting.ofOwnUser))
+    arguments: Nightly.one(of: Setting.ofTestUser))
   func secondDaemon(setting: Setting) throws {
     let daemon = try TestDaemon(Self.idle, setting: setting)
     try daemon.wait("sleeper", toBe: "foreground")

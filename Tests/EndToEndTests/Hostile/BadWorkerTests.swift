@@ -63,7 +63,7 @@ import Testing
 
   @Test(
     "A worker that daemonises itself is terminated with all of its processes, and the log says why",
-    arguments: Nightly.one(of: Setting.ofOwnUser))
+    arguments: Nightly.one(of: Setting.ofTestUser))
   func daemonises(setting: Setting) throws {
     let scratch = try Scratch()
     let pidFile = "\(scratch.path)/pid"

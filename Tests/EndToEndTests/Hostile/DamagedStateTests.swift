@@ -12,7 +12,7 @@ import Testing
 
     func inflict(on path: String) throws {
       var bytes = try readFile(path)
-      func flip(_ place: Int) { bytes[place] ^= 0x10 }
+      func flip(_ offset: Int) { bytes[offset] ^= 0x10 }
       switch self {
       case .missing:
         unlink(path)
@@ -34,7 +34,7 @@ import Testing
 
   @Test(
     "A worker with a damaged image is terminated with a one-line error, and can be started again",
-    arguments: Damage.allCases, Nightly.one(of: Setting.ofOwnUser))
+    arguments: Damage.allCases, Nightly.one(of: Setting.ofTestUser))
   func damagedImage(damage: Damage, setting: Setting) throws {
     let web = try WebWorker(megabytes: 1)
     let daemon = try TestDaemon(MainJobTests.patient + web.entry(setting), setting: setting)
@@ -83,7 +83,7 @@ import Testing
   /// fill.
   @Test(
     "When writing an image fails half-way, the worker stays suspended and later resumes unchanged",
-    arguments: Nightly.one(of: Setting.ofOwnUser))
+    arguments: Nightly.one(of: Setting.ofTestUser))
   func failingWrite(setting: Setting) throws {
     let web = try WebWorker(megabytes: 3)
     let daemon = try TestDaemon(MainJobTests.patient + web.entry(), setting: setting)

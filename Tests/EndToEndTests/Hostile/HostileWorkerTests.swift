@@ -8,7 +8,7 @@ import Testing
 @Suite("A worker that damages whatever the daemon reads of it") struct HostileWorkerTests {
   @Test(
     "A worker of the daemon's own user stops neither the daemon nor another worker",
-    arguments: Nightly.one(of: Setting.ofOwnUser))
+    arguments: Nightly.one(of: Setting.ofTestUser))
   func ofSameUser(setting: Setting) throws {
     _ = try attack(setting: setting, user: "")
   }
@@ -16,7 +16,7 @@ import Testing
   @Test(
     "A worker of another user stops neither root's daemon nor another worker, and can't control it",
     .enabled(if: geteuid() == 0, "only root can start a worker as another user"),
-    arguments: Nightly.one(of: Setting.ofOwnUser))
+    arguments: Nightly.one(of: Setting.ofTestUser))
   func ofAnotherUser(setting: Setting) throws {
     let user = "\(TestMachine.unprivilegedUser)"
     let daemon = try attack(setting: setting, user: "user: \"\(user)\"\n    group: \"\(user)\"")

@@ -99,7 +99,7 @@ import Testing
   /// The kernel's counters of a TCP connection are read under its socket's lock.
   @Test(
     "The daemon answers while a worker holds the lock of a socket whose traffic is measured",
-    arguments: Nightly.one(of: Setting.ofOwnUser))
+    arguments: Nightly.one(of: Setting.ofTestUser))
   func lockedSocket(setting: Setting) throws {
     let daemon = try TestDaemon(
       """

@@ -59,10 +59,10 @@ import Testing
           !stat.isEnded, kill(pid, SIGSTOP) == 0
         else { continue }
         // Its program may have been executed, and may even have ended, before the signal came.
-        let isAtRest = try eventually {
+        let isStoppedOrEnded = try eventually {
           (try? ProcessStat.read(pid)).map { $0.isEnded || $0.state == .stopped } ?? true
         }
-        if isAtRest, let now = try? ProcessStat.read(pid), now.state == .stopped,
+        if isStoppedOrEnded, let now = try? ProcessStat.read(pid), now.state == .stopped,
           now.name.hasPrefix("dormouse")
         {
           return pid

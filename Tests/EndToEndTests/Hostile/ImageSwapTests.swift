@@ -32,7 +32,7 @@ import Testing
 
   @Test(
     "A worker isn't resumed from another worker's image; it is terminated",
-    arguments: Nightly.one(of: Setting.ofOwnUser))
+    arguments: Nightly.one(of: Setting.ofTestUser))
   func live(setting: Setting) throws {
     let (daemon, pids) = try swapped(setting, restarts: false)
     #expect(try daemon.verb("wake", "one").code != 0)

@@ -50,7 +50,7 @@ import Testing
 
   @Test(
     "A worker that ignores SIGTERM is killed after the grace, awake or asleep",
-    arguments: Nightly.one(of: Setting.ofOwnUser))
+    arguments: Nightly.one(of: Setting.ofTestUser))
   func ignoresTermination(setting: Setting) throws {
     let daemon = try TestDaemon(
       Self.policy(grace: "300ms") + """
@@ -68,7 +68,7 @@ import Testing
 
   @Test(
     "A worker that stops itself can be suspended, woken and ended",
-    arguments: Nightly.one(of: Setting.ofOwnUser))
+    arguments: Nightly.one(of: Setting.ofTestUser))
   func stopsItself(setting: Setting) throws {
     let daemon = try TestDaemon(
       Self.policy() + #"""
@@ -84,7 +84,7 @@ import Testing
 
   @Test(
     "A worker's child that ignores SIGTERM is killed when the worker is stopped or terminated",
-    arguments: Nightly.one(of: Setting.ofOwnUser))
+    arguments: Nightly.one(of: Setting.ofTestUser))
   func leavesChild(setting: Setting) throws {
     let scratch = try Scratch()
     let pidFile = "\(scratch.path)/pid"
@@ -107,7 +107,7 @@ import Testing
 
   @Test(
     "A shell's child gets the whole grace to save its work, although the shell itself ends at once",
-    arguments: Nightly.one(of: Setting.ofOwnUser))
+    arguments: Nightly.one(of: Setting.ofTestUser))
   func savesSlowly(setting: Setting) throws {
     let scratch = try Scratch()
     let saved = "\(scratch.path)/saved"
@@ -140,7 +140,7 @@ import Testing
 
   @Test(
     "A worker that closes its standard descriptors is hibernated and woken like any other",
-    arguments: Nightly.one(of: Setting.ofOwnUser))
+    arguments: Nightly.one(of: Setting.ofTestUser))
   func closesEverything(setting: Setting) throws {
     let daemon = try TestDaemon(
       Self.policy() + "  closed: { command: [sh, -c, \"exec <&- >&- 2>&-; exec sleep 632\"] }",
@@ -153,7 +153,7 @@ import Testing
 
   @Test(
     "A worker whose program name imitates the format of /proc/PID/stat is hibernated and woken",
-    arguments: Nightly.one(of: Setting.ofOwnUser))
+    arguments: Nightly.one(of: Setting.ofTestUser))
   func hostileName(setting: Setting) throws {
     let scratch = try Scratch()
     let program = "\(scratch.path)/x) R 1\n1 (y"
@@ -173,7 +173,7 @@ import Testing
 
   @Test(
     "Messages to a worker's NOTIFY_SOCKET from a process outside the worker are ignored",
-    arguments: Nightly.one(of: Setting.ofOwnUser))
+    arguments: Nightly.one(of: Setting.ofTestUser))
   func foreignNotification(setting: Setting) throws {
     let daemon = try TestDaemon(
       """

@@ -88,18 +88,18 @@ extension TestMachine {
     try daemon.done("hibernate", "web")
     try daemon.done("foreground", "web")
     #expect(try connection.get("/digest") == digest)
-    daemon.stop(patience: .seconds(60))
+    daemon.stop(timeout: .seconds(60))
     if setting != .ordinaryUser {
       var byte: UInt8 = 0
-      let found = clinux_key_read("dormouse:\(daemon.state)/images", &byte, 1)
-      #expect(found == -Int64(ENOKEY))
+      let result = clinux_key_read("dormouse:\(daemon.state)/images", &byte, 1)
+      #expect(result == -Int64(ENOKEY))
     }
   }
 
   @Test(
     "A worker whose image's key is missing is terminated and reported, as with a damaged image",
     .enabled(if: TestMachine.canEncrypt, "there is no keyring, or no libcrypto (Debian: libssl3)"),
-    arguments: Nightly.one(of: Setting.ofOwnUser))
+    arguments: Nightly.one(of: Setting.ofTestUser))
   func keyIsGone(setting: Setting) throws {
     let web = try WebWorker(megabytes: 1)
     let daemon = try TestDaemon(Self.encrypted + web.entry(setting), setting: setting)
@@ -116,7 +116,7 @@ extension TestMachine {
 
   @Test(
     "Without a keyring no image is written unencrypted; the worker stays suspended with the reason",
-    arguments: Nightly.one(of: Setting.ofOwnUser))
+    arguments: Nightly.one(of: Setting.ofTestUser))
   func noKeyring(setting: Setting) throws {
     let web = try WebWorker(megabytes: 1)
     let daemon = try TestDaemon(
@@ -138,7 +138,7 @@ extension TestMachine {
 
   @Test(
     "Without OpenSSL no image is written; the worker stays suspended, and messages say why",
-    arguments: Nightly.one(of: Setting.ofOwnUser))
+    arguments: Nightly.one(of: Setting.ofTestUser))
   func noLibrary(setting: Setting) throws {
     let web = try WebWorker(megabytes: 1)
     let library = try HiddenLibrary()
@@ -165,7 +165,7 @@ extension TestMachine {
   @Test(
     "A daemon without OpenSSL leaves an encrypted worker asleep; a later one with it resumes it",
     .enabled(if: TestMachine.canEncrypt, "there is no keyring, or no libcrypto (Debian: libssl3)"),
-    arguments: Nightly.one(of: Setting.ofOwnUser))
+    arguments: Nightly.one(of: Setting.ofTestUser))
   func libraryIsBack(setting: Setting) throws {
     let web = try WebWorker(megabytes: 1)
     let library = try HiddenLibrary()

@@ -38,11 +38,11 @@ import Testing
     } else {
       #expect(symlink(victim, "\(planted)/ours/control.sock.workers") == 0)
     }
-    let place = "\(planted)/ours"
+    let directory = "\(planted)/ours"
     let process = try daemon.launch([
       "--config", daemon.configuration, "--socket",
-      ofState ? daemon.socket : "\(place)/control.sock", "--state-directory",
-      ofState ? place : daemon.state,
+      ofState ? daemon.socket : "\(directory)/control.sock", "--state-directory",
+      ofState ? directory : daemon.state,
     ])
     #expect(try process.wait(.seconds(60)) != 0)
     #expect(

@@ -74,9 +74,9 @@ private final class KitProbe {
     while received.last != UInt8(ascii: "\n") {
       guard try pollDescriptor(connection.raw, for: POLLIN, until: Deadline(in: .seconds(60)))
       else { throw TestFailure("the probe doesn't answer; \(lines); \(daemon.logText)") }
-      let part = try connection.read(upTo: 4096)
-      if part.isEmpty { throw TestFailure("the probe hung up; \(lines); \(daemon.logText)") }
-      received += part
+      let chunk = try connection.read(upTo: 4096)
+      if chunk.isEmpty { throw TestFailure("the probe hung up; \(lines); \(daemon.logText)") }
+      received += chunk
     }
     return String(decoding: received.dropLast(), as: UTF8.self)
   }
@@ -116,7 +116,7 @@ private final class KitProbe {
     "Purgeable data is whole or lost, never torn, when it is taken from a worker in any state",
     arguments: ["background", "suspend", "hibernate"])
   func taken(state: String) throws {
-    for setting in Nightly.one(of: Setting.ofOwnUser) {
+    for setting in Nightly.one(of: Setting.ofTestUser) {
       let probe = try KitProbe(KitProbe.purging, setting: setting)
       try probe.ask("fill 8 2 1048576")
       // The daemon detects the offer by itself: the probe sends no message about it.
@@ -205,7 +205,7 @@ private final class KitProbe {
 
   @Test(
     "A background task that a worker begins while it is being suspended cancels the suspension",
-    arguments: Nightly.one(of: Setting.ofOwnUser))
+    arguments: Nightly.one(of: Setting.ofTestUser))
   func taskBeforeSleep(setting: Setting) throws {
     let probe = try KitProbe(KitProbe.patient, setting: setting)
     try probe.ask("late")
@@ -221,7 +221,7 @@ private final class KitProbe {
 
   @Test(
     "A worker learns how long it slept, empties its caches on a warning, and reports its snapshot",
-    arguments: Nightly.one(of: Setting.ofOwnUser)
+    arguments: Nightly.one(of: Setting.ofTestUser)
   )
   func life(setting: Setting) throws {
     let probe = try KitProbe(KitProbe.patient, setting: setting)
@@ -244,18 +244,18 @@ private final class KitProbe {
     let awake = Clocks.boottime
     try probe.wait(for: "didResume")
     let line = try #require(probe.lines.first { $0.hasPrefix("didResume") })
-    let words = line.split(separator: " ", maxSplits: 2)
-    let milliseconds = try #require(Int64(words[1]))
+    let fields = line.split(separator: " ", maxSplits: 2)
+    let milliseconds = try #require(Int64(fields[1]))
     #expect(milliseconds >= (wake - asleep) / 1_000_000 - 1, "\(line)")
     #expect(milliseconds <= (awake - beforeSleep) / 1_000_000 + 1, "\(line)")
-    #expect(words[2] == "woken on request")
+    #expect(fields[2] == "woken on request")
     // Entering the background emptied it.
     #expect(try probe.ask("kept") == "cache 0, photo unloaded")
   }
 
   @Test(
     "A worker saves its state before SIGTERM arrives, whether it was awake or asleep",
-    arguments: Nightly.one(of: Setting.ofOwnUser))
+    arguments: Nightly.one(of: Setting.ofTestUser))
   func end(setting: Setting) throws {
     let probe = try KitProbe(KitProbe.patient, setting: setting)
     let end = ["willTerminate stopped on request", "saved", "SIGTERM"]

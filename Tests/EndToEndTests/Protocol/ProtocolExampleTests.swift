@@ -36,7 +36,7 @@ import Testing
 
   @Test(
     "The example worker sheds, sleeps and resumes, and the memory that it freed is measured",
-    arguments: Language.installed, Nightly.one(of: Setting.ofOwnUser))
+    arguments: Language.installed, Nightly.one(of: Setting.ofTestUser))
   func life(_ language: Language, _ setting: Setting) throws {
     let daemon = try TestDaemon(
       """

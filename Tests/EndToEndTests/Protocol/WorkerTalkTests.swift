@@ -66,7 +66,7 @@ final class Talker {
 @Suite("Workers that use the worker protocol") struct WorkerTalkTests {
   @Test(
     "A worker gets a message at each step of its life, and the memory that it freed is measured",
-    arguments: Nightly.one(of: Setting.ofOwnUser))
+    arguments: Nightly.one(of: Setting.ofTestUser))
   func life(setting: Setting) throws {
     let talker = try Talker("good", setting: setting)
     let daemon = talker.daemon
@@ -249,7 +249,7 @@ final class Talker {
     "After the daemon was killed, a running worker connects to the next, and a frozen one sleeps"
   )
   func restart() throws {
-    for setting in Nightly.one(of: Setting.ofOwnUser) {
+    for setting in Nightly.one(of: Setting.ofTestUser) {
       let talker = try Talker("good", setting: setting)
       let daemon = talker.daemon
       try daemon.waitForRecord(of: "talker")
@@ -288,7 +288,7 @@ final class Talker {
       """, setting: TestMachine.hasCgroups ? .frozen : .traced)
     try talker.daemon.wait("talker", toBe: "suspended", within: .seconds(60))
     try talker.daemon.expectSleep("talker", "suspended")
-    let words = talker.daemon.logText
-    #expect(!words.contains("traffic, output or processor time"), "\(words)")
+    let logText = talker.daemon.logText
+    #expect(!logText.contains("traffic, output or processor time"), "\(logText)")
   }
 }

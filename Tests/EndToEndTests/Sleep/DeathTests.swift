@@ -57,7 +57,7 @@ import Testing
 
   @Test(
     "A worker killed in any state becomes terminated with the cause, and leaves nothing behind",
-    arguments: Nightly.one(of: Setting.ofOwnUser))
+    arguments: Nightly.one(of: Setting.ofTestUser))
   func killedInState(setting: Setting) throws {
     let web = try WebWorker(megabytes: 1, more: "autostart: false")
     let daemon = try TestDaemon(Self.configuration + web.entry(setting), setting: setting)
@@ -85,7 +85,7 @@ import Testing
 
   @Test(
     "A worker killed at any moment of a hibernation or a resume becomes terminated and never hangs",
-    arguments: Nightly.one(of: Setting.ofOwnUser))
+    arguments: Nightly.one(of: Setting.ofTestUser))
   func killedInBetween(setting: Setting) throws {
     let web = try WebWorker(megabytes: 1, more: "autostart: false")
     let daemon = try TestDaemon(Self.configuration + web.entry(setting), setting: setting)

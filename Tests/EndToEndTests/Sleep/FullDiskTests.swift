@@ -47,14 +47,14 @@ import Testing
 
     var testDescription: String { rawValue }
 
-    func begin(_ place: Place) throws {
-      let images = place.images
+    func begin(_ disk: ImageDisk) throws {
+      let images = disk.images
       switch self {
-      case .withoutInodes: try place.mount("size=64m,nr_inodes=1")
+      case .withoutInodes: try disk.mount("size=64m,nr_inodes=1")
       case .readOnly:
-        try place.mount("size=64m")
-        try place.mount("remount,ro,size=64m")
-      case .full, .broken: _ = try Descriptor.open(place.order, O_WRONLY | O_CREAT, mode: 0o644)
+        try disk.mount("size=64m")
+        try disk.mount("remount,ro,size=64m")
+      case .full, .broken: _ = try Descriptor.open(disk.order, O_WRONLY | O_CREAT, mode: 0o644)
       case .removed: _ = try systemCall("rmdir", on: images) { rmdir(images) }
       case .replacedByFile:
         _ = try systemCall("rmdir", on: images) { rmdir(images) }
@@ -63,23 +63,23 @@ import Testing
       }
     }
 
-    func end(_ place: Place) throws {
-      let images = place.images
+    func end(_ disk: ImageDisk) throws {
+      let images = disk.images
       switch self {
-      case .withoutInodes: try place.mount("remount,size=64m,nr_inodes=100")
-      case .readOnly: try place.mount("remount,rw,size=64m")
-      case .full, .broken: unlink(place.order)
-      case .removed: try place.make()
+      case .withoutInodes: try disk.mount("remount,size=64m,nr_inodes=100")
+      case .readOnly: try disk.mount("remount,rw,size=64m")
+      case .full, .broken: unlink(disk.order)
+      case .removed: try disk.make()
       case .replacedByFile:
         unlink(images)
-        try place.make()
+        try disk.make()
       case .forbidden: chmod(images, 0o700)
       }
     }
   }
 
   /// The directory of images, and what is mounted over it.
-  final class Place {
+  final class ImageDisk {
     let images: String
     let order: String
     private let owner: (uid_t, gid_t)
@@ -134,9 +134,9 @@ import Testing
     try daemon.wait("web", toBe: "foreground")
     let connection = try HTTPConnection(port: web.port)
     let digest = try connection.get("/digest")
-    let place = try Place(daemon)
+    let disk = try ImageDisk(daemon)
 
-    try failure.begin(place)
+    try failure.begin(disk)
     for _ in 0..<2 {
       let outcome = try daemon.verb("hibernate", "web")
       #expect(outcome.code == 1)
@@ -145,51 +145,51 @@ import Testing
       #expect(try daemon.done("status", "web").contains(failure.reason))
       // The part of the image that had been written is removed.
       if failure != .removed, failure != .replacedByFile {
-        #expect(try listDirectory(place.images).isEmpty)
+        #expect(try listDirectory(disk.images).isEmpty)
       }
     }
     try daemon.done("wake", "web")
     #expect(try connection.get("/digest") == digest)
 
-    try failure.end(place)
+    try failure.end(disk)
     try daemon.done("hibernate", "web")
-    #expect(try listDirectory(place.images) == ["web.image"])
+    #expect(try listDirectory(disk.images) == ["web.image"])
     try daemon.done("wake", "web")
     #expect(try connection.get("/digest") == digest)
-    #expect(try listDirectory(place.images).isEmpty)
+    #expect(try listDirectory(disk.images).isEmpty)
   }
 
   @Test(
     "A worker wakes from a disk that became read-only if its cgroup can record the resume",
     .enabled(if: TestMachine.isRoot, "only root can mount a small disk"),
-    arguments: Nightly.one(of: Setting.ofOwnUser))
+    arguments: Nightly.one(of: Setting.ofTestUser))
   func removing(setting: Setting) throws {
     let web = try WebWorker(megabytes: 1)
     let daemon = try TestDaemon(Self.anyDisk + web.entry(setting), setting: setting)
     try daemon.wait("web", toBe: "foreground")
     let connection = try HTTPConnection(port: web.port)
     let digest = try connection.get("/digest")
-    let place = try Place(daemon)
-    try place.mount("size=64m")
+    let disk = try ImageDisk(daemon)
+    try disk.mount("size=64m")
     try daemon.done("hibernate", "web")
-    try place.mount("remount,ro,size=64m")
+    try disk.mount("remount,ro,size=64m")
     let outcome = try daemon.verb("wake", "web")
     if setting == .frozen {
       #expect(outcome.code == 0, "\(outcome)")
       #expect(try connection.get("/digest") == digest)
       // Only the note keeps a later daemon from restoring it.
-      #expect(try listDirectory(place.images) == ["web.image"])
+      #expect(try listDirectory(disk.images) == ["web.image"])
     } else {
       // Without a note the next daemon would take the image for the worker's memory.
       #expect(outcome.code == 1)
       #expect(outcome.error.contains("Read-only file system"), "\(outcome)")
       #expect(try daemon.worker("web").state == "hibernated")
     }
-    try place.mount("remount,rw,size=64m")
+    try disk.mount("remount,rw,size=64m")
     if setting == .frozen { try daemon.done("hibernate", "web") }
     try daemon.done("wake", "web")
     #expect(try connection.get("/digest") == digest)
-    #expect(try listDirectory(place.images).isEmpty)
+    #expect(try listDirectory(disk.images).isEmpty)
   }
 
   private static func failingDisk(_ scratch: Scratch, _ code: Int32) throws -> [String] {

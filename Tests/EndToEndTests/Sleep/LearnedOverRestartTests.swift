@@ -42,8 +42,8 @@ import Testing
     kill(pid, SIGKILL)
     #expect(try eventually { hasEnded(pid) })
     try daemon.start()
-    let why = "ended while no daemon was running"
-    #expect(try eventually { try daemon.worker("web").exits?.last?.why.text == why })
+    let reason = "ended while no daemon was running"
+    #expect(try eventually { try daemon.worker("web").exits?.last?.why.text == reason })
     try daemon.done("shutdown")
     #expect(try daemon.waitForEnd() == 0)
 
@@ -77,8 +77,8 @@ import Testing
     #expect(after.activity.map { $0.overSeconds > before.overSeconds } == true)
     #expect(after.protection?.code == "protected_by_request")
     #expect(after.protectedSeconds.map { $0 > 400 && $0 < 600 } == true)
-    for words in [["ps"], ["status", "web"], ["explain", "web"]] {
-      let shown = try daemon.enter(words).output
+    for arguments in [["ps"], ["status", "web"], ["explain", "web"]] {
+      let shown = try daemon.enter(arguments).output
       // The restart has taken a part of the 10 minutes.
       #expect(shown.contains(/for (10|9) m.* more/), "\(shown)")
     }

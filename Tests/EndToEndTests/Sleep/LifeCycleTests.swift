@@ -24,13 +24,13 @@ import Testing
     try daemon.done("start", "second")
     #expect(try daemon.worker("second").state == "foreground")
     try daemon.wait("first", toBe: "hibernated")
-    for words in [
+    for message in [
       "first: foreground → background: second came to the foreground",
       "first: background → suspending: in the background for",
       "first: suspended → hibernating: ",
       "first: hibernating → hibernated",
     ] {
-      try daemon.waitForLogText(words)
+      try daemon.waitForLogText(message)
     }
 
     try daemon.done("foreground", "first")

@@ -27,7 +27,7 @@ import Testing
     "Only offered memory is taken from a running, suspended or hibernated worker",
     arguments: ["background", "suspend", "hibernate"])
   func taken(state: String) throws {
-    for setting in Nightly.one(of: Setting.ofOwnUser) {
+    for setting in Nightly.one(of: Setting.ofTestUser) {
       let front = try WebWorker(megabytes: 1, name: "front", more: "autostart: false")
       let daemon = try TestDaemon(Self.configuration(front), setting: setting)
       try daemon.wait("purger", toBe: "foreground")

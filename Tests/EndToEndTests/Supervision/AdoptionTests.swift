@@ -31,7 +31,7 @@ import Testing
 
   @Test(
     "The next daemon terminates a hibernated worker without an image, and never lets it run",
-    arguments: Nightly.one(of: Setting.ofOwnUser))
+    arguments: Nightly.one(of: Setting.ofTestUser))
   func withoutImage(setting: Setting) throws {
     let web = try WebWorker(megabytes: 1)
     let (daemon, pid) = try hibernated(web, setting)

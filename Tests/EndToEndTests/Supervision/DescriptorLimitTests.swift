@@ -15,13 +15,13 @@ import Testing
 
       """)
     try daemon.wait("counter", toBe: "foreground")
-    var own = rlimit()
-    #expect(getrlimit(__rlimit_resource_t(7 /* RLIMIT_NOFILE */), &own) == 0)
+    var original = rlimit()
+    #expect(getrlimit(__rlimit_resource_t(7 /* RLIMIT_NOFILE */), &original) == 0)
     let path = "\(daemon.state)/logs/counter.log"
-    #expect(try eventually { try readText(path) == "\(own.rlim_cur)\n" })
+    #expect(try eventually { try readText(path) == "\(original.rlim_cur)\n" })
     let limits = try readText("/proc/\(daemon.pid)/limits").split(separator: "\n")
     let line = try #require(limits.first { $0.hasPrefix("Max open files") })
     let soft = try #require(line.split(separator: " ").dropFirst(3).first.flatMap { UInt64($0) })
-    #expect(soft == max(UInt64(own.rlim_cur), min(UInt64(own.rlim_max), 65536)))
+    #expect(soft == max(UInt64(original.rlim_cur), min(UInt64(original.rlim_max), 65536)))
   }
 }

@@ -40,7 +40,7 @@ import Testing
 
   @Test(
     "A daemon that ends lets every worker save its work, and leaves nothing behind",
-    arguments: Way.allCases, Nightly.one(of: Setting.ofOwnUser))
+    arguments: Way.allCases, Nightly.one(of: Setting.ofTestUser))
   func graceful(way: Way, setting: Setting) throws {
     let scratch = try Scratch()
     let daemon = try TestDaemon(try Self.configuration(scratch), setting: setting)
@@ -62,8 +62,8 @@ import Testing
     #expect(pids.allSatisfy { kill($0, 0) != 0 })
     #expect(access(daemon.socket, F_OK) != 0)
     #expect(access(daemon.socket + ".workers", F_OK) != 0)
-    for part in ["images", "workers"] {
-      #expect(try listDirectory("\(daemon.state)/\(part)").isEmpty)
+    for name in ["images", "workers"] {
+      #expect(try listDirectory("\(daemon.state)/\(name)").isEmpty)
     }
     if let group {
       let parent = "/" + group.split(separator: "/").dropLast().joined(separator: "/")

@@ -98,8 +98,8 @@ import Testing
     #expect(try connection.get("/count") == "3")
     #expect(try connection.get("/digest") == digest)
     // Records are removed on another thread.
-    for part in ["workers", "images"] {
-      #expect(try eventually { try listDirectory("\(daemon.state)/\(part)").isEmpty })
+    for name in ["workers", "images"] {
+      #expect(try eventually { try listDirectory("\(daemon.state)/\(name)").isEmpty })
     }
   }
 
@@ -166,9 +166,9 @@ import Testing
       """)
     let strangers = try [Stranger(daemon.scratch), Stranger(daemon.scratch)]
     for (name, stranger) in zip(["a", "b"], strangers) {
-      var words = ["adopt", name, "--pid", "\(stranger.process.pid)"]
-      if mayTerminate { words.append("--may-terminate") }
-      #expect(try daemon.enter(words).code == 0)
+      var arguments = ["adopt", name, "--pid", "\(stranger.process.pid)"]
+      if mayTerminate { arguments.append("--may-terminate") }
+      #expect(try daemon.enter(arguments).code == 0)
     }
     for name in ["a", "b"] { _ = try daemon.verb("suspend", name) }
     if mayTerminate {
@@ -186,21 +186,22 @@ import Testing
   func refusals() throws {
     let daemon = try TestDaemon(Self.policy + "workers: { own: { command: sleep 1000 } }\n")
     try daemon.wait("own", toBe: "foreground")
-    let own = try #require(try daemon.worker("own").pid)
+    let workerPid = try #require(try daemon.worker("own").pid)
     let cases: [([String], String)] = [
       (["--pid", "1"], "can't be adopted"),
       (["--pid", "\(daemon.pid)"], "is the daemon"),
       (["--pid", "\(getpid())"], "is the daemon"),
-      (["--pid", "\(own)"], "belongs to the worker own"),
+      (["--pid", "\(workerPid)"], "belongs to the worker own"),
       (["--pid", "4194303"], "there is no process"),
       (["--cgroup", "/proc/nowhere"], "there is no cgroup"),
       (["--unit", "no such.unit"], "there is no cgroup"),
     ]
-    for (words, why) in cases {
-      let outcome = try daemon.enter(["adopt", "web"] + words)
-      #expect(outcome.code == 1 && outcome.error.contains(why), "\(words): \(outcome)")
+    for (arguments, reason) in cases {
+      let outcome = try daemon.enter(["adopt", "web"] + arguments)
+      #expect(outcome.code == 1 && outcome.error.contains(reason), "\(arguments): \(outcome)")
     }
-    #expect(try daemon.verb("adopt", "own", "--pid", "\(own)").error.contains("already running"))
+    #expect(
+      try daemon.verb("adopt", "own", "--pid", "\(workerPid)").error.contains("already running"))
     #expect(try daemon.verb("adopt", "web").code == 64)
     #expect(try daemon.verb("release", "own").error.contains("not adopted"))
     #expect(try daemon.verb("release", "ghost").code == 3)

@@ -124,7 +124,7 @@ import Testing
 
   @Test(
     "`recover` wakes all workers of a killed daemon, and a later daemon finds them",
-    arguments: Nightly.one(of: Setting.ofOwnUser))
+    arguments: Nightly.one(of: Setting.ofTestUser))
   func recovered(setting: Setting) throws {
     let trio = try Trio(setting)
     #expect(try trio.recover().output.hasPrefix("nothing to recover: a daemon runs with"))
@@ -174,7 +174,7 @@ import Testing
 
   @Test(
     "`recover` terminates and names a worker whose memory can't be restored",
-    arguments: Nightly.one(of: Setting.ofOwnUser))
+    arguments: Nightly.one(of: Setting.ofTestUser))
   func unverifiable(setting: Setting) throws {
     let trio = try Trio(setting)
     try trio.daemon.crash()

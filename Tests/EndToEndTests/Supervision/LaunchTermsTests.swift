@@ -8,7 +8,7 @@ import Testing
   @Test(
     "A daemon alone in its cgroup moves to a child group, so that memory limits work"
   )
-  func ownGroup() throws {
+  func childGroup() throws {
     guard TestMachine.hasCgroups else {
       return notTestedHere("no cgroup for workers can be made here")
     }
@@ -27,7 +27,7 @@ import Testing
     try daemon.start()
     #expect(try eventually { (try? daemon.worker("own"))?.state == "foreground" })
     #expect(try daemon.worker("own").cgroup?.path == group)
-    daemon.stop(patience: .seconds(60))
+    daemon.stop(timeout: .seconds(60))
     try unit.remove(until: Deadline(in: .seconds(60)))
     root.remove()
   }
@@ -45,7 +45,7 @@ import Testing
   @Test(
     "A worker of another user has that user's rights, home and log, and can notify the daemon",
     .enabled(if: geteuid() == 0, "only root can start a worker as another user"),
-    arguments: Nightly.one(of: Setting.ofOwnUser))
+    arguments: Nightly.one(of: Setting.ofTestUser))
   func anotherUser(setting: Setting) throws {
     let daemon = try TestDaemon(
       """
@@ -210,9 +210,9 @@ import Testing
     }
     #expect(try log(daemon, "closed") == "0027\n")
     #expect(try log(daemon, "open") == "0000\n")
-    let own = Glibc.umask(0o22)
-    Glibc.umask(own)
-    let digits = String(own, radix: 8)
+    let mask = Glibc.umask(0o22)
+    Glibc.umask(mask)
+    let digits = String(mask, radix: 8)
     let padding = String(repeating: "0", count: 4 - digits.count)
     #expect(try log(daemon, "usual") == "\(padding)\(digits)\n")
   }
@@ -264,8 +264,8 @@ import Testing
     let end = Array("the end\n".utf8)
     let deadline = Deadline(in: .seconds(60))
     while bytes.suffix(end.count) != end[...], !deadline.hasPassed {
-      let part = try reader.read()
-      if part.isEmpty { usleep(2000) } else { bytes += part }
+      let chunk = try reader.read()
+      if chunk.isEmpty { usleep(2000) } else { bytes += chunk }
     }
     let lines = String(decoding: bytes, as: UTF8.self).split(separator: "\n")
     #expect(lines.last == "the end")

@@ -6,7 +6,7 @@ import Testing
 @Suite("Processes that no valid record describes") struct LeftoverTests {
   @Test(
     "A worker with a damaged record isn't started twice, and the error says which process to end",
-    arguments: Nightly.one(of: Setting.ofOwnUser))
+    arguments: Nightly.one(of: Setting.ofTestUser))
   func flippedBit(setting: Setting) throws {
     let daemon = try TestDaemon(
       "workers: { sleeper: { command: [sleep, '1000'], directory: / } }\n", setting: setting)
@@ -67,7 +67,7 @@ import Testing
   func coreFiles() throws {
     var before = rlimit()
     getrlimit(Int32(RLIMIT_CORE.rawValue), &before)
-    let own = before.rlim_max == 0 ? "0" : "4096"
+    let softLimit = before.rlim_max == 0 ? "0" : "4096"
     let daemon = try TestDaemon(
       """
       workers:
@@ -82,7 +82,7 @@ import Testing
         """
         import os, resource, sys
         hard = resource.getrlimit(resource.RLIMIT_CORE)[1]
-        resource.setrlimit(resource.RLIMIT_CORE, (\(own), hard))
+        resource.setrlimit(resource.RLIMIT_CORE, (\(softLimit), hard))
         open("/proc/self/coredump_filter", "w").write("0x23")
         os.execv(sys.argv[1], sys.argv[1:])
         """,
@@ -94,7 +94,7 @@ import Testing
     let log = "\(daemon.state)/logs/looker.log"
     #expect(try eventually { try readText(log).contains("00000023") })
     let seen = try readText(log)
-    #expect(limit(seen)?.first.map(String.init) == own, "\(seen)")
+    #expect(limit(seen)?.first.map(String.init) == softLimit, "\(seen)")
   }
 }
 

@@ -81,7 +81,7 @@ import Testing
     let path = "\(daemon.scratch.path)/admin.sock"
     var status = stat()
     #expect(lstat(path, &status) == 0 && status.st_mode & 0o777 == 0o600)
-    daemon.stop(patience: .seconds(60))
+    daemon.stop(timeout: .seconds(60))
     #expect(access(path, F_OK) != 0)
   }
 
@@ -110,7 +110,7 @@ import Testing
 
   @Test(
     "A connection to a hibernated worker's socket wakes it",
-    arguments: Nightly.one(of: Setting.ofOwnUser))
+    arguments: Nightly.one(of: Setting.ofTestUser))
   func asleep(setting: Setting) throws {
     let port = try freePort()
     let daemon = try TestDaemon(
@@ -129,7 +129,7 @@ import Testing
 
   @Test(
     "The next daemon gets the sockets back from a worker that still runs",
-    arguments: Nightly.one(of: Setting.ofOwnUser))
+    arguments: Nightly.one(of: Setting.ofTestUser))
   func recovered(setting: Setting) throws {
     let port = try freePort()
     let daemon = try TestDaemon(

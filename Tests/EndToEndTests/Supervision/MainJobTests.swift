@@ -94,7 +94,7 @@ import Testing
 
   @Test(
     "A process tree is hibernated and resumed as one worker",
-    arguments: Nightly.one(of: Setting.ofOwnUser))
+    arguments: Nightly.one(of: Setting.ofTestUser))
   func tree(setting: Setting) throws {
     let scratch = try Scratch()
     let pipe = "\(scratch.path)/pipe"

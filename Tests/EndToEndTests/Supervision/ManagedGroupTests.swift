@@ -44,7 +44,7 @@ struct ManagedGroupTests {
     func ask() throws -> String { try HTTPConnection(port: port).get("/") }
 
     /// The lines that the server has written on signals.
-    var words: [String] {
+    var lines: [String] {
       let text = (try? readText(file)) ?? ""
       return text.split(separator: "\n").map(String.init)
     }
@@ -103,7 +103,7 @@ struct ManagedGroupTests {
     try unit.freezer("0")
     unit.terminate()
     #expect(try unit.server.wait(.seconds(60)) == 0)
-    #expect(unit.words.last == "saved 1 True")
+    #expect(unit.lines.last == "saved 1 True")
   }
 
   @Test(
@@ -130,7 +130,7 @@ struct ManagedGroupTests {
       refusal.code != 0 && refusal.error.contains("its manager started process"), "\(refusal)")
     _ = try daemon.scratch.write("go", "")
     #expect(try reload.wait(.seconds(60)) == 0)
-    #expect(try eventually { unit.words == ["reloaded"] })
+    #expect(try eventually { unit.lines == ["reloaded"] })
     #expect(try unit.ask().hasSuffix("True"))
   }
 
@@ -140,7 +140,7 @@ struct ManagedGroupTests {
   func signal(sleep: Sleep) throws {
     let (daemon, unit) = try asleep(sleep)
     kill(unit.server.pid, SIGHUP)
-    #expect(try eventually(within: .seconds(60)) { unit.words == ["reloaded"] })
+    #expect(try eventually(within: .seconds(60)) { unit.lines == ["reloaded"] })
     try daemon.wait("web", toBe: "background")
     #expect(try unit.ask().hasSuffix("True"))
   }
@@ -218,10 +218,10 @@ struct ManagedGroupTests {
     unit.terminate()
     // It waits in code that Dormouse has placed, and the signal stays pending.
     #expect(try eventually { try ProcessStat.read(unit.server.pid).state == .sleeping })
-    #expect(unit.words.isEmpty)
+    #expect(unit.lines.isEmpty)
     try daemon.start()
     #expect(try unit.server.wait(.seconds(60)) == 0)
-    #expect(unit.words.last == "saved 1 True")
+    #expect(unit.lines.last == "saved 1 True")
   }
 
   @Test("A killed daemon leaves an adopted worker asleep, and the next daemon wakes it")
@@ -242,7 +242,7 @@ struct ManagedGroupTests {
     kill(daemon.pid, SIGTERM)
     unit.terminate()
     #expect(try unit.server.wait(.seconds(60)) == 0)
-    #expect(unit.words.last == "saved 1 True")
+    #expect(unit.lines.last == "saved 1 True")
     #expect(try daemon.waitForEnd() == 0)
   }
 

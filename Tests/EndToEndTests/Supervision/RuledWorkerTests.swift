@@ -132,7 +132,7 @@ import Testing
     #expect(!server.isStopped)
     let list = try daemon.done("adopt", "--dry-run")
     #expect(list.contains("you have released it"), "\(list)")
-    daemon.stop(patience: .seconds(60))
+    daemon.stop(timeout: .seconds(60))
     try daemon.start()
     // The look that finds another process has seen this one.
     let other = try freePort()
@@ -199,8 +199,8 @@ import Testing
     let daemon = try TestDaemon(
       Self.policy + Self.rule(port, "limit: 5").replacing("user: me", with: "older_than: 1h"))
     let server = try Server(daemon.scratch, port: port)
-    let found = try daemon.json(AdoptionPreviewReport.self, "adopt", "--dry-run")
-    let finding = found.findings.first { $0.pid == server.pid }
+    let preview = try daemon.json(AdoptionPreviewReport.self, "adopt", "--dry-run")
+    let finding = preview.findings.first { $0.pid == server.pid }
     #expect(finding?.result.code == "too_young" && finding?.worker == server.name)
     #expect(finding?.footprint ?? 0 > 1 << 20 && finding?.mode == "shadow")
     try daemon.rewrite(Self.policy + Self.rule(port))

@@ -60,12 +60,12 @@ import Testing
     #expect(try daemon.worker("talker").state == "foreground")
     #expect(try daemon.done("warn", "talker").contains("did not answer in time"))
     try daemon.wait("talker", toBe: "terminated")
-    let why = "no answer to memoryWarning within watchdog.answer, 3 s"
-    #expect(try daemon.worker("talker").reason.text == why)
+    let reason = "no answer to memoryWarning within watchdog.answer, 3 s"
+    #expect(try daemon.worker("talker").reason.text == reason)
   }
 
   @Test("X_DORMOUSE_HOLD keeps a worker awake, and `explain` says so")
-  func hold() throws {
+  func keepAwake() throws {
     let scratch = try Scratch()
     let daemon = try daemon(
       "background: { suspend_after: 1s }, hibernate: { after: never }",

@@ -51,7 +51,7 @@ import Testing
 
   @Test(
     "`reload` of a worker wakes it first and waits for its READY=1",
-    arguments: Nightly.one(of: Setting.ofOwnUser))
+    arguments: Nightly.one(of: Setting.ofTestUser))
   func waits(setting: Setting) throws {
     let daemon = try daemon(setting)
     #expect(try daemon.done("reload", "speaks") == "speaks has reloaded and is ready\n")

@@ -40,13 +40,13 @@ final class HTTPConnection {
   private func receiveAll(within limit: Duration) throws -> String {
     let deadline = Deadline(in: limit)
     while true {
-      if let body = takeBody() { return body }
+      if let body = nextBody() { return body }
       guard try pollDescriptor(socket.raw, for: POLLIN, until: deadline) else {
         throw TestFailure("no answer within \(limit)")
       }
-      let part = try socket.read(upTo: 65536)
-      if part.isEmpty { throw TestFailure("the server hung up") }
-      received += part
+      let chunk = try socket.read(upTo: 65536)
+      if chunk.isEmpty { throw TestFailure("the server hung up") }
+      received += chunk
     }
   }
 
@@ -55,7 +55,7 @@ final class HTTPConnection {
     return try receive()
   }
 
-  private func takeBody() -> String? {
+  private func nextBody() -> String? {
     let text = String(decoding: received, as: UTF8.self)
     // A CR LF is one Character.
     let lines = text.split(separator: "\r\n", omittingEmptySubsequences: false)

@@ -25,13 +25,13 @@ final class Home {
     try scratch.write("\(name)/dormouse.yaml", configuration)
   }
 
-  func command(_ words: [String], in directory: String) -> Command {
-    bare([TestMachine.executable] + words, in: directory)
+  func command(_ arguments: [String], in directory: String) -> Command {
+    bare([TestMachine.executable] + arguments, in: directory)
   }
 
   /// A command other than Dormouse's, in the same environment.
-  func bare(_ words: [String], in directory: String) -> Command {
-    var command = Command(arguments: words)
+  func bare(_ arguments: [String], in directory: String) -> Command {
+    var command = Command(arguments: arguments)
     command.directory = directory.isEmpty ? "/" : "\(scratch.path)/\(directory)"
     command.environment["XDG_RUNTIME_DIR"] = "\(scratch.path)/run"
     command.environment["XDG_STATE_HOME"] = "\(scratch.path)/state"
@@ -41,7 +41,7 @@ final class Home {
   }
 
   @discardableResult
-  func run(_ words: [String], in directory: String) throws -> Outcome {
-    try command(words, in: directory).run(in: scratch)
+  func run(_ arguments: [String], in directory: String) throws -> Outcome {
+    try command(arguments, in: directory).run(in: scratch)
   }
 }

@@ -32,7 +32,7 @@ enum Setting: String, CaseIterable, CustomTestStringConvertible {
   }
 
   /// The settings in which the daemon runs as the user that runs the tests.
-  static var ofOwnUser: [Setting] { available.filter { $0 != .ordinaryUser } }
+  static var ofTestUser: [Setting] { available.filter { $0 != .ordinaryUser } }
 
   var testDescription: String { rawValue }
 }
@@ -120,7 +120,7 @@ final class TestDaemon {
   func set(_ name: String, _ value: String) { environment[name] = value }
 
   deinit {
-    stop(patience: .seconds(1))
+    stop(timeout: .seconds(1))
     removeLeftovers()
     let late = logText.split(separator: "\n").filter { $0.contains("event loop was blocked for") }
     if !late.isEmpty { Issue.record("\(late.joined(separator: "\n"))") }
@@ -170,13 +170,13 @@ final class TestDaemon {
     return try process.wait(limit)
   }
 
-  func stop(patience: Duration) {
+  func stop(timeout: Duration) {
     guard let process else { return }
     // After the second signal the daemon doesn't wait for its workers.
     for _ in 0..<2 {
       kill(process.pid, SIGTERM)
       let ended = try? pollDescriptor(
-        process.pidfd.raw, for: POLLIN, until: Deadline(in: patience))
+        process.pidfd.raw, for: POLLIN, until: Deadline(in: timeout))
       if ended == true { break }
     }
     kill(process.pid, SIGKILL)
@@ -221,30 +221,30 @@ final class TestDaemon {
   // MARK: its verbs
 
   /// Runs a verb as from a shell.
-  func verb(_ words: String...) throws -> Outcome { try enter(words) }
+  func verb(_ arguments: String...) throws -> Outcome { try enter(arguments) }
 
   /// Runs a verb that must succeed; its output.
   @discardableResult
-  func done(_ words: String...) throws -> String {
-    let outcome = try enter(words)
+  func done(_ arguments: String...) throws -> String {
+    let outcome = try enter(arguments)
     guard outcome.code == 0 else {
-      throw TestFailure("`\(words.joined(separator: " "))`: \(outcome)the daemon: \(self.logText)")
+      throw TestFailure("`\(arguments.joined(separator: " "))`: \(outcome)the daemon: \(logText)")
     }
     return outcome.output
   }
 
-  func enter(_ words: [String]) throws -> Outcome {
-    var command = Command(arguments: [TestMachine.executable] + words)
+  func enter(_ arguments: [String]) throws -> Outcome {
+    var command = Command(arguments: [TestMachine.executable] + arguments)
     // Right behind the verb: after `--` it would be the worker's.
-    command.arguments.insert(
-      contentsOf: ["--socket", socket], at: ["pressure", "policy"].contains(words.first) ? 3 : 2)
+    let index = ["pressure", "policy"].contains(arguments.first) ? 3 : 2
+    command.arguments.insert(contentsOf: ["--socket", socket], at: index)
     command.directory = scratch.path
     return try command.run(in: scratch)
   }
 
-  func json<Value: Decodable>(_ type: Value.Type, _ words: String...) throws -> Value {
-    let outcome = try enter(words + ["--json"])
-    guard outcome.code == 0 else { throw TestFailure("\(words): \(outcome)") }
+  func json<Value: Decodable>(_ type: Value.Type, _ arguments: String...) throws -> Value {
+    let outcome = try enter(arguments + ["--json"])
+    guard outcome.code == 0 else { throw TestFailure("\(arguments): \(outcome)") }
     return try WireCodec.decode(type, from: Array(outcome.output.utf8))
   }
 

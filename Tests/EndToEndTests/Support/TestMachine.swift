@@ -17,9 +17,9 @@ enum TestMachine {
   static func built(_ name: String) -> String {
     var target = [CChar](repeating: 0, count: Int(PATH_MAX))
     let length = readlink("/proc/self/exe", &target, target.count)
-    let own = String(
+    let path = String(
       decoding: target[..<max(0, length)].map { UInt8(bitPattern: $0) }, as: UTF8.self)
-    let beside = own[..<(own.lastIndex(of: "/") ?? own.startIndex)] + "/\(name)"
+    let beside = path[..<(path.lastIndex(of: "/") ?? path.startIndex)] + "/\(name)"
     return access(String(beside), X_OK) == 0 ? String(beside) : "\(root)/.build/debug/\(name)"
   }
 

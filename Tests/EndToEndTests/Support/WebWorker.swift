@@ -31,8 +31,8 @@ struct WebWorker {
     let digits = String(port, radix: 16, uppercase: true)
     let suffix = ":" + String(repeating: "0", count: 4 - digits.count) + digits
     return try readText("/proc/net/tcp").split(separator: "\n").contains { line in
-      let words = line.split(separator: " ")
-      return words.count > 3 && words[1].hasSuffix(suffix) && words[3] == "08"
+      let fields = line.split(separator: " ")
+      return fields.count > 3 && fields[1].hasSuffix(suffix) && fields[3] == "08"
     }
   }
 

@@ -110,13 +110,13 @@ final class WrapHost {
   func receive(within limit: Duration = .seconds(60)) throws -> String {
     let deadline = Deadline(in: limit)
     while true {
-      if let body = takeBody() { return body }
+      if let body = nextBody() { return body }
       guard try pollDescriptor(output.raw, for: POLLIN, until: deadline) else {
-        throw TestFailure("no answer within \(limit); \(words)")
+        throw TestFailure("no answer within \(limit); \(diagnostics)")
       }
-      let part = try output.read(upTo: 65536)
-      if part.isEmpty { throw TestFailure("it hung up; \(words)") }
-      received += part
+      let chunk = try output.read(upTo: 65536)
+      if chunk.isEmpty { throw TestFailure("it hung up; \(diagnostics)") }
+      received += chunk
     }
   }
 
@@ -130,7 +130,7 @@ final class WrapHost {
     return String(body.dropFirst(head.count).dropLast())
   }
 
-  private func takeBody() -> String? {
+  private func nextBody() -> String? {
     let blank = Array("\r\n\r\n".utf8)
     guard let end = received.indices.first(where: { received[$0...].starts(with: blank) }) else {
       return nil
@@ -164,21 +164,21 @@ final class WrapHost {
 
   // MARK: looking at it
 
-  var words: String {
+  var diagnostics: String {
     "the wrapper: \((try? readText(log)) ?? "") \((try? readText("\(scratch.path)/errors")) ?? "")"
   }
 
   /// The helper's first process.
   func serverPid() throws -> Int32 {
-    let words = try ask("pid").split { !$0.isNumber }.compactMap { Int32($0) }
-    guard let pid = words.first else { throw TestFailure("no pid") }
+    let pids = try ask("pid").split { !$0.isNumber }.compactMap { Int32($0) }
+    guard let pid = pids.first else { throw TestFailure("no pid") }
     return pid
   }
 
   func guardianPid() throws -> Int32 {
-    let found = children(of: pid).first { (try? ProcessStat.read($0))?.name == "dormouse-guard" }
-    guard let found else { throw TestFailure("no guardian") }
-    return found
+    let guardian = children(of: pid).first { (try? ProcessStat.read($0))?.name == "dormouse-guard" }
+    guard let guardian else { throw TestFailure("no guardian") }
+    return guardian
   }
 
   /// Its name for `ps` and the verbs: the script or program, and the wrapper's pid.
@@ -201,7 +201,7 @@ final class WrapHost {
 
   func wait(toBe state: String) throws {
     guard try eventually(within: .seconds(90), { (try? self.status())?.state == state }) else {
-      throw TestFailure("it isn't \(state); \(words)")
+      throw TestFailure("it isn't \(state); \(diagnostics)")
     }
   }
 
@@ -225,7 +225,7 @@ final class WrapHost {
 
   func end(within limit: Duration = .seconds(60)) throws -> End {
     guard try pollDescriptor(wrapper.pidfd.raw, for: POLLIN, until: Deadline(in: limit)) else {
-      throw TestFailure("it hasn't ended; \(words)")
+      throw TestFailure("it hasn't ended; \(diagnostics)")
     }
     isReaped = true
     var status: Int32 = 0

@@ -36,7 +36,7 @@ import Testing
   @Test(
     "An edit of a watched file wakes a sleeping worker, which then sees the edit",
     arguments: Nightly.oneOfEach(
-      ["suspend", "hibernate"].map { verb in Setting.ofOwnUser.map { ($0, verb) } }))
+      ["suspend", "hibernate"].map { verb in Setting.ofTestUser.map { ($0, verb) } }))
   func inotify(setting: Setting, verb: String) throws {
     let scratch = try Scratch()
     let script = try Self.script(
@@ -64,7 +64,7 @@ import Testing
   @Test(
     "Data that is written to a FIFO wakes a worker that waits to open it, and isn't lost",
     arguments: Nightly.oneOfEach(
-      ["suspend", "hibernate"].map { verb in Setting.ofOwnUser.map { ($0, verb) } }))
+      ["suspend", "hibernate"].map { verb in Setting.ofTestUser.map { ($0, verb) } }))
   func fifo(setting: Setting, verb: String) throws {
     let scratch = try Scratch()
     let path = "\(scratch.path)/pipe"

@@ -35,14 +35,14 @@ import Testing
     }
     // On a busy machine the timer may expire before the worker sleeps; then it is tried with the
     // next one.
-    let words = "woken by its own timer"
-    for _ in 0..<10 where !daemon.logText.contains(words) {
+    let message = "woken by its own timer"
+    for _ in 0..<10 where !daemon.logText.contains(message) {
       try daemon.done("suspend", "clock")
       try daemon.done("hibernate", "clock")
-      _ = try eventually(within: .seconds(10)) { daemon.logText.contains(words) }
+      _ = try eventually(within: .seconds(10)) { daemon.logText.contains(message) }
       try daemon.done("wake", "clock")
     }
-    try daemon.waitForLogText(words)
+    try daemon.waitForLogText(message)
     #expect(
       try eventually { try daemon.done("logs", "clock").contains("rang") }, "\(daemon.logText)")
     #expect(try daemon.worker("clock").pid == pid)
@@ -142,7 +142,7 @@ import Testing
 
   @Test(
     "A signal that is sent to a hibernated worker is delivered and wakes it",
-    arguments: Nightly.one(of: Setting.ofOwnUser))
+    arguments: Nightly.one(of: Setting.ofTestUser))
   func signals(setting: Setting) throws {
     let program =
       "import signal, time; signal.signal(signal.SIGUSR1, lambda *a: print('heard'))\\n"

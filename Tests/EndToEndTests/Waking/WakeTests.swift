@@ -86,7 +86,7 @@ import Testing
 
   @Test(
     "A connection to a Unix socket wakes a hibernated worker",
-    arguments: Nightly.one(of: Setting.ofOwnUser))
+    arguments: Nightly.one(of: Setting.ofTestUser))
   func unixSocket(setting: Setting) throws {
     let port = try freePort()
     let scratch = try Scratch()
@@ -169,7 +169,7 @@ import Testing
     #expect(try HTTPConnection(port: web.port).get("/count") == "1")
     #expect(try client.ask("PING") == "+PONG")
     var count = 1
-    let said = try Self.words(of: daemon, duringSecondsOfRequests: 10) { () throws in
+    let said = try Self.logText(of: daemon, duringSecondsOfRequests: 10) { () throws in
       count += 1
       // web gets a new connection each time, redis has an old one.
       #expect(try HTTPConnection(port: web.port).get("/count") == "\(count)")
@@ -186,7 +186,7 @@ import Testing
 
   /// What the daemon logs while a request a second comes. Where the machine held this test up for 3
   /// s between two of them, counting begins again.
-  private static func words(
+  private static func logText(
     of daemon: TestDaemon, duringSecondsOfRequests seconds: Int, ask: () throws -> Void
   ) throws -> Substring {
     let end = Deadline(in: .seconds(120))
@@ -290,9 +290,9 @@ final class LineClient {
       guard
         try pollDescriptor(socket.raw, for: POLLIN, until: Deadline(in: .seconds(60)))
       else { throw TestFailure("no answer to \(line)") }
-      let part = try socket.read(upTo: 4096)
-      if part.isEmpty { throw TestFailure("hung up after \(line)") }
-      answer += part
+      let chunk = try socket.read(upTo: 4096)
+      if chunk.isEmpty { throw TestFailure("hung up after \(line)") }
+      answer += chunk
     }
     return String(decoding: answer.dropLast(2), as: UTF8.self)
   }

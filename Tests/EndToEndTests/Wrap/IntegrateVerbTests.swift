@@ -226,11 +226,11 @@ import Testing
 
   @Test("No line is wider than a terminal of 80 columns, except for a long path")
   func width() throws {
-    let words = (1...40).map { "\"word\($0)\"" }.joined(separator: ", ")
+    let args = (1...40).map { "\"word\($0)\"" }.joined(separator: ", ")
     let home = try Home([
       ".cursor/mcp.json": #"""
       {"mcpServers": {
-        "a-server-with-a-name-that-is-long": {"command": "\#(Self.python)", "args": [\#(words)]},
+        "a-server-with-a-name-that-is-long": {"command": "\#(Self.python)", "args": [\#(args)]},
         "container": {"command": "docker", "args": ["run"]}}}
       """#
     ])

@@ -7,7 +7,7 @@ import Testing
 @Suite("dormouse wrap, and a daemon") struct WrapDaemonTests {
   @Test(
     "A daemon lists a wrapped program and passes verbs on to its wrapper",
-    arguments: Nightly.one(of: Setting.ofOwnUser))
+    arguments: Nightly.one(of: Setting.ofTestUser))
   func registers(setting: Setting) throws {
     let daemon = try TestDaemon("", setting: setting)
     let options = ["--idle-after", "1h", "--hibernate-after", "1h", "--socket", daemon.socket]
@@ -66,7 +66,7 @@ import Testing
     for host in [signalled, commanded] {
       let name = host.name()
       #expect(try eventually { (try? daemon.worker(name)) != nil })
-      #expect(try daemon.done("warn", name).contains("freed"), "\(host.words)")
+      #expect(try daemon.done("warn", name).contains("freed"), "\(host.diagnostics)")
       #expect(try eventually { (try? daemon.worker(name))?.lastShed != nil })
     }
     #expect(try signalled.ask("caught") != "[]")
@@ -110,7 +110,7 @@ import Testing
   @Test(
     "Under pressure a wrapped program is hibernated, and it answers its next request",
     .timeLimit(.minutes(10)),
-    arguments: Nightly.one(of: Setting.ofOwnUser))
+    arguments: Nightly.one(of: Setting.ofTestUser))
   func hibernatedUnderPressure(setting: Setting) throws {
     let daemon = try TestDaemon(Self.short("warning"), setting: setting)
     let host = try WrapHost(
@@ -194,16 +194,16 @@ import Testing
     try host.send(
       raw: #"{"jsonrpc": "2.0", "method": "textDocument/didOpen", "params": {\#(document), "#
         + #""languageId": "cpp", "version": 1, "text": "\#(text)"}}}"#)
-    let place = #"{\#(document)}, "position": {"line": 1, "character": 24}}"#
+    let position = #"{\#(document)}, "position": {"line": 1, "character": 24}}"#
     func complete(_ id: Int) throws -> String {
-      try ask(host, id, "textDocument/completion", place)
+      try ask(host, id, "textDocument/completion", position)
     }
     var id = 1
     let isThere = try eventually(within: .seconds(60)) {
       id += 1
-      let found = try complete(id)
+      let completions = try complete(id)
       // With its type: before clangd knows types, it completes to the words in the file.
-      return found.contains("dormouse_one") && found.contains(#""detail":"int""#)
+      return completions.contains("dormouse_one") && completions.contains(#""detail":"int""#)
     }
     #expect(isThere)
     let awake = Self.result(try complete(100))

@@ -28,7 +28,7 @@ import Testing
 
   @Test(
     "The next wrapper ends the helper that a killed wrapper and its killed guardian left",
-    arguments: Nightly.one(of: Setting.ofOwnUser))
+    arguments: Nightly.one(of: Setting.ofTestUser))
   func killedWithItsGuardian(setting: Setting) throws {
     let host = try WrapHost(setting: setting)
     try host.ask("fill", #"{"megabytes": 8}"#)
@@ -112,8 +112,8 @@ import Testing
     #expect(try eventually { try readText(host.log).contains("→ hibernated") })
     kill(host.pid, SIGKILL)
     _ = try host.end()
-    let words = "the end of the process that started it"
-    #expect(try eventually { try readText(host.log).contains(words) })
+    let message = "the end of the process that started it"
+    #expect(try eventually { try readText(host.log).contains(message) })
     #expect(!hasEnded(server))
     // The wrapper wakes, finds nothing to do, and ends only at the end of its input.
     host.closeInput()

@@ -7,14 +7,14 @@ import Testing
 /// it.
 @Suite("dormouse wrap in dormouse wrap") struct WrapInnerTests {
   private static func wrapping(_ command: [String], log: String) -> String {
-    let words =
+    let arguments =
       [TestMachine.executable, "wrap", "--log", log] + WrapHost.hasty + ["--"] + command
-    return #"{"command": [\#(words.map { "\"\($0)\"" }.joined(separator: ", "))]}"#
+    return #"{"command": [\#(arguments.map { "\"\($0)\"" }.joined(separator: ", "))]}"#
   }
 
   @Test(
     "A wrapped program and its wrapped helper hibernate separately, with their memory intact",
-    arguments: Nightly.one(of: Setting.ofOwnUser))
+    arguments: Nightly.one(of: Setting.ofTestUser))
   func bothHibernate(setting: Setting) throws {
     let host = try WrapHost(setting: setting)
     let log = host.scratch.uniquePath("helper.log")
@@ -29,7 +29,7 @@ import Testing
       }
       try #require(sleeps, "round \(round): \((try? readText(log)) ?? "")")
       // The outer one isn't woken by the inner one's sleep.
-      #expect(try host.status().state == "hibernated", "\(host.words)")
+      #expect(try host.status().state == "hibernated", "\(host.diagnostics)")
       #expect(try host.status().processes == 1)
       #expect(try host.ask("relay", #"{"method": "sum"}"#) == relayed)
       #expect(try host.ask("sum") == sum)
@@ -41,7 +41,7 @@ import Testing
 
   @Test(
     "The end of a wrapped child wakes the wrapped program that started it",
-    arguments: Nightly.one(of: Setting.ofOwnUser))
+    arguments: Nightly.one(of: Setting.ofTestUser))
   func endOfChild(setting: Setting) throws {
     let host = try WrapHost(setting: setting)
     let log = host.scratch.uniquePath("child.log")
@@ -55,7 +55,7 @@ import Testing
     let wakes = try eventually {
       try readText(host.log).contains("woken by the end of a wrapped child")
     }
-    #expect(wakes, "\(host.words)")
+    #expect(wakes, "\(host.diagnostics)")
     #expect(try host.ask("echo", #"{"text": "here"}"#) == #""here""#)
     // The program doesn't reap it, and sleeps with that.
     try host.wait(toBe: "hibernated")

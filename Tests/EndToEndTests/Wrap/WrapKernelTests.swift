@@ -41,7 +41,8 @@ import Testing
       }
       kill(host.pid, SIGKILL)
       _ = try host.end()
-      #expect(try eventually { [kernel, wrapper, child].allSatisfy(hasEnded) }, "\(host.words)")
+      #expect(
+        try eventually { [kernel, wrapper, child].allSatisfy(hasEnded) }, "\(host.diagnostics)")
       #expect(try eventually { host.hasLeftNothing() })
       #expect(try readText(host.log).contains("the Jupyter server that started it has ended"))
     }
@@ -78,7 +79,7 @@ import Testing
       #expect(try eventually { try readText(host.log).contains("→ hibernated") })
     }
     kill(wrapper, SIGTERM)
-    #expect(try eventually { hasEnded(child) }, "\(host.words)")
+    #expect(try eventually { hasEnded(child) }, "\(host.diagnostics)")
     #expect(try eventually { try host.ask("caught") == "[15]" })
     #expect(!hasEnded(kernel))
     host.closeInput()
@@ -98,7 +99,7 @@ import Testing
     let sleeps = try eventually {
       (try? readText(host.log))?.contains("→ hibernated") == true
     }
-    #expect(sleeps, "\(host.words)")
+    #expect(sleeps, "\(host.diagnostics)")
     #expect(try readText(host.log).split(separator: "→ suspending").count == 2)
     kill(host.pid, SIGKILL)
     _ = try host.end()
@@ -112,8 +113,8 @@ import Testing
     // Nothing but the helper's own timer can end this wait.
     #expect(try host.ask("sleep", #"{"seconds": 10}"#) == #""slept""#)
     // The log is written on another thread.
-    for words in ["→ hibernated", "woken by its own timer"] {
-      #expect(try eventually { try readText(host.log).contains(words) }, "\(host.words)")
+    for message in ["→ hibernated", "woken by its own timer"] {
+      #expect(try eventually { try readText(host.log).contains(message) }, "\(host.diagnostics)")
     }
   }
 }

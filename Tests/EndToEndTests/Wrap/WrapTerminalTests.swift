@@ -33,7 +33,7 @@ import Testing
     """
 
   /// An ordinary user's case is that without cgroups.
-  static let settings = Setting.ofOwnUser
+  static let settings = Setting.ofTestUser
 
   @Test(
     "The first key, Ctrl-C, a new size and Ctrl-D wake a hibernated program, and each arrives once",

@@ -46,7 +46,7 @@ import Testing
       try host.wait(toBe: "hibernated")
       #expect(try host.ask("sum") == sum)
       let resume = try host.status().resume?.text
-      #expect(resume == "lazily (hibernate.resume is lazy)", "\(host.words)")
+      #expect(resume == "lazily (hibernate.resume is lazy)", "\(host.diagnostics)")
     }
     let names = children(of: host.pid).compactMap { try? readText("/proc/\($0)/cmdline") }
     #expect(!names.contains { $0.contains("\0pager") }, "\(names)")
@@ -88,8 +88,8 @@ import Testing
         if sleeps { try host.wait(toBe: "hibernated") }
         kill(host.pid, signal)
         expected.append(signal)
-        let words = "[\(expected.map { "\($0)" }.joined(separator: ", "))]"
-        #expect(try eventually { try host.ask("caught") == words }, "\(signal), \(sleeps)")
+        let caught = "[\(expected.map { "\($0)" }.joined(separator: ", "))]"
+        #expect(try eventually { try host.ask("caught") == caught }, "\(signal), \(sleeps)")
       }
     }
   }
@@ -161,8 +161,8 @@ import Testing
   @Test("`wrap` takes options before the command as its own, and passes later ones to the command")
   func options() throws {
     let scratch = try Scratch()
-    func wrap(_ words: String...) throws -> Outcome {
-      var run = Command(arguments: [TestMachine.executable, "wrap"] + words)
+    func wrap(_ arguments: String...) throws -> Outcome {
+      var run = Command(arguments: [TestMachine.executable, "wrap"] + arguments)
       run.environment["XDG_STATE_HOME"] = scratch.path
       run.environment["XDG_RUNTIME_DIR"] = scratch.path
       return try run.run(in: scratch)

@@ -26,6 +26,25 @@ extension WorkerSleep {
     timers.after(.zero) { then(outcome) }
   }
 
+  /// Performs an operation on the worker.
+  ///
+  /// - Parameter then: called once; with nil if the run has ended meanwhile.
+  func perform<Outcome>(
+    _ operation: (WorkerSleep, @escaping (Outcome) -> Void) -> Void,
+    then: @escaping (Outcome?) -> Void
+  ) {
+    var isDelivered = false
+    begin { sleep, done in
+      operation(sleep) { outcome in
+        done(outcome)
+        if !isDelivered { then(nil) }
+      }
+    } then: {
+      isDelivered = true
+      then($1)
+    }
+  }
+
   /// Suspends the worker. The outcome is reported when the engine also knows how much space the
   /// images may use.
   func stop(then: @escaping (Result<Asleep, Refusal>) -> Void) {

@@ -126,25 +126,6 @@ final class WorkerSleep {
   /// Adopts a worker that sleeps as its record says, and that continues to sleep.
   func adopt(asleepWith image: ImageOnDisk?) { resumeMethod = .recover(image) }
 
-  /// Performs an operation on the worker.
-  ///
-  /// - Parameter then: called once; with nil if the run has ended meanwhile.
-  func perform<Outcome>(
-    _ operation: (WorkerSleep, @escaping (Outcome) -> Void) -> Void,
-    then: @escaping (Outcome?) -> Void
-  ) {
-    var isDelivered = false
-    begin { sleep, done in
-      operation(sleep) { outcome in
-        done(outcome)
-        if !isDelivered { then(nil) }
-      }
-    } then: {
-      isDelivered = true
-      then($1)
-    }
-  }
-
   // MARK: outcomes
 
   /// Begins an operation. Its outcome counts once, and not after another operation has begun.
@@ -163,8 +144,17 @@ final class WorkerSleep {
   }
 
   /// Continues the end of the worker, which waited for the operation.
-  private func operationHasEnded() {
+  func operationHasEnded() {
     if let worker, worker.hasExited { worker.ending?.rootDidEnd() }
+  }
+
+  /// Ends an operation whose outcome was lost.
+  ///
+  /// - Returns: false if its outcome has come, or can still come.
+  func abandon(_ operation: OperationFlag) -> Bool {
+    guard !isOver, isBusy, current === operation, !isUnderWay else { return false }
+    isBusy = false
+    return true
   }
 
   private func suspensionEnded(_ outcome: Result<Asleep, Refusal>) {

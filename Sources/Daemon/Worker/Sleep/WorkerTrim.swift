@@ -8,10 +8,31 @@ extension WorkerSleep {
   func trim() {
     let started = timers.now
     begin({ $0.move($0.memory.trim, then: $1) }, then: { $0.trimEnded($1, started) })
+    expectOutcome(of: current) { $0.trimEnded(.failure(Self.lost), started) }
   }
 
   func fill() {
     begin({ $0.move($0.memory.fill, then: $1) }, then: { $0.fillEnded($1) })
+    expectOutcome(of: current) { $0.fillEnded(.failure(Self.lost)) }
+  }
+
+  /// The time after which an outcome that hasn't come may be lost. The mechanism ends before it,
+  /// and the engine waits longer.
+  private static let outcomeTimeout = Duration.seconds(55)
+  private static let lost = HibernationError(.checking, "its outcome was lost")
+
+  /// Ends an operation whose thread has ended without an outcome. Otherwise the worker would count
+  /// as busy for ever.
+  private func expectOutcome(
+    of operation: OperationFlag?, orElse fail: @escaping (WorkerSleep) -> Void
+  ) {
+    guard let operation else { return }
+    timers.after(Self.outcomeTimeout) { [weak self] in
+      guard let self, isBusy, current === operation else { return }
+      guard abandon(operation) else { return expectOutcome(of: operation, orElse: fail) }
+      fail(self)
+      if !isOver { operationHasEnded() }
+    }
   }
 
   private typealias Outcome = Result<TrimSummary, HibernationError>

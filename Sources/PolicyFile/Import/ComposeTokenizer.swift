@@ -1,5 +1,5 @@
 /// Splits a `command` or `entrypoint` that is one text, as compose does.
-enum ComposeWords {
+enum ComposeTokenizer {
   /// The words that only a shell understands.
   static let shellSigns: Set<String> = ["|", "||", "&", "&&", ";", "<", ">", ">>", "2>&1", "2>"]
 
@@ -8,7 +8,7 @@ enum ComposeWords {
   ///
   /// - Returns: nil if a quote or a `\` has no end.
   static func split(_ line: String) -> [String]? {
-    var words: [String] = []
+    var tokens: [String] = []
     var word: String?
     var quote: Character?
     var remainder = Substring(line)
@@ -21,7 +21,7 @@ enum ComposeWords {
       } else if quote == nil, next == "'" || next == "\"" {
         (quote, word) = (next, word ?? "")
       } else if quote == nil, next.isWhitespace {
-        if let done = word { words.append(done) }
+        if let done = word { tokens.append(done) }
         word = nil
       } else if next == "$", remainder.hasPrefix("{"),
         let end = Expander.end(ofReference: remainder.dropFirst())
@@ -37,6 +37,6 @@ enum ComposeWords {
       }
     }
     if quote != nil { return nil }
-    return words + (word.map { [$0] } ?? [])
+    return tokens + (word.map { [$0] } ?? [])
   }
 }

@@ -1,6 +1,6 @@
 /// Splits a line into words as systemd does (systemd.syntax(7)): blanks separate them, quotes keep
-/// them together, and C's escapes work everywhere. `CommandWords` splits as a shell does.
-enum UnitWords {
+/// them together, and C's escapes work everywhere. `SplitCommand` splits as a shell does.
+enum UnitTokenizer {
   /// Returns nil if a quote isn't closed, or if an escape makes a text that isn't UTF-8.
   static func split(_ text: String) -> [String]? {
     parse(text, isCommand: false).map { $0.flatMap(\.self) }
