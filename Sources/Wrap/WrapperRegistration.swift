@@ -31,6 +31,7 @@ final class WrapperRegistration {
   private var count: UInt64 = 0
   private var checks = 0
   private var reported = ByteCount.zero
+  private var reportedSwapped = ByteCount.zero
 
   /// The time between two attempts to find a daemon.
   static let interval = Duration.seconds(5)
@@ -62,9 +63,11 @@ final class WrapperRegistration {
     timers.after(next) { [weak self] in self?.begin() }
   }
 
-  /// True if the footprint differs from the reported one by at least an eighth, and by 256 KiB.
+  /// True if the footprint, or its part in swap, differs from the reported one by at least an
+  /// eighth of the footprint, and by 256 KiB.
   private var footprintHasChanged: Bool {
-    let moved = (run.footprint - reported).bytes.magnitude
+    let grown = (run.footprint - reported).bytes.magnitude
+    let moved = max(grown, (run.swapped - reportedSwapped).bytes.magnitude)
     return moved >= 256 * 1024 && moved >= reported.bytes.magnitude / 8
   }
 
@@ -78,6 +81,7 @@ final class WrapperRegistration {
   private func send(_ report: WorkerReport) {
     guard let socket = connection?.socket, let line = line(report) else { return }
     reported = ByteCount(report.footprint)
+    reportedSwapped = ByteCount(report.trim?.swapped ?? 0)
     let sent = socket.send(line, waits: false)
     // A half-sent line can't be repaired, so the connection is closed.
     if sent != line.count { disconnect() }

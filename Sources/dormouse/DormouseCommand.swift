@@ -36,8 +36,8 @@ struct DormouseCommand: ParsableCommand {
           StartCommand.self, StopCommand.self, RestartCommand.self,
           ForegroundCommand.self, BackgroundCommand.self, SuspendCommand.self,
           HibernateCommand.self, WakeCommand.self,
-          WarnCommand.self, TerminateCommand.self, ProtectCommand.self, ShadowCommand.self,
-          EnforceCommand.self,
+          WarnCommand.self, TrimCommand.self, FillCommand.self, TerminateCommand.self,
+          ProtectCommand.self, ShadowCommand.self, EnforceCommand.self,
           AdoptCommand.self, ReleaseCommand.self,
         ]),
       CommandGroup(

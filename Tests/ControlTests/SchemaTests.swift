@@ -181,6 +181,7 @@ import Testing
       ("Sources/Lifecycle/Engine/Codes.swift", /: "([a-z_]+)"\n/),
       ("Sources/Lifecycle/Explain/ExplanationVerdicts.swift", /code: "([a-z_]+)"/),
       ("Sources/Lifecycle/Explain/Explanation.swift", /Obstacle\(\s*"([a-z_]+)"/),
+      ("Sources/Lifecycle/Explain/TrimState.swift", /Obstacle\(\s*"([a-z_]+)"/),
       ("Sources/Lifecycle/Ladder/TerminationRanking.swift", /Obstacle\(\s*"([a-z_]+)"/),
       (
         "Sources/Lifecycle/States/PossibleTransitions.swift",
@@ -205,7 +206,7 @@ import Testing
     var reader = try LogReader(
       LogLocation(path: "\(SourceTree.root)/\(name)"), lastLines: nil)
     var bytes: [UInt8] = []
-    while case let part = try reader.read(), !part.isEmpty { bytes += part }
+    while case let chunk = try reader.read(), !chunk.isEmpty { bytes += chunk }
     return String(decoding: bytes, as: UTF8.self)
   }
 }

@@ -99,6 +99,29 @@ import Testing
     #expect(tally.seconds(in: .hibernated) == (.zero + .seconds(17) - since) / .seconds(1))
   }
 
+  @Test("Trims are counted with the memory that left RAM, and their outcomes are events")
+  func trims() {
+    var recorder = Recorder()
+    recorder.send(0, .adopted(web, WorkerProfile(policy: recorder.engine.policy), .background))
+    recorder.send(1, .footprint(web, .megabytes(40)))
+    recorder.send(2, .request(Request(id: 1, verb: .trim, worker: web)))
+    let result = TrimResult(
+      residentBefore: .megabytes(40), residentAfter: .megabytes(4), swapped: .megabytes(36),
+      duration: .milliseconds(100))
+    recorder.send(3, .trimmed(web, result))
+    recorder.send(4, .request(Request(id: 2, verb: .fill, worker: web)))
+    recorder.send(5, .filled(web, swapped: .megabytes(1)))
+    recorder.send(6, .request(Request(id: 3, verb: .trim, worker: web)))
+    recorder.send(7, .trimFailed(web, "there is no swap", permanent: false))
+    let story = recorder.sentences.joined(separator: "\n")
+    for text in [
+      "trimmed: 40 MB → 4 MB in RAM, 36 MB in swap, 100 ms",
+      "filled: 1 MB are still in swap", "can't be trimmed: there is no swap",
+    ] { #expect(story.contains(text), "\(story)") }
+    let tally = recorder.tally(at: 20)
+    #expect(tally.trims == 1 && tally.trimmed == ByteCount.megabytes(36).bytes, "\(tally)")
+  }
+
   @Test("What a wrapper reports of its worker's sleep is counted, and what it saved")
   func led() {
     var recorder = Recorder()

@@ -7,7 +7,8 @@ private let clangd = WorkerID("clangd-1")
 @Suite("Workers whose life another engine leads")
 struct LedTests {
   private func world(
-    mayBeTerminated: Bool = false, canShed: Bool = false, _ state: WorkerState = .background
+    mayBeTerminated: Bool = false, canShed: Bool = false, _ state: WorkerState = .background,
+    change: (inout LifecyclePolicy) -> Void = { _ in }
   ) -> World {
     var policy = LifecyclePolicy()
     policy.background.suspendAfter = .seconds(1)
@@ -15,6 +16,7 @@ struct LedTests {
     policy.hibernate.maxFootprint = nil
     policy.foreground.max = 1
     policy.ladder.critical.insert(.hibernate, at: 0)
+    change(&policy)
     var world = World(policy)
     var profile = WorkerProfile(policy: policy)
     profile.leader = "its wrapper, pid 1"
@@ -67,6 +69,20 @@ struct LedTests {
     #expect(world.state(clangd) == .hibernated)
     world.send(.moved(clangd, .foreground))
     #expect(world.state(clangd) == .foreground)
+  }
+
+  @Test("The ladder trims a running worker led by another engine, and its policy here doesn't")
+  func trimmed() {
+    var world = world { policy in
+      policy.ladder.critical = [.trim]
+      policy.trim.after = .seconds(1)
+    }
+    #expect(world.pass(.seconds(600)).deeds.isEmpty)
+    #expect(world.read(available: 10).deeds == ["trim clangd-1"])
+    world.send(.trimmed(clangd, world.trim(clangd)))
+    #expect(world.engine.snapshot(of: clangd)?.trim?.count == 1)
+    // Nothing worth a trim is left, and a sleeping worker isn't trimmed.
+    #expect(world.pass(.seconds(600)).deeds.isEmpty)
   }
 
   @Test(

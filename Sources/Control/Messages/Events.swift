@@ -17,7 +17,8 @@ public struct EventRecord: Codable, Hashable, Sendable {
   /// The occasion (`memory`). `warning`, `background`, `purge` and `task` (a background task whose
   /// time is over) are reasons for freeing memory: with `freed` the event is the outcome, without
   /// it the request. `limit`: the footprint is over a limit. `notice`: the worker will be
-  /// terminated in `seconds`. `withdrawn`: it won't be.
+  /// terminated in `seconds`. `withdrawn`: it won't be. `trim`, `fill`: memory of a running worker
+  /// was moved out of RAM, or back.
   public var occasion: String?
   /// One sentence, without the worker's name.
   public var text: String

@@ -13,6 +13,10 @@ public struct WorkerCounters: Codable, Hashable, Sendable {
   public var resumes = 0
   /// The total time of all resumes from hibernation, from the decision until the worker ran.
   public var resumeSeconds = 0.0
+  /// The number of trims that moved memory out of RAM; nil in a report of an earlier daemon.
+  public var trims: Int?
+  /// The bytes that trims moved out of RAM; nil in a report of an earlier daemon.
+  public var trimmed: Int64?
   /// The number of requests to free memory that it got under pressure or by request of an operator.
   public var warnings = 0
   /// The bytes that hibernation, termination for lack of memory and such requests have freed.

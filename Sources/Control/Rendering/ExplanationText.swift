@@ -32,6 +32,9 @@ public func renderExplanation(
   if let earlyWake = report.earlyWake {
     lines += wrapped("Early wakes: \(escaped(earlyWake.text))", to: width)
   }
+  if let trim = report.trim {
+    lines += wrapped("Trims: \(escaped(trim.text))", to: width)
+  }
   if let lastShed = report.lastShed {
     lines += wrapped("Last memory request: \(escaped(lastShed.text))", to: width)
   }

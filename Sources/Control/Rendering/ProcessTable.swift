@@ -35,7 +35,8 @@ func workerTable(
   if let cpu { insertProcessorTime(cpu, of: workers, into: &table) }
   if let width {
     table.leaveOut(
-      ["PID", "IMAGE", "PURGEABLE", "SAVED", "HOST", "PROJECT"], of: width, untilLastHas: 30
+      ["PID", "IMAGE", "PURGEABLE", "SAVED", "SWAPPED", "HOST", "PROJECT"], of: width,
+      untilLastHas: 30
     )
   }
   return table
@@ -55,6 +56,9 @@ private func workerTable(_ workers: [WorkerReport], _ clock: ReaderClock) -> Tab
   insert("HOST", at: beforeReason) { $0.host.map(escaped) }
   insert("PURGEABLE", at: 4, alignsRight: true) { $0.purgeable.map(sizeText) }
   insert("SAVED", at: 4, alignsRight: true) { $0.saved.map(sizeText) }
+  insert("SWAPPED", at: 4, alignsRight: true) { worker in
+    worker.trim.flatMap { $0.swapped > 0 ? sizeText($0.swapped) : nil }
+  }
   return table
 
   /// Inserts a column, unless no worker has a value for it.
@@ -130,8 +134,10 @@ func totalsLine(_ workers: [WorkerReport], showsSaved: Bool = true) -> String {
   guard !workers.isEmpty else { return "no workers" }
   let footprint = workers.reduce(0) { $0 + $1.footprint }
   let images = workers.reduce(0) { $0 + ($1.imageSize ?? 0) }
+  let swapped = workers.reduce(0) { $0 + ($1.trim?.swapped ?? 0) }
   var line = "\(counted(workers.count, "worker")): \(stateCounts(workers))"
   line += "; footprint \(sizeText(footprint))"
+  if swapped > 0 { line += " (\(sizeText(swapped)) in swap)" }
   if showsSaved, workers.contains(where: { $0.saved ?? 0 > 0 }), let saved = savedNowText(workers) {
     line += ", saved now \(saved)"
   }

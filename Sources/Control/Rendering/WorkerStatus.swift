@@ -66,6 +66,7 @@ private func addSizeLines(of worker: WorkerReport, to block: inout StatusBlock) 
       + (worker.saved.map { "; \(sizeText($0)) saved" } ?? ""))
   block.add(
     "swapped", worker.swapped.flatMap { $0 > 0 ? "\(sizeText($0)), part of the footprint" : nil })
+  block.add("trim", worker.trimText)
   block.add(
     "shared",
     worker.sharedByFork.flatMap {

@@ -130,8 +130,9 @@ extension TopModel {
     let name = escaped(worker.name)
     let title = "memory of \(name)"
     if worker.state == "terminated" { return (title, ["\(name) is not running"]) }
-    // The report of `ps` has no swap.
-    let swapped = status?.name == worker.name ? status?.swapped : worker.swapped
+    // The report of `ps` has what was in swap at the last measurement, if anything was.
+    let measured = worker.trim?.swapped
+    let swapped = status?.name == worker.name ? status?.swapped ?? measured : measured
     let kinds: [(label: String, bytes: Int64?, meaning: String)] = [
       ("footprint", worker.footprint, "peak \(sizeText(worker.peakFootprint))"),
       ("swapped", swapped, "part of the footprint"),
@@ -151,7 +152,8 @@ extension TopModel {
       return "\(padded(label, to: labels))  \(size)  \(curve)  \(meaning)"
     }
     let savings = status?.name == worker.name ? savingsLines(status?.savings) : []
-    return (title, lines + savings)
+    let trims = worker.trimText.map { wrapped("trims: \($0)", to: layout.paneColumns) } ?? []
+    return (title, lines + savings + trims)
   }
 
   private func bar(_ value: Int64, of highest: Int64, width: Int) -> String {

@@ -87,6 +87,8 @@ package final class ProgramRun {
   /// The program's state; nil: the engine doesn't know the program.
   package var state: WorkerState? { driver.state.state(of: id) }
   package var footprint: ByteCount { driver.state.footprint(of: id) }
+  /// The part of the footprint that is in swap.
+  package var swapped: ByteCount { driver.state.swapped(of: id) }
   /// The program's processes; nil: it has none.
   package var process: WorkerProcess? { unit?.process }
   /// The root process has been reaped. Its pid may be that of another process by now.

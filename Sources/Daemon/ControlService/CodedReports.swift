@@ -25,6 +25,23 @@ extension ShedReport {
   }
 }
 
+extension TrimReport {
+  init(_ trim: TrimState) {
+    let code = trim.last != nil ? "trimmed" : trim.sinceLast != nil ? "filled" : "not_trimmed"
+    self.init(code: code, text: trim.sentence, swapped: trim.swapped.bytes, trims: trim.count)
+    underWay = trim.underWay?.rawValue
+    nextSeconds = trim.next?.seconds
+    reason = trim.obstacles.first.map { CodedText($0.code, $0.sentence) }
+    guard let result = trim.last else { return }
+    last = Last(
+      secondsAgo: trim.sinceLast?.seconds ?? 0, residentBefore: result.residentBefore.bytes,
+      residentAfter: result.residentAfter.bytes, swapped: result.swapped.bytes,
+      seconds: result.duration.seconds, stoppedSeconds: result.stoppedFor.seconds)
+    cameBack = trim.cameBack.bytes
+    cameBackSeconds = trim.cameBackAfter?.seconds
+  }
+}
+
 extension EarlyWakeReport {
   init(_ record: EarlyWake, at now: Instant) {
     self.init(

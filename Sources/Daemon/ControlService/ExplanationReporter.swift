@@ -43,6 +43,7 @@ extension ExplanationReport {
       obstacles: explanation.obstacles.map(Obstacle.init), moves: explanation.moves.map(Move.init),
       isShadow: explanation.isShadow,
       earlyWake: explanation.earlyWake.map { EarlyWakeReport($0, at: now) })
+    trim = explanation.trim.map { TrimReport($0) }
     lastShed = explanation.lastShed.map { ShedReport($0) }
     fruitlessWarnings = explanation.fruitless.map {
       CodedText("gave_nothing_back", $0.sentence(at: now))

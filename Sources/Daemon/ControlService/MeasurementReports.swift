@@ -15,6 +15,8 @@ extension WorkerCounters {
     wakes = tally.wakes
     resumes = tally.resumes
     resumeSeconds = Double(tally.resumeNanoseconds) / 1e9
+    trims = tally.trims
+    trimmed = tally.trimmed
     warnings = tally.warnings
     freed = tally.freed
     self.written = written

@@ -73,6 +73,7 @@ struct WorkerReporter {
     report.lastMiss = snapshot.lastMiss.map {
       CodedText("missed_deadline", "\($0.text), \((now - $0.at).spoken) ago")
     }
+    report.trim = snapshot.trim.map { TrimReport($0) }
     report.earlyWake = snapshot.earlyWake.map { EarlyWakeReport($0, at: now) }
     report.shadow = ShadowReport(snapshot.shadow)
     report.lastExit = snapshot.lastExit.map { ExitStatusReport($0) }

@@ -10,23 +10,24 @@ import Policy
 ///     wrapper  register        ──▶ adopted, moved, footprint
 ///              connection ends ──▶ released, or exited
 ///     ladder   hibernate ──▶ the verb `hibernate` ──▶ hibernated, or hibernateFailed
+///              trim      ──▶ the verb `trim`      ──▶ trimmed, or trimFailed
 ///              shed      ──▶ the verb `warn`      ──▶ shedAnswered
 ///              terminate ──▶ the verb `terminate` ──▶ its connection ends
 ///              kill      ──▶ SIGKILL to the wrapper, whose guardian then ends the worker
 final class RegisteredWrappers {
-  private let driver: EngineDriver
+  let driver: EngineDriver
   private let workers: WorkerRegistry
-  private let clock: any Timers
-  private let host: any WrapperHost
-  private var registry = WrapperRegistry()
-  private var sheds: [WorkerID: Shed] = [:]
-  private var shedCount = 0
+  let clock: any Timers
+  let host: any WrapperHost
+  private(set) var registry = WrapperRegistry()
+  var sheds: [WorkerID: Shed] = [:]
+  var shedCount = 0
   /// Why this daemon's ladder has requested a hibernation, until the worker runs again. The wrapper
   /// itself only knows that there was a request.
-  private var requestReasons: [WorkerID: CodedText] = [:]
+  var requestReasons: [WorkerID: CodedText] = [:]
 
   /// A request for memory. An answer to an earlier request has another number.
-  private struct Shed {
+  struct Shed {
     var number: Int
     var footprintBefore: ByteCount
   }
@@ -127,10 +128,12 @@ final class RegisteredWrappers {
     }
     if state.runs { requestReasons[id] = nil }
     driver.send(.moved(id, state, Self.reason(in: entry.report.worker)))
+    let swapped = ByteCount(max(0, entry.report.worker.trim?.swapped ?? 0))
+    if swapped != driver.state.swapped(of: id) { driver.send(.swapped(id, swapped)) }
     driver.send(.footprint(id, ByteCount(max(0, entry.report.worker.footprint))))
   }
 
-  private static func reason(in report: WorkerReport) -> String? {
+  static func reason(in report: WorkerReport) -> String? {
     report.reason.text.isEmpty ? nil : String(report.reason.text.prefix(300))
   }
 
@@ -157,6 +160,7 @@ final class RegisteredWrappers {
     policy.foreground.mode = .manual
     policy.background.suspendAfter = nil
     policy.background.heartbeat = nil
+    policy.trim.after = nil
     policy.hibernate = wrapping.hibernate
     policy.hibernate.after = nil
     policy.terminate.grace = wrapping.terminate.grace
@@ -165,136 +169,5 @@ final class RegisteredWrappers {
     profile.mayBeTerminated = report.mayBeTerminated ?? false
     profile.canShed = report.canShed ?? false
     return profile
-  }
-
-  // MARK: the engine's directives
-
-  /// Carries out a directive.
-  ///
-  /// - Returns: false if the directive isn't for a wrapper's worker.
-  func execute(_ directive: Directive) -> Bool {
-    switch directive {
-    case .hibernate(let id) where leads(id): hibernate(id)
-    case .terminate(let id) where leads(id): terminate(id)
-    case .kill(let id) where leads(id): kill(id)
-    case .shed(let id, _, _) where leads(id): shed(id)
-    case .finishShed(let id) where leads(id): finishShed(id)
-    case .inspect(let id) where leads(id): inspect(id)
-    default: return false
-    }
-    return true
-  }
-
-  private func hibernate(_ id: WorkerID) {
-    let before = driver.state.footprint(of: id)
-    let asked = clock.now
-    requestReasons[id] = driver.state.snapshot(of: id).map { CodedText($0.cause) }
-    host.log(.notice, "\(id): hibernation requested from its wrapper")
-    ask(.hibernate, id) { [unowned self] response in
-      guard response.result == .done else {
-        requestReasons[id] = nil
-        return driver.send(.hibernateFailed(id, response.text, permanent: false))
-      }
-      let took = clock.now - asked
-      ask(.status, id) { [unowned self] status in
-        hibernated(id, status.workers?.first, footprintBefore: before, took: took)
-      }
-    }
-  }
-
-  /// - Parameter worker: the worker's state now; nil if its wrapper doesn't report it.
-  private func hibernated(
-    _ id: WorkerID, _ worker: WorkerReport?, footprintBefore before: ByteCount, took: Duration
-  ) {
-    driver.send(
-      .hibernated(
-        id,
-        HibernationResult(
-          footprintBefore: before, footprintAfter: ByteCount(worker?.footprint ?? 0),
-          imageSize: ByteCount(worker?.imageSize ?? 0), duration: took)))
-    // The worker may have been woken meanwhile, and its wrapper may have reported that before this
-    // answer.
-    if let state = worker.flatMap({ WorkerState(rawValue: $0.state) }) {
-      driver.send(.moved(id, state, worker.flatMap(Self.reason(in:))))
-    }
-  }
-
-  private func inspect(_ id: WorkerID) {
-    ask(.status, id) { [unowned self] response in
-      guard let state = (response.workers?.first?.state).flatMap(WorkerState.init(rawValue:)) else {
-        return
-      }
-      switch state {
-      case .hibernated: driver.send(.found(id, .hibernated))
-      case .suspended: driver.send(.found(id, .suspended))
-      case .foreground, .background: driver.send(.found(id, .running))
-      default: driver.send(.found(id, .underWay))
-      }
-    }
-  }
-
-  /// Asks for memory. A refusal is an answer too: nothing more comes.
-  private func shed(_ id: WorkerID) {
-    shedCount += 1
-    let number = shedCount
-    sheds[id] = Shed(number: number, footprintBefore: driver.state.footprint(of: id))
-    ask(.warn, id) { [unowned self] response in
-      guard sheds[id]?.number == number else { return }
-      if response.result != .done { host.log(.notice, response.text) }
-      driver.send(.shedAnswered(id))
-    }
-  }
-
-  private func finishShed(_ id: WorkerID) {
-    let footprint = driver.state.footprint(of: id)
-    let shed = sheds.removeValue(forKey: id)
-    ask(.status, id) { [unowned self] response in
-      // A newer request is measured by itself.
-      guard sheds[id] == nil else { return }
-      let after = response.workers?.first.map { ByteCount($0.footprint) } ?? footprint
-      driver.send(.shedFinished(id, before: shed?.footprintBefore ?? footprint, after: after))
-    }
-  }
-
-  private func terminate(_ id: WorkerID) {
-    host.log(.warning, "\(id): termination requested from its wrapper")
-    ask(.terminate, id) { [unowned self] response in
-      if response.result != .done { host.log(.error, response.text) }
-    }
-  }
-
-  /// Sends a request to the worker's wrapper, which may be stopped itself. An answer counts while
-  /// the same wrapper has the worker. A later wrapper of that name has nothing to do with it.
-  private func ask(
-    _ verb: ControlRequest.Verb, _ id: WorkerID, then answer: @escaping (ControlResponse) -> Void
-  ) {
-    let client = registry.leader(of: id)
-    relay(ControlRequest(id: 1, verb: verb, worker: id.name), timeout: Self.timeout) {
-      [unowned self] response in
-      if registry.leader(of: id) == client { answer(response) }
-    }
-  }
-
-  private func kill(_ id: WorkerID) {
-    guard let client = registry.leader(of: id), let entry = registry.entry(from: client) else {
-      return
-    }
-    guard let pid = host.process(of: client), pid > 1, pid == entry.report.pid,
-      entry.report.mayBeTerminated == true
-    else {
-      return host.log(
-        .error,
-        "\(id): its wrapper is not killed: its pid differs from the reported one, or it lacks "
-          + "--may-terminate"
-      )
-    }
-    // The connection may have outlived the process, and another process may have its pid. That
-    // process started after the wrapper's last report.
-    switch host.kill(pid, startedBefore: entry.at) {
-    case .done:
-      host.log(.warning, "\(id): killed with its wrapper, pid \(pid)")
-    case .hasEnded: host.log(.error, "\(id): its wrapper, pid \(pid), has ended")
-    case .failed(let reason): host.log(.error, "\(id): its wrapper can't be killed: \(reason)")
-    }
   }
 }

@@ -105,6 +105,11 @@ public struct Ledger: Sendable {
     case .launchFailed: count(worker) { $0.failedLaunches += 1 }
     case .shedFinished(_, let before, let after):
       count(worker) { $0.freed &+= max(0, (before - after).bytes) }
+    case .trimmed(_, let result):
+      count(worker) {
+        $0.trims += 1
+        $0.trimmed &+= result.freed.bytes
+      }
     case .purged(_, let freed): count(worker) { $0.freed &+= freed.bytes }
     case .hibernated(_, let result):
       open[worker]?.awakeFootprint = result.footprintBefore

@@ -20,6 +20,10 @@ public struct WorkerTally: Codable, Hashable, Sendable {
   public var warnings = 0
   /// Runs in which the worker's footprint grew at each suspension.
   public var leakSuspicions = 0
+  /// Trims that moved memory out of RAM.
+  public var trims = 0
+  /// The bytes that trims have moved out of RAM.
+  public var trimmed: Int64 = 0
   public var suspensions = 0
   public var hibernations = 0
   /// Wakes from suspension.
@@ -81,6 +85,8 @@ public struct WorkerTally: Codable, Hashable, Sendable {
     left.stops += right.stops
     left.warnings += right.warnings
     left.leakSuspicions += right.leakSuspicions
+    left.trims += right.trims
+    left.trimmed &+= right.trimmed
     left.suspensions += right.suspensions
     left.hibernations += right.hibernations
     left.wakes += right.wakes

@@ -60,6 +60,20 @@ public struct EventFormatter: Sendable {
         occasion: .purge)
       notice.freed = freed
       return [notice]
+    case .trimmed(let worker, let result):
+      var notice = Notice(.memory, worker: worker, text: result.sentence, at: now, occasion: .trim)
+      notice.took = result.duration
+      notice.freed = result.freed
+      return [notice]
+    case .filled(let worker, let swapped):
+      let outcome = swapped > .zero ? "\(swapped) are still in swap" : "all of its memory is in RAM"
+      return [
+        Notice(.memory, worker: worker, text: "filled: \(outcome)", at: now, occasion: .fill)
+      ]
+    case .trimFailed(let worker, let reason, _):
+      return [failed(worker, "can't be trimmed: \(reason)", at: now)]
+    case .fillFailed(let worker, let reason):
+      return [failed(worker, "can't be filled: \(reason)", at: now)]
     case .purgeFailed(let worker, let reason):
       return [failed(worker, "can't be purged: \(reason)", at: now)]
     case .profileChanged(let worker, _):

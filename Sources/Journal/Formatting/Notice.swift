@@ -33,6 +33,8 @@ public struct Notice: Hashable, Sendable {
     /// The worker will be terminated for lack of memory (`terminate: ask`), or it won't be any
     /// more.
     case notice, withdrawn
+    /// Memory of a running worker was moved out of RAM, or back.
+    case trim, fill
   }
 
   public var at: Instant

@@ -32,10 +32,12 @@ extension WorkerRecord {
 
   /// The instants at which time alone may move the worker out of its state.
   func considerDeadlines(_ next: inout EarliestDeadline) {
-    // A led worker's leader decides everything except the shed request.
+    // A led worker's leader decides everything except shed requests and trims of the ladder.
     let isLed = profile.leader != nil && state.runs
     switch state {
-    case _ where isLed: next.consider(shedDeadline)
+    case _ where isLed:
+      next.consider(shedDeadline)
+      considerTrim(&next)
     case .launching:
       next.consider(readinessDeadline)
       next.consider(run.awaitedReadiness?.until)

@@ -2,8 +2,8 @@ import Policy
 
 // Workers that another engine leads (`WorkerProfile.leader`), because a wrapper has an engine of
 // its own. The leader reports the worker's state, and this engine decides nothing about its life
-// cycle. But its memory is the machine's, so it is on the ladder with all others. It is asked to
-// free memory if it can be, hibernated, or terminated if that is permitted and it can't be
+// cycle. But its memory is the machine's, so it is on the ladder with all others. It is trimmed,
+// asked to free memory if it can be, hibernated, or terminated if that is permitted and it can't be
 // hibernated. The leader carries out each of these.
 
 extension Engine {
@@ -12,7 +12,9 @@ extension Engine {
     switch workers[index].state {
     case .terminating: advanceTerminating(index)
     case .hibernating: advanceTransit(index)
-    case .foreground, .background: advanceShed(index)
+    case .foreground, .background:
+      advanceShed(index)
+      advanceTrim(index)
     default: break
     }
   }
@@ -35,6 +37,7 @@ extension Engine {
         workers[index].run.restingSince = now
       }
       workers[index].run.isMeasuredAsleep = false
+      workers[index].run.trim?.isWanted = false
       endShedOfLed(index)
     }
     move(index, to: state, .led(reason))

@@ -129,6 +129,8 @@ extension ControlRequest.Verb {
     // External workers are started and ended by their own manager.
     switch self {
     case .suspend, .warn: return isAwake(worker)
+    case .trim: return isTrimmable(worker)
+    case .fill: return isTrimmable(worker) && (worker.trim?.swapped ?? 0) > 0
     case .foreground, .background: return isRunning(worker) && worker.state != "\(self)"
     case .shadow, .enforce, .protect, .remove, .removeRunning: return true
     case .unprotect: return worker.protection != nil
@@ -148,6 +150,8 @@ extension ControlRequest.Verb {
     case .foreground: "no worker to bring to the foreground"
     case .background: "no worker to send to the background"
     case .suspend, .warn: "no worker is awake"
+    case .trim: "no worker runs"
+    case .fill: "no running worker has memory in swap"
     case .shadow, .enforce, .protect, .remove, .removeRunning: "there are no workers"
     case .unprotect: "no worker is protected"
     case .release: "no worker is adopted"
@@ -186,7 +190,7 @@ extension ControlRequest.Verb {
     case (.start, false), (.restart, false): return "\(name) would be started"
     case (.stop, false), (.terminate, false), (.reloadWorker, false), (.suspend, false),
       (.hibernate, false), (.wake, false), (.foreground, false), (.background, false),
-      (.warn, false):
+      (.warn, false), (.trim, false), (.fill, false):
       return "\(name) would not change: it is not running"
     case (.foreground, true), (.background, true):
       return worker.state == "\(self)"
@@ -196,6 +200,7 @@ extension ControlRequest.Verb {
       return isAwake(worker)
         ? "\(name) would be asked to free memory, if it has a channel for that (\(facts(worker)))"
         : "\(name) would not change: it is \(escaped(worker.state)) and can't free memory"
+    case (.trim, true), (.fill, true): return moveForecast(worker)
     case (.suspend, true):
       return isAwake(worker)
         ? "\(name) would be suspended (\(facts(worker)))"
@@ -213,6 +218,25 @@ extension ControlRequest.Verb {
     case (.terminate, true): return "\(name) would be terminated (\(facts(worker)))"
     default: return "\(name) would not change"
     }
+  }
+
+  /// The sentence about what `trim` or `fill` would do with a worker that has processes, escaped.
+  private func moveForecast(_ worker: WorkerReport) -> String {
+    let name = escaped(worker.name)
+    let swapped = worker.trim?.swapped ?? 0
+    if !isTrimmable(worker) {
+      return "\(name) would not change: it is \(escaped(worker.state))"
+    } else if self == .trim {
+      return "\(name) would be trimmed, if nothing prevents it (\(facts(worker)))"
+    } else {
+      return swapped > 0
+        ? "\(name) would be filled: \(sizeText(swapped)) in swap (\(facts(worker)))"
+        : "\(name) would not change: it has nothing in swap"
+    }
+  }
+
+  private func isTrimmable(_ worker: WorkerReport) -> Bool {
+    ["foreground", "background"].contains(worker.state)
   }
 
   private func isRunning(_ worker: WorkerReport) -> Bool { worker.state != "terminated" }

@@ -11,7 +11,7 @@ import Testing
   /// The verbs about one worker that the engine answers.
   private static let engineVerbs: [ControlRequest.Verb] = [
     .start, .restart, .stop, .foreground, .background, .suspend, .hibernate, .wake, .terminate,
-    .warn, .shadow, .enforce, .protect, .unprotect,
+    .warn, .trim, .fill, .shadow, .enforce, .protect, .unprotect,
   ]
 
   private typealias Verb = ControlRequest.Verb

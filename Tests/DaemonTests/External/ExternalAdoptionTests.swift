@@ -194,7 +194,9 @@ import Testing
     for verb in [Request.Verb.start, .restart, .stop, .terminate] {
       #expect(externals.foreignRefusal(verb, web)?.hasPrefix("web was adopted") == true)
     }
-    #expect(externals.foreignRefusal(.suspend, web) == nil)
+    for verb in [Request.Verb.suspend, .trim, .fill] {
+      #expect(externals.foreignRefusal(verb, web) == nil)
+    }
     #expect(externals.foreignRefusal(.stop, WorkerID("other")) == nil)
     world.driver.send(.exited(web, .unknown))
     #expect(externals.foreignRefusal(.start, web) == nil)

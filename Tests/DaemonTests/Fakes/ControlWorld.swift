@@ -115,7 +115,10 @@ final class ControlWorld {
       case .hibernating: world.driver.send(.hibernateFailed(id, "no room", permanent: false))
       case .resuming: world.driver.send(.resumed(id, .zero))
       case .terminating: world.driver.send(.exited(id, .exited(0)))
-      default: world.driver.send(.shedAnswered(id))
+      default:
+        world.driver.send(.shedAnswered(id))
+        world.driver.send(.trimFailed(id, "it is busy", permanent: false))
+        world.driver.send(.fillFailed(id, "it is busy"))
       }
       world.timers.advance(by: .milliseconds(500))
       world.driver.passDeadlines()

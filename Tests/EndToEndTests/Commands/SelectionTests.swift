@@ -106,6 +106,9 @@ import Testing
     #expect(try daemon.verb("stop", "ghost", "--dry-run").code == 3)
     #expect(
       try daemon.done("warn", "--all", "--dry-run").contains("a would be asked to free memory"))
+    #expect(try daemon.done("trim", "--all", "--dry-run").contains("a would be trimmed, if"))
+    #expect(try daemon.done("trim", "c", "--dry-run").contains("c would not change: it is not"))
+    #expect(try daemon.done("fill", "a", "--dry-run").contains("it has nothing in swap"))
     #expect(
       try daemon.done("foreground", "a", "--dry-run").contains("a would go to the foreground"))
     #expect(try daemon.done("shadow", "a", "--dry-run").contains("decisions would be logged"))

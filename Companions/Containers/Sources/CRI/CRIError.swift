@@ -11,7 +11,7 @@ public enum CRIError: Error, Hashable, Sendable, CustomStringConvertible {
 
   public var description: String {
     switch self {
-    case .unreachable(let why): "it can't be reached (\(why))"
+    case .unreachable(let reason): "it can't be reached (\(reason))"
     case .timedOut: "it hasn't answered in time"
     case .unsupported: "it doesn't know this call; `runtime.v1` of CRI is needed"
     case .notFound: "it has no such container"

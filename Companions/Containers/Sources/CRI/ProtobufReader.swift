@@ -10,13 +10,13 @@ struct ProtobufReader {
     var description: String
   }
 
-  private var rest: ArraySlice<UInt8>
+  private var remainder: ArraySlice<UInt8>
 
-  init(_ bytes: ArraySlice<UInt8>) { rest = bytes }
+  init(_ bytes: ArraySlice<UInt8>) { remainder = bytes }
 
   /// Returns the next field; nil if the message has ended.
   mutating func next() throws(Malformed) -> (field: UInt64, value: Value)? {
-    if rest.isEmpty { return nil }
+    if remainder.isEmpty { return nil }
     let key = try varint()
     guard key >> 3 > 0 else { throw Malformed(description: "a field with the number 0") }
     switch key & 7 {
@@ -31,7 +31,7 @@ struct ProtobufReader {
   private mutating func varint() throws(Malformed) -> UInt64 {
     var value: UInt64 = 0
     for position in 0..<10 {
-      guard let byte = rest.popFirst() else { throw Self.cut }
+      guard let byte = remainder.popFirst() else { throw Self.cut }
       // The tenth byte has room for one bit.
       if position == 9, byte > 1 { break }
       value |= UInt64(byte & 0x7F) << UInt64(7 * position)
@@ -45,9 +45,9 @@ struct ProtobufReader {
   }
 
   private mutating func taken(_ count: UInt64) throws(Malformed) -> ArraySlice<UInt8> {
-    guard count <= UInt64(rest.count) else { throw Self.cut }
-    defer { rest = rest.dropFirst(Int(count)) }
-    return rest.prefix(Int(count))
+    guard count <= UInt64(remainder.count) else { throw Self.cut }
+    defer { remainder = remainder.dropFirst(Int(count)) }
+    return remainder.prefix(Int(count))
   }
 
   private static let cut = Malformed(description: "it ends within a field")

@@ -63,7 +63,7 @@ public struct AdoptionLedger: Sendable {
     var taken = Set(snapshot.workers.map(\.name))
     for container in running {
       let reading = LabelReading(container)
-      for problem in reading.problems { note(problem, container, &plan) }
+      for problem in reading.problems { logOnce(problem, container, &plan) }
       guard let wish = reading.wish else { continue }
       // This includes a container that two sockets of one runtime list: it has one process.
       if let name = owners[container.pid] {
@@ -100,7 +100,7 @@ public struct AdoptionLedger: Sendable {
   /// the log, or nil if it was logged before.
   public mutating func didRefuse(_ wish: Wish, _ reason: String) -> String? {
     var plan = Plan()
-    note("not adopted: \(reason)", wish.container, &plan)
+    logOnce("not adopted: \(reason)", wish.container, &plan)
     return plan.notes.first
   }
 
@@ -123,16 +123,17 @@ public struct AdoptionLedger: Sendable {
     case .released: return false
     case .adopted(_, let name, let daemon) where daemon == snapshot.daemon:
       entries[container.run] = .released(container)
-      note("\(name) was released; it isn't adopted again until it is restarted", container, &plan)
+      logOnce(
+        "\(name) was released; it isn't adopted again until it is restarted", container, &plan)
       return false
     case .adopted, nil: break
     }
     if container.isPaused {
-      note("not adopted while it is paused", container, &plan)
+      logOnce("not adopted while it is paused", container, &plan)
       return false
     }
     guard container.isContained else {
-      note(
+      logOnce(
         "not adopted: process \(container.pid) isn't in a container; does \(container.runtime) run "
           + "in another "
           + "pid namespace?", container, &plan)
@@ -166,7 +167,7 @@ public struct AdoptionLedger: Sendable {
     if noted.count > runs.count + 1000 { noted = noted.filter { runs.contains($0.key) } }
   }
 
-  private mutating func note(_ text: String, _ container: Container, _ plan: inout Plan) {
+  private mutating func logOnce(_ text: String, _ container: Container, _ plan: inout Plan) {
     guard noted[container.run, default: []].insert(text).inserted else { return }
     plan.notes.append("\(container.title): \(text)")
   }

@@ -42,17 +42,17 @@ public struct LabelReading: Hashable, Sendable {
 
   public init(_ container: Container) {
     self.container = container
-    var own: [String: String] = [:]
+    var labels: [String: String] = [:]
     for (label, value) in container.labels where label.hasPrefix(Self.prefix) {
-      own[String(label.dropFirst(Self.prefix.count))] = value
+      labels[String(label.dropFirst(Self.prefix.count))] = value
     }
-    dropLabelsOfImage(&own)
-    if own.isEmpty { return }
-    let isEnabled = flag("enable", own)
+    dropLabelsOfImage(&labels)
+    if labels.isEmpty { return }
+    let isEnabled = flag("enable", labels)
     if isEnabled == false { return }
     // If `enable` has an error, the container isn't adopted: it may have been meant to stay alone.
-    if own["enable"] != nil, isEnabled == nil { return }
-    guard isEnabled == true || own["policy"] != nil else {
+    if labels["enable"] != nil, isEnabled == nil { return }
+    guard isEnabled == true || labels["policy"] != nil else {
       problems.append(
         container.pod == nil
           ? "it has labels of Dormouse, but isn't adopted: add `dormouse.policy=NAME`, or "
@@ -63,19 +63,19 @@ public struct LabelReading: Hashable, Sendable {
     }
     var wish = Wish(
       container: container,
-      name: WorkerNaming.valid(own["name"] ?? WorkerNaming.natural(container), container.id))
-    guard readPolicy(own, into: &wish) else { return }
-    if let name = own["name"], name != wish.name {
+      name: WorkerNaming.valid(labels["name"] ?? WorkerNaming.natural(container), container.id))
+    guard readPolicy(labels, into: &wish) else { return }
+    if let name = labels["name"], name != wish.name {
       problems.append(
         "\(container.term("name", shown(name))): not a worker's name, `\(wish.name)` is used; a "
           + "name has "
           + NameRule.text)
     }
-    wish.importance = importance(own)
-    wish.mayTerminate = flag("may_terminate", own) ?? false
-    wish.isShadow = isShadow(own)
-    wish.healthChecks = healthChecks(own)
-    wish.settings = settings(own)
+    wish.importance = importance(labels)
+    wish.mayTerminate = flag("may_terminate", labels) ?? false
+    wish.isShadow = isShadow(labels)
+    wish.healthChecks = healthChecks(labels)
+    wish.settings = settings(labels)
     self.wish = wish
   }
 
@@ -84,19 +84,19 @@ public struct LabelReading: Hashable, Sendable {
   /// Drops the labels of the image. An image's author is a stranger, so these labels have no effect
   /// unless the container itself has the label `dormouse.image_labels=true`. A runtime doesn't
   /// report the origin of a label, so a label with the image's value counts as the image's.
-  private mutating func dropLabelsOfImage(_ own: inout [String: String]) {
+  private mutating func dropLabelsOfImage(_ labels: inout [String: String]) {
     guard let image = container.imageLabels else {
-      if !own.isEmpty {
+      if !labels.isEmpty {
         problems.append(
           "not adopted: its image can't be read, so it isn't known which labels are the image's")
       }
-      own = [:]
+      labels = [:]
       return
     }
-    let theirs = own.filter { image[Self.prefix + $0.key] == $0.value }
-    for key in theirs.keys { own[key] = nil }
-    if flag(Self.imageLabel, own) == true {
-      own.merge(theirs) { own, _ in own }
+    let theirs = labels.filter { image[Self.prefix + $0.key] == $0.value }
+    for key in theirs.keys { labels[key] = nil }
+    if flag(Self.imageLabel, labels) == true {
+      labels.merge(theirs) { labels, _ in labels }
     } else if !theirs.isEmpty {
       let names = theirs.keys.sorted().map { "`dormouse.\(shown($0))`" }
       problems.append(
@@ -110,13 +110,13 @@ public struct LabelReading: Hashable, Sendable {
   private static let healthLabel = "health_checks_while_asleep"
 
   /// The labels that aren't keys of a policy.
-  private static let ownLabels: Set<String> = [
+  private static let reservedLabels: Set<String> = [
     "enable", healthLabel, imageLabel, "importance", "may_terminate", "mode", "name", "policy",
   ]
 
   /// Reads the policy. The result is false if it can't be a policy's name.
-  private mutating func readPolicy(_ own: [String: String], into wish: inout Wish) -> Bool {
-    guard let name = own["policy"] else { return true }
+  private mutating func readPolicy(_ labels: [String: String], into wish: inout Wish) -> Bool {
+    guard let name = labels["policy"] else { return true }
     // A path isn't accepted: the author of a container must not choose which files the daemon
     // reads.
     guard NameRule.allows(name) else {
@@ -129,8 +129,8 @@ public struct LabelReading: Hashable, Sendable {
     return true
   }
 
-  private mutating func flag(_ key: String, _ own: [String: String]) -> Bool? {
-    switch own[key] {
+  private mutating func flag(_ key: String, _ labels: [String: String]) -> Bool? {
+    switch labels[key] {
     case nil: return nil
     case "true": return true
     case "false": return false
@@ -143,16 +143,16 @@ public struct LabelReading: Hashable, Sendable {
     }
   }
 
-  private mutating func importance(_ own: [String: String]) -> Int? {
-    guard let text = own["importance"] else { return nil }
+  private mutating func importance(_ labels: [String: String]) -> Int? {
+    guard let text = labels["importance"] else { return nil }
     if let number = Int(text), (0...100).contains(number) { return number }
     problems.append(
       "\(term("importance", shown(text))): ignored; allowed is a number from 0 to 100")
     return nil
   }
 
-  private mutating func isShadow(_ own: [String: String]) -> Bool {
-    switch own["mode"] {
+  private mutating func isShadow(_ labels: [String: String]) -> Bool {
+    switch labels["mode"] {
     case nil, "manage": return false
     case "shadow": return true
     case let value?:
@@ -166,8 +166,8 @@ public struct LabelReading: Hashable, Sendable {
 
   /// Reads a list with commas. A check that can't be read wakes the container, as any connection
   /// does.
-  private mutating func healthChecks(_ own: [String: String]) -> [String] {
-    guard let value = own[Self.healthLabel] else { return [] }
+  private mutating func healthChecks(_ labels: [String: String]) -> [String] {
+    guard let value = labels[Self.healthLabel] else { return [] }
     var checks: [String] = []
     for item in value.split(separator: ",", omittingEmptySubsequences: false) {
       let text = String(item.drop { $0 == " " }.reversed().drop { $0 == " " }.reversed())
@@ -179,9 +179,10 @@ public struct LabelReading: Hashable, Sendable {
     return checks
   }
 
-  private mutating func settings(_ own: [String: String]) -> [String] {
+  private mutating func settings(_ labels: [String: String]) -> [String] {
     var settings: [String] = []
-    for (key, value) in own.sorted(by: { $0.key < $1.key }) where !Self.ownLabels.contains(key) {
+    for (key, value) in labels.sorted(by: { $0.key < $1.key })
+    where !Self.reservedLabels.contains(key) {
       let setting = "\(key)=\(value)"
       do throws(SettingError) {
         _ = try PolicySettings.ofOneWorker([setting])

@@ -3,12 +3,12 @@
 public enum PodAnnotations {
   private static let domain = "dormouse.io/"
   /// The annotations that this program writes to a pod, which aren't settings.
-  private static let own: Set<String> = ["dormouse.io/requests"]
+  private static let written: Set<String> = ["dormouse.io/requests"]
 
   /// Returns whether one of the annotations concerns Dormouse.
   public static func matter(_ annotations: [String: String]) -> Bool {
     annotations.keys.contains {
-      ($0.hasPrefix(domain) || $0.contains("." + domain)) && !own.contains($0)
+      ($0.hasPrefix(domain) || $0.contains("." + domain)) && !written.contains($0)
     }
   }
 
@@ -17,7 +17,7 @@ public enum PodAnnotations {
   ) -> [String: String] {
     var labels: [String: String] = [:]
     for prefix in [domain, "\(container).\(domain)"] {
-      for (name, value) in annotations where name.hasPrefix(prefix) && !own.contains(name) {
+      for (name, value) in annotations where name.hasPrefix(prefix) && !written.contains(name) {
         labels[LabelReading.prefix + name.dropFirst(prefix.count)] = value
       }
     }

@@ -22,8 +22,8 @@ public struct MemoryQuantity: Hashable, Sendable, CustomStringConvertible {
   /// The amount in whole Mi, rounded up, and at least `floor`.
   public init(roundingUp bytes: Int64, floor: Int64) {
     let unit: Int64 = 1 << 20
-    let least = max(min(bytes, Int64.max - unit), floor, 0)
-    let count = (least + unit - 1) / unit
+    let bounded = max(min(bytes, Int64.max - unit), floor, 0)
+    let count = (bounded + unit - 1) / unit
     text = "\(count)Mi"
     self.bytes = count * unit
   }

@@ -20,7 +20,7 @@ public struct PodRecord: Hashable, Sendable {
   public var containers: [Container]
   /// True if the pod has requests of its own (`spec.resources`), which count instead of its
   /// containers'.
-  public var hasOwnRequests: Bool
+  public var hasPodRequests: Bool
   /// True if the pod is being deleted.
   public var isEnding: Bool
   /// The reason why the kubelet hasn't applied the last resize. It is nil if the kubelet has
@@ -41,15 +41,15 @@ public struct PodRecord: Hashable, Sendable {
         Container($0, isInit: list == "initContainers")
       }
     }
-    hasOwnRequests = spec?["resources"]?["requests"]?["memory"] != nil
+    hasPodRequests = spec?["resources"]?["requests"]?["memory"] != nil
     pendingResize = Self.pendingResize(conditions, status)
   }
 
   private static func pendingResize(_ conditions: [PodCondition], _ status: JSON?) -> PodCondition?
   {
     let type = "PodResizePending"
-    if let found = conditions.first(where: { $0.type == type }) {
-      return found.status == .yes ? found : nil
+    if let pending = conditions.first(where: { $0.type == type }) {
+      return pending.status == .yes ? pending : nil
     }
     // This is the form before Kubernetes 1.33.
     guard let word = status?["resize"]?.text, word == "Deferred" || word == "Infeasible" else {

@@ -44,7 +44,7 @@ extension PodReporter {
       } else {
         await wait(until: nextTime(after: now))
       }
-      noteLost()
+      logLost()
     }
   }
 
@@ -113,7 +113,7 @@ extension PodReporter {
     }
     guard let outcome else { return }
     for line in outcome.lines { log(line) }
-    for happening in outcome.happenings { note(happening) }
+    for happening in outcome.happenings { enqueue(happening) }
   }
 
   private func send(
@@ -185,7 +185,7 @@ extension PodReporter {
     }
   }
 
-  private func noteLost() {
+  private func logLost() {
     let lost = queue.drainLost()
     if lost > 0 { log("\(title): \(lost) events of pods were lost; it didn't answer for too long") }
   }

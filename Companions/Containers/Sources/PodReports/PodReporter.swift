@@ -23,7 +23,7 @@ public actor PodReporter {
   }
 
   /// The pod and the container of a worker.
-  private struct Place {
+  private struct WorkerLocation {
     var pod: PodReference
     var container: String
     var seen: Instant
@@ -38,7 +38,7 @@ public actor PodReporter {
   var states: [PodReference: PodState] = [:]
   var queue: EventQueue
   private var views: [PodReference: PodView] = [:]
-  private var places: [String: Place] = [:]
+  private var locations: [String: WorkerLocation] = [:]
   private var changed: [String: Instant] = [:]
   private var daemonAwaySince: Instant?
 
@@ -74,24 +74,24 @@ public actor PodReporter {
   ///     then.
   ///   - began: The time before the runtimes and the daemon were asked.
   public func looked(
-    _ found: [PodView], isComplete: Bool, began: ContinuousClock.Instant
+    _ pods: [PodView], isComplete: Bool, began: ContinuousClock.Instant
   ) {
     let now = Instant.now
     daemonAwaySince = nil
     changed = changed.filter { $0.value >= began }
-    for view in found {
+    for view in pods {
       for container in view.containers {
         guard let worker = container.worker else { continue }
-        places[worker] = Place(pod: view.pod, container: container.name, seen: now)
+        locations[worker] = WorkerLocation(pod: view.pod, container: container.name, seen: now)
       }
       let view = withNewerEvents(view)
       views[view.pod] = view
       want(view)
     }
     // An event about a worker may come after its end was noticed.
-    places = places.filter { now - $0.value.seen < .seconds(60) }
+    locations = locations.filter { now - $0.value.seen < .seconds(60) }
     if isComplete {
-      let present = Set(found.map(\.pod))
+      let present = Set(pods.map(\.pod))
       views = views.filter { present.contains($0.key) }
       states = states.filter { present.contains($0.key) }
     }
@@ -112,19 +112,19 @@ public actor PodReporter {
 
   /// The daemon has sent an event.
   public func happened(_ record: EventRecord) {
-    guard let worker = record.worker, let place = places[worker] else { return }
+    guard let worker = record.worker, let location = locations[worker] else { return }
     let now = Instant.now
-    if let happening = Wording.happening(record, of: place.pod, container: place.container) {
-      note(happening)
+    if let happening = Wording.happening(record, of: location.pod, container: location.container) {
+      enqueue(happening)
     }
-    guard record.kind == "state", let state = record.to, var view = views[place.pod],
+    guard record.kind == "state", let state = record.to, var view = views[location.pod],
       let number = view.containers.firstIndex(where: { $0.worker == worker })
     else { return }
     changed[worker] = now
     view.containers[number].state = state
     view.containers[number].secondsInState = 0
     if record.code == "released" { view.containers[number].worker = nil }
-    views[place.pod] = view
+    views[location.pod] = view
     want(view)
     wake()
   }
@@ -133,8 +133,8 @@ public actor PodReporter {
   public func didAdopt(
     _ pod: PodReference, container: String, as worker: String, terms: String
   ) {
-    places[worker] = Place(pod: pod, container: container, seen: .now)
-    note(
+    locations[worker] = WorkerLocation(pod: pod, container: container, seen: .now)
+    enqueue(
       PodOccurrence(
         "Adopted", "Container \(container) is managed by Dormouse: \(terms)", of: pod,
         container: container))
@@ -142,13 +142,13 @@ public actor PodReporter {
 
   /// The daemon has refused a container.
   public func didRefuse(_ pod: PodReference, container: String, reason: String) {
-    note(
+    enqueue(
       PodOccurrence(
         "NotAdopted", "Container \(container) isn't managed by Dormouse: \(reason)", of: pod,
         container: container, kind: .warning))
   }
 
-  func note(_ happening: PodOccurrence) {
+  func enqueue(_ happening: PodOccurrence) {
     queue.record(happening, at: .now, wall: Int64(time(nil)))
     wake()
   }
@@ -158,9 +158,9 @@ public actor PodReporter {
     var view = view
     for (number, container) in view.containers.enumerated() {
       guard let worker = container.worker, changed[worker] != nil,
-        let known = views[view.pod]?.containers.first(where: { $0.worker == worker })
+        let newer = views[view.pod]?.containers.first(where: { $0.worker == worker })
       else { continue }
-      view.containers[number].state = known.state
+      view.containers[number].state = newer.state
       view.containers[number].secondsInState = 0
     }
     return view
@@ -177,8 +177,8 @@ public actor PodReporter {
 
   /// Returns the footprints; nil if the pod is awake, or fell asleep just now.
   private func footprints(_ view: PodView) -> [String: Int64]? {
-    let least = settings.timing.resizeAfter / .seconds(1)
-    guard view.isAsleep, view.containers.allSatisfy({ $0.secondsInState >= least }) else {
+    let minSeconds = settings.timing.resizeAfter / .seconds(1)
+    guard view.isAsleep, view.containers.allSatisfy({ $0.secondsInState >= minSeconds }) else {
       return nil
     }
     return Dictionary(view.containers.map { ($0.name, $0.footprint) }) { $0 + $1 }

@@ -71,15 +71,15 @@ struct PodState: Sendable {
   func nextTime(after now: Instant) -> Instant? {
     if let wait = pause, now < wait { return wait }
     if record?.isEnding == true { return nil }
-    return [readAt.map { $0 + timing.reread }, checkAt, restPoint].compactMap { $0 }
+    return [readAt.map { $0 + timing.reread }, checkAt, pauseEnd].compactMap { $0 }
       .filter { $0 > now }.min()
   }
 
   private var pause: Instant? { [lostUntil, notBefore].compactMap { $0 }.max() }
 
   /// The end of the pause after a restored request.
-  private var restPoint: Instant? {
-    asleep == nil ? nil : restoredAt.map { $0 + timing.restBetweenResizes }
+  private var pauseEnd: Instant? {
+    asleep == nil ? nil : restoredAt.map { $0 + timing.pauseBetweenResizes }
   }
 
   private func isOutdated(at now: Instant) -> Bool {
@@ -99,7 +99,7 @@ struct PodState: Sendable {
     guard resizes, let asleep, !isRefused, refusals < 3, RequestPlan.obstacle(record) == nil else {
       return nil
     }
-    if let restPoint, now < restPoint { return nil }
+    if let pauseEnd, now < pauseEnd { return nil }
     return RequestPlan.shrinking(record, footprints: asleep)
   }
 
@@ -135,7 +135,7 @@ struct PodState: Sendable {
     default: break
     }
     if resizes, asleep != nil, let obstacle = RequestPlan.obstacle(record) {
-      note("\(pod.title): its memory requests stay: \(obstacle)", &outcome)
+      logOnce("\(pod.title): its memory requests stay: \(obstacle)", &outcome)
     }
     return outcome
   }
@@ -153,12 +153,12 @@ struct PodState: Sendable {
     case (.requests(.shrink), _):
       isRefused = true
       refusals += 1
-      note("\(pod.title): its memory requests stay: \(Self.explained(error))", &outcome)
+      logOnce("\(pod.title): its memory requests stay: \(Self.explained(error))", &outcome)
       return outcome
     case (.requests, _):
-      note("\(pod.title): its memory requests can't be restored yet: \(error)", &outcome)
+      logOnce("\(pod.title): its memory requests can't be restored yet: \(error)", &outcome)
     case (_, 409?): break
-    default: note("\(pod.title): its condition can't be set: \(error)", &outcome)
+    default: logOnce("\(pod.title): its condition can't be set: \(error)", &outcome)
     }
     notBefore = now + delay
     delay = min(delay * 2, timing.longestRetry)
@@ -187,7 +187,7 @@ struct PodState: Sendable {
     readAt = nil
   }
 
-  private mutating func note(_ line: String, _ outcome: inout Outcome) {
+  private mutating func logOnce(_ line: String, _ outcome: inout Outcome) {
     if noted.insert(line).inserted { outcome.lines.append(line) }
   }
 

@@ -3,7 +3,7 @@ public struct ReportTiming: Hashable, Sendable {
   /// The time for which a pod has slept before its requests shrink.
   public var resizeAfter = Duration.seconds(10)
   /// The time after a restored request during which it isn't lowered again.
-  public var restBetweenResizes = Duration.seconds(60)
+  public var pauseBetweenResizes = Duration.seconds(60)
   /// The time after a restored request at which it is checked whether the kubelet has applied it.
   public var resizeCheck = Duration.seconds(10)
   /// The interval at which the API's state is read again: another program may have changed it.

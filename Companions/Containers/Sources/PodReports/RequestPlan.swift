@@ -15,22 +15,22 @@ public enum RequestPlan {
   }
 
   /// Returns the former values that the pod keeps; nil if there are none, or if they can't be read.
-  public static func note(_ record: PodRecord) -> [String: Entry]? {
+  public static func formerRequests(_ record: PodRecord) -> [String: Entry]? {
     guard let text = record.annotations[annotation], let json = JSON(Array(text.utf8)),
       case .object(let members) = json
     else { return nil }
-    var note: [String: Entry] = [:]
+    var former: [String: Entry] = [:]
     for member in members {
       guard let was = member.value["was"]?.text.flatMap(MemoryQuantity.init),
         let asleep = member.value["asleep"]?.text.flatMap(MemoryQuantity.init)
       else { continue }
-      note[member.name] = Entry(was: was, asleep: asleep)
+      former[member.name] = Entry(was: was, asleep: asleep)
     }
-    return note
+    return former
   }
 
-  public static func text(_ note: [String: Entry]) -> String {
-    let members = note.sorted { $0.key < $1.key }.map { name, entry in
+  public static func text(_ entries: [String: Entry]) -> String {
+    let members = entries.sorted { $0.key < $1.key }.map { name, entry in
       JSON.Member(
         name,
         .object([
@@ -46,7 +46,7 @@ public enum RequestPlan {
     if record.qosClass == "Guaranteed" {
       return "its QoS class is Guaranteed, so that requests and limits are equal"
     }
-    if record.hasOwnRequests { return "the pod as a whole has a memory request (`spec.resources`)" }
+    if record.hasPodRequests { return "the pod as a whole has a memory request (`spec.resources`)" }
     if let container = record.containers.first(where: \.isRestartedByResize) {
       return "its container \(escaped(container.name)) is restarted when its memory is resized "
         + "(`resizePolicy`)"
@@ -85,7 +85,8 @@ public enum RequestPlan {
     guard record.annotations[annotation] != nil else { return nil }
     let changed = record.containers.compactMap { container -> MemoryRequest? in
       // A request that another program has set meanwhile stays.
-      guard let entry = note(record)?[container.name], let request = container.memoryRequest,
+      guard let entry = formerRequests(record)?[container.name],
+        let request = container.memoryRequest,
         request.bytes == entry.asleep.bytes, request.bytes != entry.was.bytes
       else { return nil }
       return MemoryRequest(container.name, entry.was, isInit: container.isInit)
@@ -100,7 +101,8 @@ public enum RequestPlan {
       return entries.isEmpty ? nil : .annotate(entries)
     }
     let changed = record.containers.compactMap { container -> MemoryRequest? in
-      guard let entry = note(record)?[container.name], let request = container.memoryRequest,
+      guard let entry = formerRequests(record)?[container.name],
+        let request = container.memoryRequest,
         request.bytes == entry.was.bytes, entry.asleep.bytes < entry.was.bytes
       else { return nil }
       return MemoryRequest(container.name, entry.asleep, isInit: container.isInit)

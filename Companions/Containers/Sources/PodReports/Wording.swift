@@ -32,7 +32,7 @@ public enum Wording {
     switch (record.from, record.to, record.code) {
     case (_, "hibernated"?, _): ("Hibernated", .normal)
     case (_, _, "released"?): ("Released", .normal)
-    case (_, "terminated"?, let code?) where isOwnDecision(code): ("Terminated", .warning)
+    case (_, "terminated"?, let code?) where isDaemonDecision(code): ("Terminated", .warning)
     case (_, "terminated"?, _): nil
     case ("hibernated"?, _, _): ("Woken", .normal)
     default: nil
@@ -40,7 +40,7 @@ public enum Wording {
   }
 
   /// Returns whether Dormouse has ended the worker. The kubelet reports any other end.
-  private static func isOwnDecision(_ code: String) -> Bool {
+  private static func isDaemonDecision(_ code: String) -> Bool {
     code == "pressure" || code == "footprint_limit" || code == "watchdog"
       || code.hasPrefix("requested_")
   }

@@ -37,12 +37,12 @@ enum Streams {
   }
 
   static func write(_ bytes: [UInt8], _ file: Int32) {
-    var rest = bytes[...]
-    while !rest.isEmpty {
-      let count = rest.withUnsafeBytes { Glibc.write(file, $0.baseAddress, $0.count) }
+    var remainder = bytes[...]
+    while !remainder.isEmpty {
+      let count = remainder.withUnsafeBytes { Glibc.write(file, $0.baseAddress, $0.count) }
       // If there is no reader, the remainder isn't written.
       if count <= 0 { return }
-      rest = rest.dropFirst(count)
+      remainder = remainder.dropFirst(count)
     }
   }
 }

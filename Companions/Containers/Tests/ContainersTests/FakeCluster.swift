@@ -64,13 +64,13 @@ struct FakeCluster: Sendable {
     return Answer(status: 200, body: event)
   }
 
-  private mutating func patch(_ key: String, _ part: String, _ patch: JSON) -> Answer {
+  private mutating func patch(_ key: String, _ subresource: String, _ patch: JSON) -> Answer {
     guard var pod = pods[key] else { return .failure(404, "pods \"\(key)\" not found") }
     if let uid = patch["metadata"]?["uid"], uid != pod["metadata"]?["uid"] {
       return .failure(
         422, "Pod \"web\" is invalid: metadata.uid: Invalid value: field is immutable")
     }
-    switch part {
+    switch subresource {
     case "status":
       pod.change("metadata") { Self.merge(patch["metadata"]?["annotations"], into: &$0) }
       pod.change("status") { Self.merge(conditions: patch["status"]?["conditions"], into: &$0) }
@@ -98,12 +98,12 @@ struct FakeCluster: Sendable {
   private static func merge(conditions: JSON?, into status: inout JSON) {
     var present = status["conditions"]?.elements ?? []
     for condition in conditions?.elements ?? [] {
-      let place = present.firstIndex { $0["type"] == condition["type"] }
+      let index = present.firstIndex { $0["type"] == condition["type"] }
       if condition["$patch"]?.text == "delete" {
-        if let place { present.remove(at: place) }
-      } else if let place {
+        if let index { present.remove(at: index) }
+      } else if let index {
         guard case .object(let members) = condition else { continue }
-        for member in members { present[place].set(member.name, member.value) }
+        for member in members { present[index].set(member.name, member.value) }
       } else {
         present.append(condition)
       }
@@ -118,12 +118,12 @@ struct FakeCluster: Sendable {
     var containers = pod["spec"]?["containers"]?.elements ?? []
     for change in changes?.elements ?? [] {
       guard let memory = change["resources"]?["requests"]?["memory"]?.text,
-        let place = containers.firstIndex(where: { $0["name"] == change["name"] })
+        let index = containers.firstIndex(where: { $0["name"] == change["name"] })
       else { return .failure(422, "no such container") }
       if let quota, Int64(memory.prefix { $0.isNumber }) ?? 0 > quota {
         return .failure(403, "pods \"web\" is forbidden: exceeded quota")
       }
-      containers[place].change("resources") {
+      containers[index].change("resources") {
         $0.change("requests") { $0.set("memory", .string(memory)) }
       }
     }

@@ -119,10 +119,10 @@ private final class EngineHandler: ChannelInboundHandler, Sendable {
         return (.ok, "[" + state.containers.map(\.listed).joined(separator: ",") + "]")
       }
       let parts = path.split(separator: "/")
-      let found = state.containers.first {
+      let container = state.containers.first {
         parts.count > 1 && parts[1] == (parts[0] == "images" ? "sha256:\($0.id)" : $0.id)
       }
-      guard let body = parts.first == "images" ? found?.image : found?.inspected else {
+      guard let body = parts.first == "images" ? container?.image : container?.inspected else {
         return (.notFound, #"{"message":"no such \#(parts.first ?? "")"}"#)
       }
       return (.ok, body)

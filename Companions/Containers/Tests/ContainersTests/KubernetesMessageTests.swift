@@ -79,12 +79,12 @@ struct KubernetesMessageTests {
     var record = try #require(
       PodRecord(FakeCluster.pod("web", uid: "u1", requests: ["web": "0.5Gi"])))
     record.annotations[RequestPlan.annotation] = RequestPlan.text(["web": entry])
-    #expect(RequestPlan.note(record) == ["web": entry])
+    #expect(RequestPlan.formerRequests(record) == ["web": entry])
     #expect(
       RequestPlan.shrinking(record, footprints: ["web": 1])
         == .shrink([MemoryRequest("web", entry.asleep)]))
     record.annotations[RequestPlan.annotation] = "{"
-    #expect(RequestPlan.note(record) == nil)
+    #expect(RequestPlan.formerRequests(record) == nil)
     #expect(RequestPlan.restoring(record) == .forget)
   }
 

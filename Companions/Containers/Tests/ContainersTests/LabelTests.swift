@@ -83,10 +83,10 @@ import Testing
     var labels = image
     labels["dormouse.policy"] = "other"
     labels["dormouse.hibernate.after"] = "5m"
-    let own = read(labels, image: image)
-    let wish = try #require(own.wish)
+    let reading = read(labels, image: image)
+    let wish = try #require(reading.wish)
     #expect(wish.policy == "other" && wish.settings == ["hibernate.after=5m"])
-    #expect(!wish.mayTerminate && wish.importance == nil && own.problems.count == 1)
+    #expect(!wish.mayTerminate && wish.importance == nil && reading.problems.count == 1)
     // Others of the image's labels aren't mentioned.
     #expect(read(["maintainer": "x"], image: ["maintainer": "x"]).problems.isEmpty)
   }

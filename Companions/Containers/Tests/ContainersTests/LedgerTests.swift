@@ -204,15 +204,15 @@ import Testing
       default: break
       }
       // A few polls finish all actions.
-      var rest: AdoptionLedger.Plan?
+      var last: AdoptionLedger.Plan?
       for _ in 0..<3 {
         let snapshot = AdoptionLedger.Snapshot(
           containers: ["docker": containers], workers: workers, daemon: daemon)
         let plan = ledger.plan(snapshot)
-        rest = plan
+        last = plan
         apply(plan, &ledger, &workers, daemon)
       }
-      #expect(rest == .init(), "\(String(describing: rest)), step \(step)")
+      #expect(last == .init(), "\(String(describing: last)), step \(step)")
       // A valid container is managed, or was released, whatever others do.
       for each in containers where LabelReading(each).wish == nil {
         #expect(!workers.contains { $0.pid == each.pid })

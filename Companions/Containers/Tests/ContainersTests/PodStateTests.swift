@@ -17,7 +17,7 @@ struct PodStateTests {
 
     init(qos: String = "Burstable", requests: [String: String] = ["web": "100Mi", "db": "64Mi"]) {
       var timing = ReportTiming()
-      timing.restBetweenResizes = .seconds(1)
+      timing.pauseBetweenResizes = .seconds(1)
       state = PodState(pod, timing: timing, resizes: true)
       cluster.pods["shop/web"] = FakeCluster.pod("web", uid: "u1", requests: requests, qos: qos)
     }
@@ -41,11 +41,11 @@ struct PodStateTests {
         _ = state.failed(step, error, at: now)
         return true
       }
-      let (part, patch) = Self.request(step, pod)
+      let (subresource, patch) = Self.request(step, pod)
       let answer =
-        part.isEmpty
+        subresource.isEmpty
         ? cluster.answer("GET", "/api/v1/namespaces/shop/pods/web", nil)
-        : cluster.answer("PATCH", "/api/v1/namespaces/shop/pods/web/\(part)", patch.json)
+        : cluster.answer("PATCH", "/api/v1/namespaces/shop/pods/web/\(subresource)", patch.json)
       if case .answerIsLost = luck {
         _ = state.failed(step, .unreachable("lost"), at: now)
       } else if answer.status == 200, let record = PodRecord(answer.body) {
@@ -76,7 +76,7 @@ struct PodStateTests {
 
     /// Carries out steps until there is none, with the time that waits need.
     @discardableResult
-    mutating func settle() -> Bool {
+    mutating func finish() -> Bool {
       for _ in 0..<200 {
         if step() { continue }
         guard let next = state.nextTime(after: now), next - now < .seconds(301) else { return true }
@@ -91,10 +91,10 @@ struct PodStateTests {
   func sleepAndWake() {
     var world = World()
     world.want(asleep: false)
-    world.settle()
+    world.finish()
     #expect(world.cluster.status("shop/web") == "False")
     world.want(asleep: true)
-    world.settle()
+    world.finish()
     #expect(world.cluster.status("shop/web") == "True")
     #expect(world.cluster.request("shop/web", "web") == "4Mi")
     #expect(world.cluster.request("shop/web", "db") == "9Mi")
@@ -102,13 +102,13 @@ struct PodStateTests {
       world.cluster.annotation("shop/web")
         == #"{"db":{"asleep":"9Mi","was":"64Mi"},"web":{"asleep":"4Mi","was":"100Mi"}}"#)
     world.want(asleep: false)
-    world.settle()
+    world.finish()
     #expect(world.cluster.request("shop/web", "web") == "100Mi")
     #expect(world.cluster.request("shop/web", "db") == "64Mi")
     #expect(world.cluster.annotation("shop/web") == nil)
     #expect(world.cluster.status("shop/web") == "False")
     world.state.want(nil, asleep: nil)
-    world.settle()
+    world.finish()
     #expect(world.cluster.condition("shop/web") == nil)
   }
 
@@ -116,12 +116,12 @@ struct PodStateTests {
   func nextRun() {
     var world = World()
     world.want(asleep: true)
-    world.settle()
+    world.finish()
     #expect(world.cluster.request("shop/web", "web") == "4Mi")
     var next = World()
     next.cluster = world.cluster
     next.want(asleep: false)
-    next.settle()
+    next.finish()
     #expect(next.cluster.request("shop/web", "web") == "100Mi")
     #expect(next.cluster.annotation("shop/web") == nil)
   }
@@ -130,7 +130,7 @@ struct PodStateTests {
   func changedMeanwhile() {
     var world = World()
     world.want(asleep: true)
-    world.settle()
+    world.finish()
     world.cluster.pods["shop/web"]?.change("spec") { spec in
       spec.set(
         "containers",
@@ -138,7 +138,7 @@ struct PodStateTests {
           "containers"] ?? .null)
     }
     world.want(asleep: false)
-    world.settle()
+    world.finish()
     #expect(world.cluster.request("shop/web", "web") == "32Mi")
     #expect(world.cluster.request("shop/web", "db") == "64Mi")
   }
@@ -147,7 +147,7 @@ struct PodStateTests {
   func guaranteed() {
     var world = World(qos: "Guaranteed")
     world.want(asleep: true)
-    world.settle()
+    world.finish()
     #expect(world.cluster.status("shop/web") == "True")
     #expect(world.cluster.request("shop/web", "web") == "100Mi")
     #expect(world.cluster.annotation("shop/web") == nil)
@@ -158,11 +158,11 @@ struct PodStateTests {
     var world = World()
     world.cluster.hasResize = false
     world.want(asleep: true)
-    world.settle()
+    world.finish()
     #expect(world.cluster.status("shop/web") == "True")
     #expect(world.cluster.request("shop/web", "web") == "100Mi")
     world.want(asleep: false)
-    world.settle()
+    world.finish()
     #expect(world.cluster.annotation("shop/web") == nil)
   }
 
@@ -171,7 +171,7 @@ struct PodStateTests {
     var world = World()
     world.want(asleep: true)
     world.cluster.pods["shop/web"] = FakeCluster.pod("web", uid: "u2", requests: ["web": "100Mi"])
-    world.settle()
+    world.finish()
     #expect(world.state.lostUntil != nil)
     #expect(world.cluster.condition("shop/web") == nil)
     #expect(world.cluster.request("shop/web", "web") == "100Mi")
@@ -199,8 +199,8 @@ struct PodStateTests {
       default: _ = world.step()
       }
     }
-    let isSettled = world.settle()
-    #expect(isSettled)
+    let isFinished = world.finish()
+    #expect(isFinished)
     #expect(world.cluster.status("shop/web") == (isAsleep ? "True" : "False"))
     let request = world.cluster.request("shop/web", "web")
     if isAsleep {

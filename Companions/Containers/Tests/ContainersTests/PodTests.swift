@@ -73,7 +73,7 @@ extension RuntimeSuites {
       #expect(try world.daemon.state(of: "default.shop.web") == "hibernated")
       #expect(try LineConnection(port: web.port).ask().hasPrefix("1 "))
       try await world.daemon.wait(for: "default.shop.db", "foreground", "background")
-      #expect(try old.ask() == "2" + first.dropFirst(), "\(world.daemon.words)")
+      #expect(try old.ask() == "2" + first.dropFirst(), "\(world.daemon.logText)")
       try await world.watch.end()
     }
 

@@ -18,7 +18,7 @@ final class RunningReporter: Sendable {
     http = try KubernetesHTTP.client(for: access)
     var timing = ReportTiming()
     timing.resizeAfter = .zero
-    timing.restBetweenResizes = .milliseconds(100)
+    timing.pauseBetweenResizes = .milliseconds(100)
     timing.resizeCheck = .milliseconds(200)
     (timing.firstOutage, timing.longestOutage) = (.milliseconds(50), .milliseconds(200))
     (timing.firstRetry, timing.longestRetry) = (.milliseconds(50), .milliseconds(200))

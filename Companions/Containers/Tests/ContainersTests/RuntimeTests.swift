@@ -105,7 +105,7 @@ extension RuntimeSuites {
         let old = try LineConnection(port: port)
         let first = try old.ask()
         try await world.hibernate(name)
-        #expect(try old.ask() == "2" + first.dropFirst(), "\(options): \(world.daemon.words)")
+        #expect(try old.ask() == "2" + first.dropFirst(), "\(options): \(world.daemon.logText)")
       }
       try await world.watch.end()
     }

@@ -24,16 +24,16 @@ extension RuntimeSuites {
       try runtime.command("cp", "\(runtime.scratch.path)/server.py", "web:/tmp/copy")
       try runtime.command("cp", "web:/tmp/copy", "\(runtime.scratch.path)/copied")
       #expect(try runtime.command("inspect", "-f", "{{.State.Status}}", "web") == "running")
-      #expect(try world.state("web") == "hibernated", "\(world.daemon.words)")
+      #expect(try world.state("web") == "hibernated", "\(world.daemon.logText)")
       try runtime.command("update", "--cpus", "1", "web")
       // The container is only watched, with its input closed.
       #expect(try runtime.shell(#"timeout -s KILL 2 "$@" attach --no-stdin web"#).code == 137)
-      #expect(try world.state("web") == "hibernated", "\(world.daemon.words)")
+      #expect(try world.state("web") == "hibernated", "\(world.daemon.logText)")
       // A pause doesn't wake a container; `commit` pauses it as well.
       try runtime.command("commit", "web", "localhost/dormouse-commit")
       try runtime.command("pause", "web")
       try runtime.command("unpause", "web")
-      #expect(try world.state("web") == "hibernated", "\(world.daemon.words)")
+      #expect(try world.state("web") == "hibernated", "\(world.daemon.logText)")
       #expect(try old.ask() == "2" + first.dropFirst())
       // A signal wakes it.
       try await world.hibernate("web")
@@ -95,7 +95,7 @@ extension RuntimeSuites {
       let isRead = try await eventually {
         try world.runtime.command("logs", "reader").contains("line 0 one")
       }
-      #expect(isRead, "\(world.daemon.words)")
+      #expect(isRead, "\(world.daemon.logText)")
       try await world.watch.end()
     }
 
@@ -116,7 +116,7 @@ extension RuntimeSuites {
       let checks = Checks(world)
       try await world.hibernate("quiet")
       try await checks.wait(for: "quiet", count: 3)
-      #expect(try world.state("quiet") == "hibernated", "\(world.daemon.words)")
+      #expect(try world.state("quiet") == "hibernated", "\(world.daemon.logText)")
       try await world.hibernate("loud")
       try await checks.wait(for: "loud", count: 1)
       try await world.daemon.wait(for: "loud", "foreground", "background")
@@ -138,8 +138,8 @@ extension RuntimeSuites {
         var seen: Set<String> = []
         let first = try last(name)
         let areThere = try await eventually {
-          let found = try last(name)
-          if found != first { seen.insert(found) }
+          let latest = try last(name)
+          if latest != first { seen.insert(latest) }
           return seen.count >= count
         }
         if !areThere { throw Failure("no \(count) health checks of \(name): \(seen)") }

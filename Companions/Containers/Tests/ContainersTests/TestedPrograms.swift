@@ -15,8 +15,8 @@ enum TestedPrograms {
 
   /// The program beside the tests' own executable.
   static let containers: String = {
-    let own = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? ""
-    return (own as NSString).deletingLastPathComponent + "/dormouse-containers"
+    let path = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? ""
+    return (path as NSString).deletingLastPathComponent + "/dormouse-containers"
   }()
 
   struct Outcome: Sendable {
@@ -94,7 +94,7 @@ final class AdoptingTestDaemon {
     try start()
   }
 
-  var words: String {
+  var logText: String {
     (try? String(contentsOfFile: "\(scratch.path)/log", encoding: .utf8)) ?? ""
   }
 
@@ -123,7 +123,7 @@ final class AdoptingTestDaemon {
     let deadline = ContinuousClock.now + .seconds(60)
     while try ask("ps").code != 0 {
       if ContinuousClock.now > deadline || !process.isRunning {
-        throw Failure("the daemon doesn't answer: \(words)")
+        throw Failure("the daemon doesn't answer: \(logText)")
       }
       usleep(50_000)
     }
@@ -175,7 +175,7 @@ final class AdoptingTestDaemon {
 
   func wait(for name: String, _ states: String...) async throws {
     guard try await eventually({ try state(of: name).map(states.contains) ?? false }) else {
-      throw Failure("\(name) isn't \(states): \(try ask("ps").output) \(words)")
+      throw Failure("\(name) isn't \(states): \(try ask("ps").output) \(logText)")
     }
   }
 
@@ -185,7 +185,7 @@ final class AdoptingTestDaemon {
     let isAsleep = try await eventually {
       try ask("hibernate", name).code == 0 && state(of: name) == "hibernated"
     }
-    if !isAsleep { throw Failure("\(name) doesn't hibernate: \(words)") }
+    if !isAsleep { throw Failure("\(name) doesn't hibernate: \(logText)") }
   }
 
   /// Waits for the record in which the next daemon finds the worker in this state.

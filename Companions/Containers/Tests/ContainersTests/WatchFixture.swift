@@ -44,11 +44,11 @@ final class LogLines: Sendable {
 
   func add(_ line: String) { lines.withLock { $0.append(line) } }
   var all: [String] { lines.withLock { $0 } }
-  func count(_ part: String) -> Int { all.count { $0.contains(part) } }
+  func count(_ text: String) -> Int { all.count { $0.contains(text) } }
 
-  func wait(for part: String, count: Int = 1) async throws {
-    guard try await eventually({ self.count(part) >= count }) else {
-      throw Failure("not logged: \(part); but \(all)")
+  func wait(for text: String, count: Int = 1) async throws {
+    guard try await eventually({ self.count(text) >= count }) else {
+      throw Failure("not logged: \(text); but \(all)")
     }
   }
 }

@@ -90,10 +90,10 @@ struct WatchTests {
     foreign.imageLabels = foreign.labels
     var lost = Self.shape("lost", try world.sleeper())
     lost.imageLabels = nil
-    var own = Self.shape(
+    var labelled = Self.shape(
       "own", try world.sleeper(), labels: ["dormouse.policy": "server", "dormouse.importance": "7"])
-    own.imageLabels = ["dormouse.importance": "7"]
-    world.engine.set([foreign, lost, own])
+    labelled.imageLabels = ["dormouse.importance": "7"]
+    world.engine.set([foreign, lost, labelled])
     let watch = RunningWatch(world.settings())
     try await watch.log.wait(for: "own (docker own): adopted as own")
     try await watch.log.wait(for: "foreign (docker foreign): labels that its image has as well")
@@ -212,7 +212,7 @@ struct WatchTests {
     defer { kill(process.processIdentifier, SIGKILL) }
     world.engine.set([Self.shape("web", process), Self.shape("no", try world.sleeper())])
     let isApart = try await eventually {
-      ContainerWatch.hasOwnMounts(process.processIdentifier) == true
+      ContainerWatch.hasSeparateMounts(process.processIdentifier) == true
     }
     try #require(isApart || geteuid() != 0)
     let options = ["--once", "--docker", world.engine.socket, "--socket", world.daemon.socket]

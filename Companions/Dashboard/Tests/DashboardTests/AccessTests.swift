@@ -87,7 +87,7 @@ import Testing
 
   // MARK: the gate
 
-  private static let own = "127.0.0.1:7411"
+  private static let host = "127.0.0.1:7411"
 
   private func gate(user: UInt32? = geteuid(), allowsRemote: Bool = false) -> RequestGate {
     RequestGate(token: AccessToken(text: "right"), allowsRemote: allowsRemote) { _, _ in user }
@@ -95,8 +95,8 @@ import Testing
 
   private func facts(peer: String = "127.0.0.1") throws -> RequestGate.Facts {
     RequestGate.Facts(
-      host: Self.own, peer: Endpoint(address: try #require(IPAddress(peer)), port: 40_000),
-      own: Endpoint(address: try #require(IPAddress("127.0.0.1")), port: 7411))
+      host: Self.host, peer: Endpoint(address: try #require(IPAddress(peer)), port: 40_000),
+      local: Endpoint(address: try #require(IPAddress("127.0.0.1")), port: 7411))
   }
 
   private func denial(_ body: () throws(RequestGate.Denial) -> Void) -> RequestGate.Denial? {
@@ -174,7 +174,7 @@ import Testing
       facts.origin = origin
       #expect(denial { () throws(RequestGate.Denial) in try gate.checkAction(facts) } == .origin)
     }
-    facts.origin = "http://\(Self.own)"
+    facts.origin = "http://\(Self.host)"
     #expect(denial { () throws(RequestGate.Denial) in try gate.checkAction(facts) } == nil)
     for site in ["cross-site", "same-site", "none"] {
       facts.site = site
@@ -198,8 +198,8 @@ import Testing
     #expect(sessions.end(of: first.text, at: last) == began + Sessions.lifetime)
     #expect(sessions.end(of: first.text, at: began + Sessions.lifetime) == nil)
     #expect(sessions.end(of: "", at: began) == nil)
-    let others = (1...Sessions.most).map { sessions.begin(at: began + .seconds($0)) }
-    #expect(Set(others).count == Sessions.most)
+    let others = (1...Sessions.maxCount).map { sessions.begin(at: began + .seconds($0)) }
+    #expect(Set(others).count == Sessions.maxCount)
     #expect(sessions.end(of: first.text, at: last) == nil)
     #expect(others.allSatisfy { sessions.end(of: $0.text, at: last) != nil })
   }
@@ -208,7 +208,7 @@ import Testing
   func quota() throws {
     var quota = ConnectionQuota()
     func fill(_ owner: ConnectionQuota.Owner) -> Int {
-      (0..<1000).count { _ in quota.take(owner) }
+      (0..<1000).count { _ in quota.add(owner) }
     }
     let machines = try (1...9).map {
       ConnectionQuota.Owner.remote(try #require(IPAddress("10.0.0.\($0)")))
@@ -218,12 +218,12 @@ import Testing
     #expect(
       machines.dropFirst().reduce(0) { $0 + fill($1) }
         == ConnectionQuota.ofRemotes - ConnectionQuota.ofOneRemote)
-    #expect(fill(.own) == ConnectionQuota.ofOwn)
+    #expect(fill(.thisUser) == ConnectionQuota.ofThisUser)
     // None of the owners can stop the server from accepting.
     #expect(
-      ConnectionQuota.ofOwn + ConnectionQuota.ofStrangers + ConnectionQuota.ofRemotes
+      ConnectionQuota.ofThisUser + ConnectionQuota.ofStrangers + ConnectionQuota.ofRemotes
         < ConnectionQuota.all)
-    for owner in [.own, .stranger, machines[0]] {
+    for owner in [.thisUser, .stranger, machines[0]] {
       quota.free(owner)
       #expect(fill(owner) == 1)
     }
@@ -234,14 +234,14 @@ import Testing
     let here = try facts()
     let away = try facts(peer: "192.168.1.9")
     let remote = try #require(away.peer).address
-    #expect(gate().owner(peer: here.peer, own: here.own) == .own)
-    #expect(gate(user: 0).owner(peer: here.peer, own: here.own) == .own)
-    #expect(gate(user: geteuid() + 1).owner(peer: here.peer, own: here.own) == .stranger)
-    #expect(gate(user: nil).owner(peer: here.peer, own: here.own) == .stranger)
-    #expect(gate(user: nil).owner(peer: away.peer, own: away.own) == .stranger)
+    #expect(gate().owner(peer: here.peer, local: here.local) == .thisUser)
+    #expect(gate(user: 0).owner(peer: here.peer, local: here.local) == .thisUser)
+    #expect(gate(user: geteuid() + 1).owner(peer: here.peer, local: here.local) == .stranger)
+    #expect(gate(user: nil).owner(peer: here.peer, local: here.local) == .stranger)
+    #expect(gate(user: nil).owner(peer: away.peer, local: away.local) == .stranger)
     let open = gate(user: nil, allowsRemote: true)
-    #expect(open.owner(peer: away.peer, own: away.own) == .remote(remote))
-    #expect(open.owner(peer: here.peer, own: here.own) == .stranger)
-    #expect(open.owner(peer: nil, own: here.own) == .stranger)
+    #expect(open.owner(peer: away.peer, local: away.local) == .remote(remote))
+    #expect(open.owner(peer: here.peer, local: here.local) == .stranger)
+    #expect(open.owner(peer: nil, local: here.local) == .stranger)
   }
 }

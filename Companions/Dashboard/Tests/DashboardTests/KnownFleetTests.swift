@@ -31,7 +31,7 @@ import Testing
   @Test("The most recently used worker is first; those in use have the order of their names")
   func order() {
     var fleet = Fleet()
-    fleet.take(
+    fleet.merge(
       Answer(workers: [
         worker("old", "hibernated", used: 900), worker("c", "background", used: 3),
         worker("b", "foreground", used: 500), worker("a", "background", used: 9),
@@ -43,17 +43,17 @@ import Testing
   @Test("A snapshot is asked for once for each sleep, and removed when the worker is awake")
   func snapshots() {
     var fleet = Fleet()
-    fleet.take(Answer(workers: [worker("web", "hibernated", inState: 5)]), at: 100)
+    fleet.merge(Answer(workers: [worker("web", "hibernated", inState: 5)]), at: 100)
     #expect(fleet.unknownSnapshots == ["web"])
     var report = worker("web", "hibernated", inState: 6)
     report.snapshot = SnapshotReport(mime: "text/plain", size: 2, text: "hi")
-    fleet.take(Answer(workers: [report], details: ["web": report]), at: 101)
+    fleet.merge(Answer(workers: [report], details: ["web": report]), at: 101)
     #expect(fleet.unknownSnapshots.isEmpty)
     #expect(fleet.report.workers.first?.snapshot?.text == "hi")
     // The worker was awake between two polls.
-    fleet.take(Answer(workers: [worker("web", "hibernated", inState: 1)]), at: 120)
+    fleet.merge(Answer(workers: [worker("web", "hibernated", inState: 1)]), at: 120)
     #expect(fleet.unknownSnapshots == ["web"])
-    fleet.take(Answer(workers: [worker("web", "background")]), at: 121)
+    fleet.merge(Answer(workers: [worker("web", "background")]), at: 121)
     #expect(fleet.unknownSnapshots.isEmpty && fleet.report.workers.first?.snapshot == nil)
   }
 
@@ -101,13 +101,13 @@ import Testing
   @Test("When the daemon ends, nothing of it is shown any more; a slow one's last answer stays")
   func loss() {
     var fleet = Fleet()
-    fleet.take(Answer(workers: [worker("web", "background")]), at: 1)
+    fleet.merge(Answer(workers: [worker("web", "background")]), at: 1)
     fleet.wait("it takes its time")
     #expect(fleet.report.workers.count == 1 && fleet.report.problem == "it takes its time")
     fleet.lose("no daemon")
     #expect(fleet.report.workers.isEmpty && fleet.report.problem == "no daemon")
     #expect(fleet.points(of: "web", at: 2).count == 1)
-    fleet.take(Answer(workers: [worker("web", "background")]), at: 3)
+    fleet.merge(Answer(workers: [worker("web", "background")]), at: 3)
     #expect(fleet.report.problem == nil)
   }
 }

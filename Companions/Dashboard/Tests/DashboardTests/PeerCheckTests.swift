@@ -19,21 +19,21 @@ import Testing
       3 1 0 20 4 30 10 -1
       """
     let peer = Endpoint(address: try #require(IPAddress("127.0.0.1")), port: 40_000)
-    let own = Endpoint(address: peer.address, port: 7411)
+    let local = Endpoint(address: peer.address, port: 7411)
     #expect(
-      PeerCheck.user(of: peer, connectedTo: own, in: Array(table.utf8), isIPv6: false) == 1007)
+      PeerCheck.user(of: peer, connectedTo: local, in: Array(table.utf8), isIPv6: false) == 1007)
     #expect(
-      PeerCheck.user(of: own, connectedTo: peer, in: Array(table.utf8), isIPv6: false) == 1000)
+      PeerCheck.user(of: local, connectedTo: peer, in: Array(table.utf8), isIPv6: false) == 1000)
     let stranger = Endpoint(address: peer.address, port: 40_001)
     #expect(
-      PeerCheck.user(of: stranger, connectedTo: own, in: Array(table.utf8), isIPv6: false) == nil)
+      PeerCheck.user(of: stranger, connectedTo: local, in: Array(table.utf8), isIPv6: false) == nil)
   }
 
   @Test("A socket that its process has closed has no user, whichever the kernel shows")
   func closed() throws {
     let peer = Endpoint(address: try #require(IPAddress("127.0.0.1")), port: 40_000)
-    let own = Endpoint(address: peer.address, port: 7411)
-    for (state, user, inode, found) in [
+    let local = Endpoint(address: peer.address, port: 7411)
+    for (state, user, inode, expected) in [
       ("05", 0, 0, nil), ("04", 0, 0, nil), ("01", 1000, 0, nil), ("06", 0, 0, nil),
       // Only its writing half is closed: a process still has the socket.
       ("05", 1007, 2, UInt32(1007)),
@@ -45,7 +45,8 @@ import Testing
         0 \(inode) 1 0 20 4 30 10 -1
         """
       #expect(
-        PeerCheck.user(of: peer, connectedTo: own, in: Array(table.utf8), isIPv6: false) == found)
+        PeerCheck.user(of: peer, connectedTo: local, in: Array(table.utf8), isIPv6: false)
+          == expected)
     }
   }
 
@@ -61,9 +62,9 @@ import Testing
       """
     for (text, user) in [("127.0.0.1", UInt32(1001)), ("::1", 1002)] {
       let peer = Endpoint(address: try #require(IPAddress(text)), port: 40_000)
-      let own = Endpoint(address: peer.address, port: 7411)
+      let local = Endpoint(address: peer.address, port: 7411)
       #expect(
-        PeerCheck.user(of: peer, connectedTo: own, in: Array(table.utf8), isIPv6: true) == user)
+        PeerCheck.user(of: peer, connectedTo: local, in: Array(table.utf8), isIPv6: true) == user)
     }
   }
 }

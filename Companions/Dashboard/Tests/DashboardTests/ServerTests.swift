@@ -43,7 +43,7 @@ import Testing
   }
 
   @Test("A connection that doesn't show the token is closed; one that has shown it stays open")
-  func patience() throws {
+  func timeout() throws {
     let dashboard = try dashboard()
     let idle = try dashboard.client.open("GET", "/assets/app.css", [:], closes: false)
     let page = try dashboard.client.open("GET", "/api/stream", dashboard.cookie, closes: false)
@@ -170,7 +170,7 @@ import Testing
 
   @Test(
     "A page too many is refused, and a request that asks only for the head of a stream opens none")
-  func most() throws {
+  func maxPages() throws {
     let dashboard = try dashboard()
     for _ in 0..<40 {
       #expect(try dashboard.client.request("HEAD", "/api/stream", dashboard.cookie).status == 200)

@@ -5,8 +5,8 @@ import Testing
 enum Programs {
   /// The program beside the tests' own executable.
   static let dashboard: String = {
-    let own = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? ""
-    return (own as NSString).deletingLastPathComponent + "/dormouse-dashboard"
+    let path = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? ""
+    return (path as NSString).deletingLastPathComponent + "/dormouse-dashboard"
   }()
 
   static let root = (0..<5).reduce(URL(filePath: #filePath)) { url, _ in

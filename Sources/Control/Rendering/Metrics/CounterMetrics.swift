@@ -8,6 +8,10 @@ extension MetricsPage {
     each(
       "wakes_total", "Times that the worker was woken, by the state that it slept in.", by: "from"
     ) { [("suspended", $0.counters?.wakes), ("hibernated", $0.counters?.resumes)] }
+    each("trims_total", "Trims that moved memory of the running worker out of RAM.") {
+      $0.counters?.trims
+    }
+    each("trimmed_bytes_total", "Bytes that trims moved out of RAM.") { $0.counters?.trimmed }
     count("memory_warnings", "Memory warnings that the worker got.", of: \.warnings)
     each(
       "ends_total", "How the worker's runs ended; memory: it was terminated for lack of memory.",

@@ -48,6 +48,9 @@ extension MetricsPage {
       "reclaimable_bytes", "Clean file pages that the kernel can take back by itself."
     ) { $0.reclaimable }
     each("swapped_bytes", "The part of the footprint that is in swap.") { $0.swapped }
+    each("trim_returned_bytes", "What the last trim moved out of RAM and the worker used again.") {
+      $0.trim?.cameBack
+    }
     each(
       "footprint_limit_bytes",
       "The footprint from which on the worker is warned, hibernated or restarted.", by: "step"

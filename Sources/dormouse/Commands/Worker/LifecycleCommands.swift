@@ -165,6 +165,41 @@ struct WarnCommand: WorkerCommand {
   @OptionGroup var connection: ConnectionOptions
 }
 
+struct TrimCommand: WorkerCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "trim",
+    abstract: "Move the memory that running workers don't use out of RAM, while they run.",
+    discussion: """
+      The memory goes to the kernel's swap, which may be zram. What a worker needs again comes \
+      back when it is used. The verb ends when the memory has left RAM, and prints how much. The \
+      policy's `trim:` does the same regularly.
+
+      Examples:
+        dormouse trim web
+        dormouse trim --all --dry-run
+      """)
+  static let verb = ControlRequest.Verb.trim
+  @OptionGroup var selection: WorkerSelection
+  @OptionGroup var connection: ConnectionOptions
+}
+
+struct FillCommand: WorkerCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "fill",
+    abstract: "Move all memory of trimmed workers back into RAM.",
+    discussion: """
+      Their next use is then as fast as before the trim. Do this before a debugger reads the \
+      memory, a core is dumped, or the load rises.
+
+      Examples:
+        dormouse fill web
+        dormouse fill '@bots'
+      """)
+  static let verb = ControlRequest.Verb.fill
+  @OptionGroup var selection: WorkerSelection
+  @OptionGroup var connection: ConnectionOptions
+}
+
 struct ProtectCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "protect",

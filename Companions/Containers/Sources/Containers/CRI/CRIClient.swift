@@ -27,7 +27,7 @@ final class CRIClient: RuntimeClient {
     var pods: [String: CRIMessages.Sandbox] = [:]
     for pod in try await connection.sandboxes()
     where pod.isReady && PodAnnotations.matter(pod.annotations) { pods[pod.id] = pod }
-    var found: [Container] = []
+    var containers: [Container] = []
     var running: [String: ProcessIdentity] = [:]
     if !pods.isEmpty {
       for listed in try await connection.containers() {
@@ -36,11 +36,11 @@ final class CRIClient: RuntimeClient {
         running[listed.id] = process
         var container = Container(listed, of: pod, pid: process.pid, runtime: runtime.name)
         container.startTime = process.startTime
-        found.append(container)
+        containers.append(container)
       }
     }
     processes.withLock { $0 = running }
-    return found
+    return containers
   }
 
   /// Returns the container's process; nil if it doesn't run any more.

@@ -46,12 +46,12 @@ struct EngineClient: RuntimeClient {
     _ id: String, _ images: inout [String: [String: String]]
   ) async throws(EngineError) -> Container? {
     do throws(EngineError) {
-      let found = try await get(EngineMessages.Inspected.self, "/containers/\(id)/json")
-      guard var container = Container(found, runtime: runtime.name) else { return nil }
+      let inspected = try await get(EngineMessages.Inspected.self, "/containers/\(id)/json")
+      guard var container = Container(inspected, runtime: runtime.name) else { return nil }
       // The start time is read at once, while the runtime has just reported that the container
       // runs.
       container.startTime = ContainerWatch.startTime(container.pid)
-      container.imageLabels = try await labels(ofImage: found.image, &images)
+      container.imageLabels = try await labels(ofImage: inspected.image, &images)
       return container
     } catch {
       // The container has ended since it was listed.
@@ -65,7 +65,7 @@ struct EngineClient: RuntimeClient {
     ofImage id: String?, _ images: inout [String: [String: String]]
   ) async throws(EngineError) -> [String: String]? {
     guard let id, !id.isEmpty else { return nil }
-    if let known = images[id] { return known }
+    if let labels = images[id] { return labels }
     do throws(EngineError) {
       let image = try await get(EngineMessages.Image.self, "/images/\(id)/json")
       images[id] = image.settings?.labels ?? [:]
@@ -84,8 +84,8 @@ struct EngineClient: RuntimeClient {
     await opened()
     var framer = LineFramer()
     do {
-      for try await part in response.body {
-        framer.append(part.readableBytesView)
+      for try await chunk in response.body {
+        framer.append(chunk.readableBytesView)
         while let line = try framer.next() {
           // A line that can't be read may have been a change.
           let event = try? WireCodec.decode(EngineMessages.Event.self, from: line)

@@ -16,12 +16,12 @@ public enum EngineError: Error, Hashable, Sendable, CustomStringConvertible {
 
   public var description: String {
     switch self {
-    case .unreachable(let why): "it can't be reached (\(why))"
+    case .unreachable(let reason): "it can't be reached (\(reason))"
     case .timedOut(let limit): "it hasn't answered within \(durationText(limit / .seconds(1)))"
     case .status(let code, let text):
       "it has answered with status \(code)" + (text.isEmpty ? "" : ": \(text)")
     case .malformed(let what): "its answer can't be read: \(what)"
-    case .tooLong(let most): "its answer is longer than \(sizeText(Int64(most)))"
+    case .tooLong(let limit): "its answer is longer than \(sizeText(Int64(limit)))"
     case .closed: "it has closed the connection"
     case .cri(let error): error.description
     }

@@ -94,15 +94,17 @@ enum EngineMessages {
 
 extension Container {
   /// The result is nil if the container isn't running.
-  init?(_ found: EngineMessages.Inspected, runtime: String) {
-    guard found.state?.running == true, let pid = found.state?.pid, pid > 0 else { return nil }
+  init?(_ inspected: EngineMessages.Inspected, runtime: String) {
+    guard inspected.state?.running == true, let pid = inspected.state?.pid, pid > 0 else {
+      return nil
+    }
     // Docker's names begin with a slash.
-    let name = (found.name ?? "").drop { $0 == "/" }
+    let name = (inspected.name ?? "").drop { $0 == "/" }
     self.init(
-      runtime: runtime, id: found.id,
-      name: name.isEmpty ? String(found.id.prefix(12)) : String(name),
-      labels: found.settings?.labels ?? [:], pid: pid)
-    isPaused = found.state?.paused ?? false
-    healthInterval = found.settings?.health?.seconds
+      runtime: runtime, id: inspected.id,
+      name: name.isEmpty ? String(inspected.id.prefix(12)) : String(name),
+      labels: inspected.settings?.labels ?? [:], pid: pid)
+    isPaused = inspected.state?.paused ?? false
+    healthInterval = inspected.settings?.health?.seconds
   }
 }

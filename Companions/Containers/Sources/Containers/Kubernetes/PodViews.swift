@@ -18,12 +18,12 @@ extension PodView {
     for container in containers {
       guard let member = container.member, !member.uid.isEmpty else { continue }
       let worker = owners[container.pid]
-      let part = PodView.Container(
+      let entry = PodView.Container(
         member.container, worker: worker?.name, state: worker?.state,
         footprint: worker?.footprint ?? 0, secondsInState: worker?.secondsInState ?? 0)
-      let known = pods[member.reference]?.containers ?? []
+      let earlier = pods[member.reference]?.containers ?? []
       pods[member.reference] = PodView(
-        member.reference, isStatic: member.isStatic, containers: known + [part])
+        member.reference, isStatic: member.isStatic, containers: earlier + [entry])
     }
     return Array(pods.values)
   }

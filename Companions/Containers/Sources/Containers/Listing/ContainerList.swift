@@ -29,10 +29,10 @@ public struct ContainerList: Sendable {
     _ settings: WatchSettings, http: HTTPClient
   ) async -> ContainerList {
     var list = ContainerList()
-    var found: [Container] = []
+    var containers: [Container] = []
     for runtime in settings.runtimes {
       do throws(EngineError) {
-        found += try await runtime.client(http).containers()
+        containers += try await runtime.client(http).containers()
       } catch { list.troubles.append("\(runtime): \(error)") }
     }
     var workers: [Int32: WorkerReport] = [:]
@@ -42,7 +42,7 @@ public struct ContainerList: Sendable {
         if let pid = worker.pid { workers[pid] = worker }
       }
     } catch { list.troubles.append("\(error)") }
-    list.containers = found.sorted { ($0.name, $0.id) < ($1.name, $1.id) }.map {
+    list.containers = containers.sorted { ($0.name, $0.id) < ($1.name, $1.id) }.map {
       ListedContainer($0, workers[$0.pid])
     }
     return list

@@ -42,7 +42,7 @@ public actor ContainerWatch {
 
   /// Returns whether a process has a mount namespace of its own, as a container's first process
   /// has. This program may run in a container as well, where process 1 is the machine's.
-  public static func hasOwnMounts(_ pid: Int32) -> Bool? {
+  public static func hasSeparateMounts(_ pid: Int32) -> Bool? {
     guard let its = readLink("/proc/\(pid)/ns/mnt") else { return nil }
     return its != readLink("/proc/self/ns/mnt") && its != readLink("/proc/1/ns/mnt")
   }
@@ -99,7 +99,7 @@ public actor ContainerWatch {
         if Task.isCancelled { return }
         // Events in the meantime are lost.
         didChange(engine.runtime)
-        note("events \(engine.runtime.name)", trouble: "\(engine.runtime): \(error)")
+        logChange("events \(engine.runtime.name)", trouble: "\(engine.runtime): \(error)")
       }
       // If the task is cancelled, the loop ends.
       try? await Task.sleep(for: delays.next(after: ContinuousClock.now - began))
@@ -108,7 +108,7 @@ public actor ContainerWatch {
 
   /// Handles the begin of a stream. Earlier events are unknown.
   private func didFollow(_ runtime: Runtime) {
-    note("events \(runtime.name)", trouble: nil, relief: "\(runtime): its events are followed")
+    logChange("events \(runtime.name)", trouble: nil, relief: "\(runtime): its events are followed")
     didChange(runtime)
   }
 
@@ -124,22 +124,22 @@ public actor ContainerWatch {
     for engine in engines where isDue(engine.runtime) {
       if await !list(engine) { isDone = false }
     }
-    guard let found = await askDaemon() else {
+    guard let state = await askDaemon() else {
       await reporter?.daemonDidDisconnect()
       return false
     }
     dropEnded()
     await reporter?.looked(
-      PodView.all(of: containers.values.joined(), workers: found.workers),
+      PodView.all(of: containers.values.joined(), workers: state.workers),
       isComplete: containers.count == engines.count, began: began)
     let plan = ledger.plan(
       .init(
         containers: containers,
-        workers: found.workers.map { ManagedWorker(name: $0.name, pid: $0.pid) },
-        daemon: found.pid))
+        workers: state.workers.map { ManagedWorker(name: $0.name, pid: $0.pid) },
+        daemon: state.pid))
     for line in plan.notes { log(line) }
     for action in plan.actions {
-      if await !perform(action, found.pid) { isDone = false }
+      if await !perform(action, state.pid) { isDone = false }
     }
     return isDone && plan.notes.isEmpty
   }
@@ -172,29 +172,29 @@ public actor ContainerWatch {
     // request.
     asked[name] = .now
     do throws(EngineError) {
-      var found: [Container] = []
+      var listed: [Container] = []
       for var container in try await engine.containers() {
         // The container has ended since it was listed.
         guard let isContained = settings.isContained(container.pid) else { continue }
         container.isContained = isContained
-        found.append(container)
+        listed.append(container)
       }
-      containers[name] = found
-      note(name, trouble: nil, relief: "\(engine.runtime) answers")
+      containers[name] = listed
+      logChange(name, trouble: nil, relief: "\(engine.runtime) answers")
       return true
     } catch {
       containers[name] = nil
       asked[name] = nil
-      note(name, trouble: "\(engine.runtime): \(error)")
+      logChange(name, trouble: "\(engine.runtime): \(error)")
       return false
     }
   }
 
   private func askDaemon() async -> AdoptingDaemon.DaemonState? {
     do throws(ControlError) {
-      let found = try await daemon.poll()
-      note("", trouble: nil, relief: "the daemon answers at \(escaped(settings.socket))")
-      if found.isManual, !isManualNoted {
+      let state = try await daemon.poll()
+      logChange("", trouble: nil, relief: "the daemon answers at \(escaped(settings.socket))")
+      if state.isManual, !isManualNoted {
         isManualNoted = true
         log(
           "the daemon's policy has `foreground.mode: manual`: a container is suspended soon after "
@@ -203,9 +203,9 @@ public actor ContainerWatch {
             + "server`"
         )
       }
-      return found
+      return state
     } catch {
-      note("", trouble: "\(error)")
+      logChange("", trouble: "\(error)")
       return nil
     }
   }
@@ -239,7 +239,7 @@ public actor ContainerWatch {
       let response = try await daemon.adopt(
         wish, as: name, wakingWith: ledger.peers(of: container))
       guard response.result == .done else {
-        await note(wish, escaped(response.text))
+        await logRefusal(wish, escaped(response.text))
         return false
       }
       log(ledger.didAdopt(wish, as: name, by: pid))
@@ -255,13 +255,13 @@ public actor ContainerWatch {
       }
       return true
     } catch {
-      await note(wish, "\(error)")
+      await logRefusal(wish, "\(error)")
       return false
     }
   }
 
   /// Logs once that a container wasn't adopted.
-  private func note(_ wish: Wish, _ reason: String) async {
+  private func logRefusal(_ wish: Wish, _ reason: String) async {
     guard let line = ledger.didRefuse(wish, reason) else { return }
     log(line)
     if let member = wish.container.member {
@@ -270,7 +270,7 @@ public actor ContainerWatch {
   }
 
   /// Logs only a change. The first answer isn't logged.
-  private func note(_ subject: String, trouble: String?, relief: String = "") {
+  private func logChange(_ subject: String, trouble: String?, relief: String = "") {
     guard troubles[subject] != trouble else { return }
     troubles[subject] = trouble
     log(trouble ?? relief)

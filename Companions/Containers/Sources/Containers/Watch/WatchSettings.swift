@@ -15,7 +15,7 @@ public struct WatchSettings: Sendable {
   public var retry = RetryDelays()
   /// Returns whether a process lives in a container; nil if it has ended. Tests provide their own
   /// function.
-  public var isContained: @Sendable (Int32) -> Bool? = ContainerWatch.hasOwnMounts
+  public var isContained: @Sendable (Int32) -> Bool? = ContainerWatch.hasSeparateMounts
 
   public init(runtimes: [Runtime], socket: String) {
     self.runtimes = runtimes

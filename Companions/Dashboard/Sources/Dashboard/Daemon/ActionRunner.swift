@@ -7,7 +7,7 @@ struct ActionRunner: Sendable {
   let isNamed: Bool
   /// The threads of requests. A request waits until its action is done, which may take some
   /// seconds.
-  private let pool = BlockingPool(threads: 6, most: 24)
+  private let pool = BlockingPool(threads: 6, maxCalls: 24)
   private static let timeout = Duration.seconds(60)
 
   init(path: String, isNamed: Bool) {

@@ -5,15 +5,15 @@ import Synchronization
 /// of the server.
 final class BlockingPool: Sendable {
   private let pool: NIOThreadPool
-  private let most: Int
+  private let maxCalls: Int
   private let waiting = Mutex(0)
 
-  /// - Parameter most: The maximum number of calls at a time, including those that wait for a
+  /// - Parameter maxCalls: The maximum number of calls at a time, including those that wait for a
   ///   thread.
-  init(threads: Int, most: Int = .max) {
+  init(threads: Int, maxCalls: Int = .max) {
     pool = NIOThreadPool(numberOfThreads: threads)
     pool.start()
-    self.most = most
+    self.maxCalls = maxCalls
   }
 
   /// All threads and queue entries are in use.
@@ -23,7 +23,7 @@ final class BlockingPool: Sendable {
     _ body: @escaping @Sendable () throws -> Result
   ) async throws -> Result {
     let isFull = waiting.withLock { count in
-      if count >= most { return true }
+      if count >= maxCalls { return true }
       count += 1
       return false
     }

@@ -119,14 +119,14 @@ final class DaemonLink: Sendable {
         return false
       }
       parts.poll?.requests.removeFirst()
-      if let response { parts.poll?.answer.take(response, to: next.what) }
+      if let response { parts.poll?.answer.merge(response, to: next.what) }
     }
     return true
   }
 }
 
 extension Answer {
-  fileprivate mutating func take(_ response: ControlResponse, to question: DaemonLink.Question) {
+  fileprivate mutating func merge(_ response: ControlResponse, to question: DaemonLink.Question) {
     switch question {
     case .workers:
       daemon = response.daemon

@@ -33,7 +33,7 @@ struct Follower: Sendable {
       try? await pool.run { publish(link.poll(wishes)) }
       // Many changes in a short time are handled as one.
       try? await Task.sleep(for: .milliseconds(150))
-      await hub.wakeup.wait(atMost: .milliseconds(850))
+      await hub.wakeup.wait(within: .milliseconds(850))
     }
   }
 
@@ -41,7 +41,7 @@ struct Follower: Sendable {
     switch outcome {
     case .answered(let answer):
       for worker in hub.unmeasured(in: answer) {
-        hub.note(FootprintKinds.measure(worker), of: worker.name)
+        hub.record(FootprintKinds.measure(worker), of: worker.name)
       }
       hub.publish(answer)
     case .absent(let problem): hub.publish(problem: problem, isSlow: false)
@@ -65,7 +65,7 @@ struct Follower: Sendable {
         hub.publish(happened)
       } else {
         // Only this task waits here; the next page that is opened ends the wait.
-        await hub.eventWakeup.wait(atMost: .seconds(1))
+        await hub.eventWakeup.wait(within: .seconds(1))
       }
     }
   }

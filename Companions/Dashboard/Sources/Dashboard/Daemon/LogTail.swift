@@ -19,11 +19,11 @@ final class LogTail: Sendable {
   }
 
   /// The maximum number of lines that a page gets at a time.
-  static let most = 200
+  static let maxLines = 200
 
   init(_ log: LogLocation) throws(FileError) {
     self.log = log
-    parts = Mutex(Parts(reader: try LogReader(log, lastLines: Self.most)))
+    parts = Mutex(Parts(reader: try LogReader(log, lastLines: Self.maxLines)))
   }
 
   /// Returns the lines that were written since the last call; nil if there are none.
@@ -34,10 +34,10 @@ final class LogTail: Sendable {
       for chunk in 0..<16 {
         let bytes = try parts.reader.read()
         lines += parts.cutter.lines(in: bytes)
-        if lines.count > Self.most { lines.removeFirst(lines.count - Self.most) }
+        if lines.count > Self.maxLines { lines.removeFirst(lines.count - Self.maxLines) }
         if bytes.isEmpty { break }
         if chunk == 15 {
-          parts.reader = try LogReader(log, lastLines: Self.most)
+          parts.reader = try LogReader(log, lastLines: Self.maxLines)
           parts.cutter = LogLineCutter()
           parts.isFirst = true
           lines = []

@@ -20,7 +20,7 @@ final class Wakeup: Sendable {
   }
 
   /// Waits. Without `limit` there is no timeout.
-  func wait(atMost limit: Duration? = nil) async {
+  func wait(within limit: Duration? = nil) async {
     let timer = limit.map { limit in
       Task {
         // The sleep ends early only if the wait is over.

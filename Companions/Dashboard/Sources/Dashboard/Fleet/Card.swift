@@ -60,14 +60,14 @@ struct ShownSnapshot: Encodable, Hashable, Sendable {
   var image: String?
   var mime: String
 
-  private static let most = 4000
+  private static let maxLength = 4000
 
   /// - Parameter version: A number that changes with the content, so that a browser doesn't show an
   ///   older image.
   init(_ snapshot: SnapshotReport, of worker: String, version: Int) {
     mime = snapshot.mime
     if let text = snapshot.text {
-      self.text = String(text.prefix(Self.most))
+      self.text = String(text.prefix(Self.maxLength))
     } else if Self.images.contains(snapshot.mime) {
       image = "/api/workers/\(pathEscaped(worker))/snapshot?v=\(version)"
     }
@@ -97,18 +97,18 @@ func pathEscaped(_ text: String) -> String {
 /// Decodes a component of a path; nil if the encoding or the UTF-8 is invalid.
 func pathUnescaped(_ text: some StringProtocol) -> String? {
   var bytes: [UInt8] = []
-  var rest = Array(text.utf8)[...]
-  while let byte = rest.popFirst() {
+  var remainder = Array(text.utf8)[...]
+  while let byte = remainder.popFirst() {
     guard byte == UInt8(ascii: "%") else {
       bytes.append(byte)
       continue
     }
-    let digits = String(decoding: rest.prefix(2), as: UTF8.self)
+    let digits = String(decoding: remainder.prefix(2), as: UTF8.self)
     guard digits.utf8.count == 2, digits.allSatisfy(\.isHexDigit),
       let value = UInt8(digits, radix: 16)
     else { return nil }
     bytes.append(value)
-    rest = rest.dropFirst(2)
+    remainder = remainder.dropFirst(2)
   }
   return String(validating: bytes, as: UTF8.self)
 }

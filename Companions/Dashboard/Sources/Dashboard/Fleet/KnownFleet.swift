@@ -64,7 +64,7 @@ struct Fleet: Sendable {
   }
 
   /// - Parameter seconds: The time of this server's clock.
-  mutating func take(_ answer: Answer, at seconds: Double) {
+  mutating func merge(_ answer: Answer, at seconds: Double) {
     if let ladder = answer.ladder { self.ladder = ladder }
     for worker in answer.workers {
       rings[worker.name, default: FootprintRing()].add(worker.footprint, at: seconds)
@@ -75,8 +75,8 @@ struct Fleet: Sendable {
     var cards = answer.workers.map(Card.init)
     for index in cards.indices {
       cards[index].snapshot = snapshots[cards[index].name]?.shown
-      cards[index].terminated = place(of: cards[index].name, in: answer.ranking?.termination)
-      cards[index].hibernated = place(of: cards[index].name, in: answer.ranking?.hibernation)
+      cards[index].terminated = rank(of: cards[index].name, in: answer.ranking?.termination)
+      cards[index].hibernated = rank(of: cards[index].name, in: answer.ranking?.hibernation)
     }
     report = FleetReport(
       daemon: answer.daemon, ladder: ladder, workers: Self.sorted(cards),
@@ -115,7 +115,7 @@ struct Fleet: Sendable {
     return cards.sorted { (age($0), $0.name) < (age($1), $1.name) }
   }
 
-  private func place(of worker: String, in order: [RankingReport.Entry]?) -> Int? {
+  private func rank(of worker: String, in order: [RankingReport.Entry]?) -> Int? {
     order?.firstIndex { $0.worker == worker }.map { $0 + 1 }
   }
 
@@ -124,15 +124,15 @@ struct Fleet: Sendable {
   private mutating func updateSnapshots(_ answer: Answer, _ seconds: Double) {
     let asleep = answer.workers.filter { Card.isAsleep($0.state) }
     let byName = Dictionary(asleep.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
-    snapshots = snapshots.filter { name, known in
-      guard let worker = byName[name], worker.state == known.state else { return false }
+    snapshots = snapshots.filter { name, snapshot in
+      guard let worker = byName[name], worker.state == snapshot.state else { return false }
       // The worker may have been awake between two polls.
-      return seconds - worker.secondsInState < known.since + 3
+      return seconds - worker.secondsInState < snapshot.since + 3
     }
     for (name, report) in answer.details {
       guard let worker = byName[name] else { continue }
       let shown = report?.snapshot
-      if let known = snapshots[name], known.shown?.mime == shown?.mime, shown?.text == nil {
+      if let snapshot = snapshots[name], snapshot.shown?.mime == shown?.mime, shown?.text == nil {
         continue
       }
       versions += 1

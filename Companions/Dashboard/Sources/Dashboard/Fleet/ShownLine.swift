@@ -4,22 +4,22 @@ import Control
 /// other control character written out. The page never uses it as HTML.
 func shownLine(_ line: String) -> String {
   var text = ""
-  var rest = Substring(line.prefix(4000))
-  while let start = rest.firstIndex(of: "\u{1B}") {
-    text += escaped(String(rest[..<start]))
-    let sequence = rest[start...].dropFirst()
+  var remainder = Substring(line.prefix(4000))
+  while let start = remainder.firstIndex(of: "\u{1B}") {
+    text += escaped(String(remainder[..<start]))
+    let sequence = remainder[start...].dropFirst()
     guard sequence.first == "[" else {
       text += escaped("\u{1B}")
-      rest = sequence
+      remainder = sequence
       continue
     }
     let end = sequence.dropFirst().drop { $0.isNumber || $0 == ";" || $0 == ":" }
     if end.first == "m" {
-      rest = end.dropFirst()
+      remainder = end.dropFirst()
     } else {
       text += escaped("\u{1B}")
-      rest = sequence
+      remainder = sequence
     }
   }
-  return text + escaped(String(rest))
+  return text + escaped(String(remainder))
 }

@@ -88,7 +88,7 @@ function showExplanation(explanation, page) {
   const key = JSON.stringify([
     explanation.because, explanation.next, explanation.obstacles.map((one) => [one.text, one.key]),
     explanation.moves.map((one) => [one.to, one.text, time(one.afterSeconds)]), explanation.unwatched ?? [],
-    explanation.earlyWake?.text ?? "", explanation.lastShed?.text ?? "", page.terminated ?? 0, page.hibernated ?? 0,
+    explanation.earlyWake?.text ?? "", explanation.lastShed?.text ?? "", explanation.trim?.text ?? "", page.terminated ?? 0, page.hibernated ?? 0,
   ]);
   show(element("explanation"), key, () => {
     const nodes = [sentence("p", "", `${explanation.state}: ${explanation.because.text}`)];
@@ -106,6 +106,7 @@ function showExplanation(explanation, page) {
     if (page.terminated) more.push(`It is number ${page.terminated} in the order of termination.`);
     if (page.hibernated) more.push(`It is number ${page.hibernated} in the order of hibernation.`);
     if (explanation.earlyWake) more.push(`Early wakes: ${explanation.earlyWake.text}.`);
+    if (explanation.trim) more.push(`Trims: ${explanation.trim.text}.`);
     if (explanation.lastShed) more.push(`Last memory request: ${explanation.lastShed.text}.`);
     if (explanation.unwatched?.length) more.push(`While it sleeps, these don't wake it: ${explanation.unwatched.join(", ")}.`);
     nodes.push(...more.map((text) => make("p", "detail", text)));

@@ -3,14 +3,14 @@
 struct ConnectionQuota: Sendable {
   enum Owner: Hashable, Sendable {
     /// This user, or root.
-    case own
+    case thisUser
     /// Another user of this machine, or an unknown one. Each gets a refusal.
     case stranger
     /// Another machine, with --allow-remote.
     case remote(IPAddress)
   }
 
-  static let ofOwn = 128
+  static let ofThisUser = 128
   static let ofStrangers = 16
   static let ofRemotes = 64
   static let ofOneRemote = 16
@@ -23,10 +23,10 @@ struct ConnectionQuota: Sendable {
   private var remotes = 0
 
   /// Counts a connection. The result is false if it must be closed.
-  mutating func take(_ owner: Owner) -> Bool {
+  mutating func add(_ owner: Owner) -> Bool {
     let count = counts[owner, default: 0]
     switch owner {
-    case .own: guard count < Self.ofOwn else { return false }
+    case .thisUser: guard count < Self.ofThisUser else { return false }
     case .stranger: guard count < Self.ofStrangers else { return false }
     case .remote:
       guard count < Self.ofOneRemote, remotes < Self.ofRemotes else { return false }

@@ -28,7 +28,7 @@ struct HostRule: Sendable {
   /// - Parameters:
   ///   - site: `Sec-Fetch-Site`, which a page can't set.
   ///   - host: The request's own `Host`.
-  static func isOwnPage(origin: String?, site: String?, host: String) -> Bool {
+  static func isPageOfServer(origin: String?, site: String?, host: String) -> Bool {
     if let site, site != "same-origin" { return false }
     if let origin, origin != "http://\(host)" { return false }
     return true

@@ -40,12 +40,12 @@ func splitHost(_ text: String) -> (host: String, port: String?)? {
   if text.hasPrefix("[") {
     guard let end = text.firstIndex(of: "]") else { return nil }
     let host = String(text[text.index(after: text.startIndex)..<end])
-    let rest = text[text.index(after: end)...]
+    let remainder = text[text.index(after: end)...]
     guard IPAddress(host)?.isIPv6 == true || host.lowercased().hasPrefix("::ffff:") else {
       return nil
     }
-    if rest.isEmpty { return (host, nil) }
-    return rest.hasPrefix(":") ? (host, String(rest.dropFirst())) : nil
+    if remainder.isEmpty { return (host, nil) }
+    return remainder.hasPrefix(":") ? (host, String(remainder.dropFirst())) : nil
   }
   let parts = text.split(separator: ":", omittingEmptySubsequences: false)
   guard parts.count <= 2, !parts[0].isEmpty else { return nil }

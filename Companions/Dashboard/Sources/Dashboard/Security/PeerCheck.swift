@@ -7,13 +7,14 @@ import Linux
 /// user in /proc/net/tcp and tcp6 (proc_net(5)); both ends of a loopback connection are there.
 enum PeerCheck {
   /// Returns the user; nil if no socket of this network namespace is the other end.
-  static func user(of peer: Endpoint, connectedTo own: Endpoint) throws(SystemCallError) -> UInt32?
+  static func user(of peer: Endpoint, connectedTo local: Endpoint) throws(SystemCallError)
+    -> UInt32?
   {
     for _ in 0..<readings {
       let table = try readFile("/proc/net/tcp")
       let table6 = try tableOfIPv6()
-      if let user = user(of: peer, connectedTo: own, in: table, isIPv6: false)
-        ?? user(of: peer, connectedTo: own, in: table6, isIPv6: true)
+      if let user = user(of: peer, connectedTo: local, in: table, isIPv6: false)
+        ?? user(of: peer, connectedTo: local, in: table6, isIPv6: true)
       {
         return user
       }
@@ -36,18 +37,18 @@ enum PeerCheck {
 
   /// Returns the user from the text of one of these files.
   static func user(
-    of peer: Endpoint, connectedTo own: Endpoint, in table: [UInt8], isIPv6: Bool
+    of peer: Endpoint, connectedTo local: Endpoint, in table: [UInt8], isIPv6: Bool
   ) -> UInt32? {
-    guard let theirs = column(peer, isIPv6: isIPv6), let ours = column(own, isIPv6: isIPv6) else {
+    guard let theirs = column(peer, isIPv6: isIPv6), let ours = column(local, isIPv6: isIPv6) else {
       return nil
     }
     let columns = " \(theirs) \(ours) "
     // The list may be long, and another user may make it longer, so it isn't split for one line.
     return (table + [0]).withUnsafeBytes { bytes in
-      guard var place = bytes.baseAddress?.assumingMemoryBound(to: CChar.self) else { return nil }
-      while let found = strstr(place, columns) {
-        place = UnsafePointer(found) + columns.utf8.count
-        let line = UnsafeRawBufferPointer(start: place, count: strcspn(place, "\n"))
+      guard var cursor = bytes.baseAddress?.assumingMemoryBound(to: CChar.self) else { return nil }
+      while let match = strstr(cursor, columns) {
+        cursor = UnsafePointer(match) + columns.utf8.count
+        let line = UnsafeRawBufferPointer(start: cursor, count: strcspn(cursor, "\n"))
         // The fields are: state, queues, timer, retransmits, user, timeout, inode.
         let fields = String(decoding: line, as: UTF8.self).split(separator: " ", maxSplits: 7)
         // A socket that its process has closed has no inode, and no user any more: many kernels

@@ -32,7 +32,7 @@ struct RequestGate: Sendable {
     var authorization: String?
     var actionToken: String?
     var peer: Endpoint?
-    var own: Endpoint?
+    var local: Endpoint?
   }
 
   enum Denial: Error, Hashable, Sendable {
@@ -68,23 +68,23 @@ struct RequestGate: Sendable {
 
   /// Checks that the connection is for this server, and from this user. It reads a file of /proc.
   func checkConnection(_ facts: Facts) throws(Denial) {
-    guard let own = facts.own, let peer = facts.peer else { throw .unknownPeer }
-    guard hosts.permits(facts.host, port: own.port) else { throw .host }
+    guard let local = facts.local, let peer = facts.peer else { throw .unknownPeer }
+    guard hosts.permits(facts.host, port: local.port) else { throw .host }
     if !peer.address.isLoopback, hosts.allowsRemote { return }
     // If the user can't be found, access is denied.
-    guard let user = try? findUser(peer, own) else { throw .unknownPeer }
-    guard Self.isOwn(user) else { throw .otherUser(user) }
+    guard let user = try? findUser(peer, local) else { throw .unknownPeer }
+    guard Self.isThisUser(user) else { throw .otherUser(user) }
   }
 
-  private static func isOwn(_ user: UInt32) -> Bool { user == geteuid() || user == 0 }
+  private static func isThisUser(_ user: UInt32) -> Bool { user == geteuid() || user == 0 }
 
   /// Returns the owner of a connection before a request has arrived. It reads a file of /proc.
-  func owner(peer: Endpoint?, own: Endpoint?) -> ConnectionQuota.Owner {
-    guard let peer, let own else { return .stranger }
+  func owner(peer: Endpoint?, local: Endpoint?) -> ConnectionQuota.Owner {
+    guard let peer, let local else { return .stranger }
     if !peer.address.isLoopback, hosts.allowsRemote { return .remote(peer.address) }
     // A user that can't be found counts as a stranger.
-    guard let user = try? findUser(peer, own), Self.isOwn(user) else { return .stranger }
-    return .own
+    guard let user = try? findUser(peer, local), Self.isThisUser(user) else { return .stranger }
+    return .thisUser
   }
 
   /// Checks that the request may read. Returns the end of the permission, or nil if it has none.
@@ -102,7 +102,8 @@ struct RequestGate: Sendable {
 
   /// Checks that the request may change something. `checkToken` must come before.
   func checkAction(_ facts: Facts) throws(Denial) {
-    guard HostRule.isOwnPage(origin: facts.origin, site: facts.site, host: facts.host ?? "") else {
+    guard HostRule.isPageOfServer(origin: facts.origin, site: facts.site, host: facts.host ?? "")
+    else {
       throw .origin
     }
     guard hasBearer(facts) || facts.actionToken.map(actionToken.matches) == true else {
@@ -111,10 +112,10 @@ struct RequestGate: Sendable {
   }
 
   private func hasBearer(_ facts: Facts) -> Bool {
-    guard let words = facts.authorization?.split(separator: " ", maxSplits: 1), words.count == 2,
-      words[0].lowercased() == "bearer"
+    guard let fields = facts.authorization?.split(separator: " ", maxSplits: 1), fields.count == 2,
+      fields[0].lowercased() == "bearer"
     else { return false }
-    return token.matches(words[1])
+    return token.matches(fields[1])
   }
 
   /// The name of the cookie. Cookies are sent to all ports of a host, so the name has this port:

@@ -9,14 +9,14 @@ final class Sessions: Sendable {
   private let ends = Mutex<[AccessToken: ContinuousClock.Instant]>([:])
 
   static let lifetime = Duration.seconds(24 * 3600)
-  static let most = 64
+  static let maxCount = 64
 
   /// Begins a session. If there are too many, the one that ends first is dropped.
   func begin(at now: ContinuousClock.Instant = .now) -> AccessToken {
     let session = AccessToken.random()
     ends.withLock { ends in
       ends = ends.filter { $0.value > now }
-      if ends.count >= Self.most, let first = ends.min(by: { $0.value < $1.value }) {
+      if ends.count >= Self.maxCount, let first = ends.min(by: { $0.value < $1.value }) {
         ends[first.key] = nil
       }
       ends[session] = now + Self.lifetime

@@ -5,13 +5,13 @@ import NIOCore
 struct ConnectionContext: RequestContext {
   var coreContext: CoreRequestContextStorage
   let peer: Endpoint?
-  let own: Endpoint?
+  let local: Endpoint?
   private let channel: any Channel
 
   init(source: ApplicationRequestContextSource) {
     coreContext = CoreRequestContextStorage(source: source)
     peer = Self.endpoint(source.channel.remoteAddress)
-    own = Self.endpoint(source.channel.localAddress)
+    local = Self.endpoint(source.channel.localAddress)
     channel = source.channel
   }
 

@@ -35,21 +35,21 @@ final class ConnectionGuard: ChannelInboundHandler, RemovableChannelHandler {
     let channel = context.channel
     end = context.eventLoop.scheduleTask(in: Self.timeout) { channel.close(promise: nil) }
     let peer = ConnectionContext.endpoint(channel.remoteAddress)
-    let own = ConnectionContext.endpoint(channel.localAddress)
-    let found = context.eventLoop.makePromise(of: ConnectionQuota.Owner.self)
-    found.completeWithTask { [shared] in
-      try await shared.files.run { shared.gate.owner(peer: peer, own: own) }
+    let local = ConnectionContext.endpoint(channel.localAddress)
+    let promise = context.eventLoop.makePromise(of: ConnectionQuota.Owner.self)
+    promise.completeWithTask { [shared] in
+      try await shared.files.run { shared.gate.owner(peer: peer, local: local) }
     }
-    found.futureResult.assumeIsolated().whenComplete { result in
+    promise.futureResult.assumeIsolated().whenComplete { result in
       // A user that can't be found counts as a stranger.
-      self.settle((try? result.get()) ?? .stranger, channel)
+      self.admit((try? result.get()) ?? .stranger, channel)
     }
     context.fireChannelActive()
   }
 
-  private func settle(_ owner: ConnectionQuota.Owner, _ channel: any Channel) {
+  private func admit(_ owner: ConnectionQuota.Owner, _ channel: any Channel) {
     guard isOpen else { return }
-    guard shared.quota.withLock({ $0.take(owner) }) else { return channel.close(promise: nil) }
+    guard shared.quota.withLock({ $0.add(owner) }) else { return channel.close(promise: nil) }
     self.owner = owner
   }
 

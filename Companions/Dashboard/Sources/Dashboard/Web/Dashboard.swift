@@ -29,14 +29,14 @@ struct Dashboard: HTTPResponder {
   private func answer(
     _ request: Request, _ context: ConnectionContext
   ) async throws(RequestGate.Denial) -> Response {
-    let own = context.own
+    let local = context.local
     let facts = RequestGate.Facts(
       host: request.head.authority, origin: request.headers[.origin],
       site: request.headers[.fetchSite],
       cookie: RequestGate.cookie(
-        RequestGate.cookieName(port: own?.port ?? 0), in: request.headers[.cookie]),
+        RequestGate.cookieName(port: local?.port ?? 0), in: request.headers[.cookie]),
       authorization: request.headers[.authorization], actionToken: request.headers[.dormouseToken],
-      peer: context.peer, own: own)
+      peer: context.peer, local: local)
     if let denial = await connectionDenial(facts) { throw denial }
     let path = request.uri.path
     let reads = request.method == .get || request.method == .head
@@ -71,7 +71,7 @@ struct Dashboard: HTTPResponder {
     guard let token = request.uri.queryParameters["token"], gate.token.matches(token) else {
       return nil
     }
-    let name = RequestGate.cookieName(port: facts.own?.port ?? 0)
+    let name = RequestGate.cookieName(port: facts.local?.port ?? 0)
     return Response(
       status: .seeOther,
       headers: [
@@ -105,8 +105,8 @@ struct Dashboard: HTTPResponder {
     return Self.text(404, "There is no such page.")
   }
 
-  private static func name(_ part: Substring?) -> String? {
-    part.flatMap { $0.isEmpty ? nil : pathUnescaped($0) }
+  private static func name(_ component: Substring?) -> String? {
+    component.flatMap { $0.isEmpty ? nil : pathUnescaped($0) }
   }
 
   /// Sends events until the page is closed. The page counts as open from the first event on, not
@@ -116,7 +116,7 @@ struct Dashboard: HTTPResponder {
       status: .ok, headers: [.contentType: "text/event-stream"],
       body: ResponseBody { [hub, files] writer in
         guard let (id, events) = hub.join(worker: worker) else {
-          let full = MissingPage(problem: "\(Hub.mostViewers) pages are open; close some.")
+          let full = MissingPage(problem: "\(Hub.maxViewers) pages are open; close some.")
           try await writer.write(ServerEvent("missing", full).buffer)
           return try await writer.finish(nil)
         }

@@ -37,8 +37,8 @@ final class Hub: Sendable {
   /// Rings when a page is opened.
   let eventWakeup = Wakeup()
 
-  static let mostViewers = 32
-  private static let mostEvents = 100
+  static let maxViewers = 32
+  private static let maxEvents = 100
 
   init(actionToken: AccessToken) {
     hello = ServerEvent("hello", Hello(token: actionToken.text, version: Dormouse.version))
@@ -58,7 +58,7 @@ final class Hub: Sendable {
       bufferingPolicy: .bufferingNewest(256))
     let now = seconds
     let id: Int? = state.withLock { state in
-      guard state.viewers.count < Self.mostViewers else { return nil }
+      guard state.viewers.count < Self.maxViewers else { return nil }
       state.nextID += 1
       state.viewers[state.nextID] = Viewer(worker: worker, continuation: continuation)
       continuation.yield(hello)
@@ -108,13 +108,13 @@ final class Hub: Sendable {
     let now = seconds
     return state.withLock { state in
       state.viewers.values.compactMap(\.worker).compactMap { name in
-        if let known = state.kinds[name], now - known.measured < 5 { return nil }
+        if let measurement = state.kinds[name], now - measurement.measured < 5 { return nil }
         return answer.details[name] ?? nil
       }
     }
   }
 
-  func note(_ kinds: FootprintKinds?, of worker: String) {
+  func record(_ kinds: FootprintKinds?, of worker: String) {
     let now = seconds
     state.withLock { state in
       state.kinds[worker] = kinds.map { (now, $0) }
@@ -124,7 +124,7 @@ final class Hub: Sendable {
   func publish(_ answer: Answer) {
     let now = seconds
     state.withLock { state in
-      state.fleet.take(answer, at: now)
+      state.fleet.merge(answer, at: now)
       state.isCurrent = true
       publishOverview(&state)
       for (name, viewers) in watchers(state) {
@@ -150,8 +150,8 @@ final class Hub: Sendable {
     guard !events.isEmpty else { return }
     state.withLock { state in
       state.events += events
-      if state.events.count > Self.mostEvents {
-        state.events.removeFirst(state.events.count - Self.mostEvents)
+      if state.events.count > Self.maxEvents {
+        state.events.removeFirst(state.events.count - Self.maxEvents)
       }
       for event in events {
         let sent = ServerEvent("event", event)
@@ -174,11 +174,11 @@ final class Hub: Sendable {
   }
 
   private func watchers(_ state: State) -> [String: [Viewer]] {
-    var found: [String: [Viewer]] = [:]
+    var watchers: [String: [Viewer]] = [:]
     for viewer in state.viewers.values {
-      if let worker = viewer.worker { found[worker, default: []].append(viewer) }
+      if let worker = viewer.worker { watchers[worker, default: []].append(viewer) }
     }
-    return found
+    return watchers
   }
 
   private func page(
