@@ -10,7 +10,8 @@ public struct TrimSummary: Hashable, Sendable {
     case reclaim
   }
 
-  public var mechanism: Mechanism
+  /// How the memory was moved out of RAM; `nil` for a fill.
+  public var mechanism: Mechanism?
   /// The part of the footprint that was in RAM before.
   public var residentBefore: Int64
   /// The part of the footprint that is in RAM afterwards.
@@ -21,7 +22,7 @@ public struct TrimSummary: Hashable, Sendable {
   public var stoppedFor: Duration
 
   public init(
-    mechanism: Mechanism, residentBefore: Int64, residentAfter: Int64, swapped: Int64,
+    mechanism: Mechanism?, residentBefore: Int64, residentAfter: Int64, swapped: Int64,
     stoppedFor: Duration = .zero
   ) {
     self.mechanism = mechanism

@@ -16,6 +16,8 @@ public struct MemoryMapping: Sendable, Hashable {
   public var name = ""
   /// The anonymous memory in it in bytes, without swapped pages.
   public var anonymous: UInt64 = 0
+  /// The memory of it that is in swap, in bytes.
+  public var swapped: UInt64 = 0
   /// The memory in it that is in RAM, in bytes. `proportional` divides each page by the number of
   /// processes that map it.
   public var resident: UInt64 = 0
@@ -113,6 +115,8 @@ private struct SmapsParser {
     let last = mappings.count - 1
     if has(prefix: "Anonymous:", at: start, end) {
       mappings[last].anonymous = decimal(start + 10, end) &* 1024
+    } else if has(prefix: "Swap:", at: start, end) {
+      mappings[last].swapped = decimal(start + 5, end) &* 1024
     } else if has(prefix: "Rss:", at: start, end) {
       mappings[last].resident = decimal(start + 4, end) &* 1024
     } else if has(prefix: "Pss:", at: start, end) {
