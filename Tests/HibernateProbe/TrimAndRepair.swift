@@ -40,3 +40,17 @@ func repair(_ arguments: ArraySlice<String>) throws {
     record: arguments[2], of: ProcessIdentity(pid: pid, startTime: time))
   report("done 0")
 }
+
+func recover(_ arguments: ArraySlice<String>) throws {
+  let arguments = Array(arguments)
+  guard arguments.count == 4, let pid = Int32(arguments[0]), let time = UInt64(arguments[1]) else {
+    throw Usage()
+  }
+  let target = HibernationTarget(
+    name: "victim", root: ProcessIdentity(pid: pid, startTime: time), session: pid,
+    cgroup: try openGroup(arguments[2]))
+  let summary = try HibernationService().wait { (h) throws(HibernationError) in
+    try h.recover(target, from: arguments[3])
+  }
+  report("done \(summary.restored)")
+}
