@@ -3,16 +3,20 @@ import Linux
 extension Hibernator {
   /// Checks that there is swap to which the processes' memory can be moved.
   static func checkSwap(of tree: ProcessTree) throws(HibernationError) {
-    if let obstacle = swapObstacle(areas: SwapArea.all()) {
+    if let obstacle = swapObstacle(of: tree.pids) {
       throw HibernationError(.checking, obstacle, aftermath: .intact)
     }
+  }
+
+  /// The reason why the memory of these processes can't be moved to swap; nil if there is none.
+  public static func swapObstacle(of pids: [Int32]) -> String? {
+    if let obstacle = swapObstacle(areas: SwapArea.all()) { return obstacle }
     // If the limits of a process can't be read, the kernel decides.
-    if let pid = tree.pids.first(where: { (try? ContainingLimits.swapLeft(of: $0)) == 0 }) {
-      throw HibernationError(
-        .checking,
-        "the cgroup of process \(pid), or one above it, may use no more swap: raise its "
-          + "memory.swap.max (MemorySwapMax= of a unit)")
-    }
+    return pids.first { (try? ContainingLimits.swapLeft(of: $0)) == 0 }
+      .map {
+        "the cgroup of process \($0), or one above it, may use no more swap: raise its "
+          + "memory.swap.max (MemorySwapMax= of a unit)"
+      }
   }
 
   /// Checks that threads of the processes may be borrowed. A process that somebody else has stopped
