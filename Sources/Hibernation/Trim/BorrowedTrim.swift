@@ -98,6 +98,7 @@ struct BorrowedTrim {
     }
     FaultPoint.trimStopped.pass()
     target.waits.didRest(tree)
+    target.waits.willWake(tree)
     let result = Result { () throws(HibernationError) in try moveSome(of: tree) }
     FaultPoint.trimContinuing.pass()
     // A process that can't be signalled any more has changed its user, and isn't this worker's.
