@@ -1,5 +1,6 @@
 import Control
 import Glibc
+import Hibernation
 import Linux
 
 extension Probe {
@@ -10,7 +11,7 @@ extension Probe {
     lost: "Running workers aren't trimmed. Hibernation needs no swap: it moves memory to images.",
     enable: "a zram device, a swap file or a partition (zramctl(8), mkswap(8), swapon(8))."
   ) { _ in
-    .works(try areas() == 0 ? "none, which only trims need" : "some, which only trims need")
+    .works(SwapArea.all().isEmpty ? "none; only trims need it" : "some; only trims need it")
   }
 
   private static let trim = Probe(
@@ -24,7 +25,7 @@ extension Probe {
   ) { examination in
     let group = try? examination.group.get().group
     return trimFinding(
-      hasSwap: try areas() > 0,
+      obstacle: Hibernator.swapObstacle(of: [getpid()]),
       madvise: Result { try examination.pageOutChild() },
       reclaims: group.map { canWrite("\($0.path)/memory.reclaim") } ?? false,
       traces: examination.traces)
@@ -33,32 +34,26 @@ extension Probe {
   /// The finding about trims, from the mechanisms in the order in which the daemon prefers them.
   ///
   /// - Parameters:
+  ///   - obstacle: the reason why nothing can be moved to swap; nil if there is none.
   ///   - madvise: the outcome of process_madvise(2) on another process.
   ///   - reclaims: whether `memory.reclaim` of a worker's cgroup may be written.
   ///   - traces: whether a thread of a worker can be borrowed.
   static func trimFinding(
-    hasSwap: Bool, madvise: Result<Void, any Error>, reclaims: Bool, traces: Bool
+    obstacle: String?, madvise: Result<Void, any Error>, reclaims: Bool, traces: Bool
   ) -> Finding {
-    let without = hasSwap ? "" : "; but no swap is on"
-    let result: DoctorCheck.Result = hasSwap ? .works : .missing
+    let mechanism: Finding
     switch madvise {
     case .success:
-      return Finding(
-        result: result, detail: "process_madvise with MADV_PAGEOUT: workers run on\(without)")
+      mechanism = .works("process_madvise with MADV_PAGEOUT: workers run on")
     case .failure(_) where reclaims:
-      return Finding(
-        result: result, detail: "memory.reclaim of a worker's cgroup: workers run on\(without)")
+      mechanism = .works("memory.reclaim of a worker's cgroup: workers run on")
     case .failure(let error) where traces:
-      return Finding(
-        result: hasSwap ? .limited : .missing,
-        detail: "madvise by a borrowed thread of the worker, because \(error)\(without)")
+      mechanism = .limited("madvise by a borrowed thread of the worker (\(error))")
     case .failure(let error):
-      return .missing("\(error)\(without)")
+      return .missing([obstacle, "\(error)"].compactMap(\.self).joined(separator: "; "))
     }
-  }
-
-  private static func areas() throws -> Int {
-    try readText("/proc/swaps").split(separator: "\n").dropFirst().count
+    guard let obstacle else { return mechanism }
+    return .missing("\(obstacle). With swap: \(mechanism.detail)")
   }
 
   private static func canWrite(_ path: String) -> Bool { access(path, W_OK) == 0 }
