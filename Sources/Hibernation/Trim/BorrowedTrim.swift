@@ -141,7 +141,7 @@ struct BorrowedTrim {
     discardFile(path)
     let took = max(1, Clocks.monotonic - began)
     let rate = UInt64(Double(moved) * Double(Self.callTime) / Double(took))
-    bytesPerStop = min(max(rate, 256 << 10), 8 << 20)
+    bytesPerStop = min(max(rate, 256 << 10), 8 << 20) / pageSize * pageSize
     return moved
   }
 
