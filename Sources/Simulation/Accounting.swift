@@ -6,6 +6,8 @@ import Policy
 struct Accounting {
   private var open: [OpenOperation: Instant] = [:]
   private var footprints: [WorkerID: ByteCount] = [:]
+  /// How much of each footprint is in swap.
+  private var swapped: [WorkerID: ByteCount] = [:]
   private var beforeHibernation: [WorkerID: ByteCount] = [:]
   private var now = Instant.zero
   /// Workers that the operator has asked to end.
@@ -16,7 +18,13 @@ struct Accounting {
 
   /// A directive whose outcome hasn't come.
   private struct OpenOperation: Hashable {
-    enum Kind { case launch, suspend, hibernate, resume, purge }
+    enum Kind {
+      case launch, suspend, hibernate, resume, purge, trim, fill
+
+      /// Whether the operation moves the memory of a running worker. The engine waits a minute for
+      /// its outcome, and doesn't inspect the worker then.
+      var isMove: Bool { self == .trim || self == .fill }
+    }
     var kind: Kind
     var worker: WorkerID
   }
@@ -24,7 +32,7 @@ struct Accounting {
   /// Returns a complaint if a directive has had no outcome for longer than an operation may take. A
   /// recent directive, such as a heartbeat's, may be without one.
   func unanswered(at now: Instant) -> String? {
-    open.first { now > $0.value + Invariants.maxTransit }
+    open.first { !$0.key.kind.isMove && now > $0.value + Invariants.maxTransit }
       .map { "\($0.key.kind) of \($0.key.worker) never had an outcome" }
   }
 
@@ -43,7 +51,29 @@ struct Accounting {
     case .found(let worker, let condition): recordInspection(worker, condition)
     case .launchFailed(let worker, _), .exited(let worker, _), .released(let worker):
       forget(worker)
+    case .machineSlept(let time):
+      for asked in open.keys where asked.kind.isMove { open[asked] = open[asked].map { $0 + time } }
+    case .swapped, .trimmed, .trimFailed, .filled, .fillFailed: recordMove(event, states)
     default: recordMemory(event, states)
+    }
+    // Later outcomes don't count.
+    open = open.filter { !$0.key.kind.isMove || now < $0.value + .seconds(60) }
+  }
+
+  private mutating func recordMove(_ event: Event, _ states: [WorkerID: WorkerState]) {
+    switch event {
+    case .swapped(let worker, let bytes):
+      if states[worker]?.isAlive == true { swapped[worker] = bytes }
+    case .trimmed(let worker, let result):
+      guard close(OpenOperation(kind: .trim, worker: worker)) else { return }
+      swapped[worker] = result.swapped
+      footprints[worker] = result.residentAfter + result.swapped
+    case .trimFailed(let worker, _, _): close(OpenOperation(kind: .trim, worker: worker))
+    case .filled(let worker, let bytes):
+      guard close(OpenOperation(kind: .fill, worker: worker)) else { return }
+      swapped[worker] = bytes
+    case .fillFailed(let worker, _): close(OpenOperation(kind: .fill, worker: worker))
+    default: break
     }
   }
 
@@ -99,6 +129,7 @@ struct Accounting {
     inspections[worker] = nil
     open = open.filter { $0.key.worker != worker }
     footprints[worker] = nil
+    swapped[worker] = nil
     beforeHibernation[worker] = nil
     unverified.remove(worker)
   }
@@ -110,6 +141,13 @@ struct Accounting {
     case .hibernate(let worker): return ask(.hibernate, worker)
     case .resume(let worker): return ask(.resume, worker)
     case .purge(let worker): return ask(.purge, worker)
+    case .trim(let worker), .fill(let worker):
+      if states[worker] != .foreground && states[worker] != .background {
+        return "\(directive) of a worker that doesn't run"
+      }
+      let isFree = !isMoving(worker)
+      let kind: OpenOperation.Kind = if case .trim = directive { .trim } else { .fill }
+      return isFree ? ask(kind, worker) : "\(directive) while its memory is being moved"
     case .inspect(let worker):
       inspections[worker, default: 0] += 1
       return states[worker]?.isUnderWay == true ? nil : "inspects \(worker), which is at rest"
@@ -119,10 +157,22 @@ struct Accounting {
       if transition.to == .launching, transition.from == .terminated {
         unwanted.remove(transition.worker)
       }
-      if transition.to == .terminating { forgetOperations(of: transition.worker) }
+      if transition.to == .terminating {
+        forgetOperations(of: transition.worker)
+        close(OpenOperation(kind: .trim, worker: transition.worker))
+        close(OpenOperation(kind: .fill, worker: transition.worker))
+      }
+      if transition.to == .hibernated { swapped[transition.worker] = nil }
+      if transition.to == .suspending, isMoving(transition.worker) {
+        return "\(transition.worker) is suspended while its memory is being moved"
+      }
       return transition.to == .terminating ? checkEnd(transition) : nil
     default: return nil
     }
+  }
+
+  private func isMoving(_ worker: WorkerID) -> Bool {
+    open.keys.contains { $0.worker == worker && $0.kind.isMove }
   }
 
   private mutating func ask(_ kind: OpenOperation.Kind, _ worker: WorkerID) -> String? {
@@ -145,11 +195,12 @@ struct Accounting {
   }
 
   /// Checks the memory of a simulated device: it is the device's size less the reported footprints
-  /// of all workers with processes.
+  /// of all workers with processes, without what is in swap.
   func check(_ engine: Engine, _ states: [WorkerID: WorkerState]) -> String? {
     guard case .device(let size) = engine.policy.memory else { return nil }
     let sum = states.reduce(ByteCount.zero) { sum, one in
-      one.value.isAlive ? sum + (footprints[one.key] ?? .zero) : sum
+      let resident = (footprints[one.key] ?? .zero) - (swapped[one.key] ?? .zero)
+      return one.value.isAlive ? sum + max(.zero, resident) : sum
     }
     let available = max(.zero, size - sum)
     return available == engine.available

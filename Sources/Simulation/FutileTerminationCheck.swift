@@ -73,7 +73,7 @@ struct FutileTerminationCheck: Sendable {
       return "\(name) was terminated for a shortage that hadn't lasted \(minDuration.spoken)"
     }
     let held = after.snapshots().reduce(ByteCount.zero) {
-      $1.state.isAlive ? $0 + $1.footprint : $0
+      $1.state.isAlive ? $0 + after.resident(of: $1.worker) : $0
     }
     return transition.from == .hibernated || held + held >= missing
       ? nil : "\(name) was terminated for \(missing), and all workers hold \(held)"

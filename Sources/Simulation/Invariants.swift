@@ -183,7 +183,7 @@ struct Invariants {
     else { return nil }
     let spared = after.snapshots().first { other in
       other.state.victims == transition.from.victims && other.band < victim.band
-        && other.footprint >= .megabytes(1) && earlier[other.worker] == other.state
+        && after.resident(of: other.worker) >= .megabytes(1) && earlier[other.worker] == other.state
         && !other.isShadow && mayEnd(other.worker)
     }
     return spared.map {
@@ -207,7 +207,7 @@ struct Invariants {
         case .background: .terminate(.background)
         default: nil
         }
-      guard let rung, other.footprint >= .megabytes(1),
+      guard let rung, after.resident(of: other.worker) >= .megabytes(1),
         earlier[other.worker] == other.state,
         !other.isShadow, mayEnd(other.worker)
       else { return false }
@@ -258,24 +258,6 @@ struct Invariants {
     }
     if let lost = accounting.unanswered(at: now) ?? together.finalComplaint { return lost }
     return stuck.isEmpty ? nil : "stuck: \(stuck.map { "\($0.worker) \($0.state)" })"
-  }
-}
-
-extension Directive {
-  /// The worker that the directive concerns.
-  var worker: WorkerID? {
-    switch self {
-    case .launch(let worker), .shed(let worker, _, _), .finishShed(let worker),
-      .expireTask(let worker, _), .suspend(let worker), .hibernate(let worker),
-      .resume(let worker), .terminate(let worker), .kill(let worker), .measure(let worker),
-      .checkSafePoint(let worker), .purge(let worker), .inspect(let worker), .abort(let worker),
-      .checkWatchdog(let worker), .trim(let worker), .fill(let worker):
-      worker
-    case .answer, .transition, .pressureChanged, .report, .wouldHave, .watchdogMissed,
-      .overLimit, .leakSuspected, .willTerminate, .willNotTerminate,
-      .protectedLeft, .terminatesNone:
-      nil
-    }
   }
 }
 

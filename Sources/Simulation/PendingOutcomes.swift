@@ -76,6 +76,7 @@ extension SimulatedMachine {
       workers[worker]?.body = .evicted
       workers[worker]?.beforeEviction = result.footprintBefore
       workers[worker]?.footprint = result.footprintAfter
+      workers[worker]?.swapped = .zero
     case .resumeFailed(_, _, let intact): if !intact { workers[worker]?.isUnverifiable = true }
     case .resumed:
       if workers[worker]?.body == .evicted, let footprint = workers[worker]?.beforeEviction {
@@ -87,11 +88,19 @@ extension SimulatedMachine {
       workers[worker]?.footprint = max(.zero, footprint - freed)
       workers[worker]?.purgeable = .zero
     case .purgeFailed: workers[worker]?.purgeable = .zero
-    case .trimmed, .trimFailed, .filled, .fillFailed: workers[worker]?.isMoving = false
+    case .trimmed(_, let result):
+      workers[worker]?.isMoving = false
+      workers[worker]?.footprint = result.residentAfter + result.swapped
+      workers[worker]?.swapped = result.swapped
+    case .filled(_, let swapped):
+      workers[worker]?.isMoving = false
+      workers[worker]?.swapped = swapped
+    case .trimFailed, .fillFailed: workers[worker]?.isMoving = false
     case .launchFailed, .exited:
       workers[worker]?.purgeable = .zero
       workers[worker]?.body = .absent
       workers[worker]?.footprint = .zero
+      workers[worker]?.swapped = .zero
       workers[worker]?.isShedding = false
       workers[worker]?.isMoving = false
       workers[worker]?.isUnverifiable = false
@@ -118,6 +127,24 @@ extension Event {
       .filled(let worker, _), .fillFailed(let worker, _), .swapped(let worker, _):
       worker
     default: nil
+    }
+  }
+}
+
+extension Directive {
+  /// The worker that the directive concerns.
+  var worker: WorkerID? {
+    switch self {
+    case .launch(let worker), .shed(let worker, _, _), .finishShed(let worker),
+      .expireTask(let worker, _), .suspend(let worker), .hibernate(let worker),
+      .resume(let worker), .terminate(let worker), .kill(let worker), .measure(let worker),
+      .checkSafePoint(let worker), .purge(let worker), .inspect(let worker), .abort(let worker),
+      .checkWatchdog(let worker), .trim(let worker), .fill(let worker):
+      worker
+    case .answer, .transition, .pressureChanged, .report, .wouldHave, .watchdogMissed,
+      .overLimit, .leakSuspected, .willTerminate, .willNotTerminate,
+      .protectedLeft, .terminatesNone:
+      nil
     }
   }
 }

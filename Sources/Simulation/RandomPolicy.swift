@@ -46,6 +46,10 @@ extension LifecyclePolicy {
     policy.pressure.terminateAfter = other.pick([.zero, .milliseconds(300), .seconds(1)])
     policy.hibernate.atOnceUpTo = other.pick([nil, nil, .megabytes(4), .megabytes(16)])
     policy.pressure.stallsCountBelow = other.pick([0, 20, 20, 100])
+    policy.trim.after = other.pick([nil, nil, .zero, .seconds(3)])
+    policy.trim.every = other.pick([.milliseconds(500), .seconds(4), .seconds(600)])
+    policy.trim.minGain = other.pick([.zero, .megabytes(1), .megabytes(8)])
+    policy.trim.mechanism = other.pick([.auto, .swap, .auto, .off])
     return policy
   }
 }

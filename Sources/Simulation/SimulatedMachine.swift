@@ -139,7 +139,7 @@ public struct SimulatedMachine {
   }
 
   var reading: MemoryReading {
-    let used = names.reduce(usedByOthers) { $0 + (workers[$1]?.footprint ?? .zero) }
+    let used = names.reduce(usedByOthers) { $0 + (workers[$1]?.resident ?? .zero) }
     return MemoryReading(
       total: Self.hostMemory, available: max(.zero, Self.hostMemory - used))
   }

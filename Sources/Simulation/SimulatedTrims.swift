@@ -7,14 +7,14 @@ extension SimulatedMachine {
   mutating func trim(_ worker: WorkerID) -> String? {
     guard body(worker) == .running else { return "trims \(worker), which doesn't run" }
     guard workers[worker]?.isMoving == false else { return "trims \(worker) twice" }
-    // The outcome is sometimes lost. The engine must not wait for it forever.
+    // The directive is sometimes lost. The engine must not wait for an outcome forever.
     if random.chance(3) { return nil }
     workers[worker]?.isMoving = true
-    let footprint = workers[worker]?.footprint ?? .zero
-    let moved = ByteCount(footprint.bytes / random.pick([2, 3, 50]))
+    let resident = workers[worker]?.resident ?? .zero
+    let moved = ByteCount(resident.bytes / random.pick([2, 3, 50]))
     let result = TrimResult(
-      residentBefore: footprint, residentAfter: footprint - moved, swapped: moved,
-      duration: .milliseconds(30))
+      residentBefore: resident, residentAfter: resident - moved,
+      swapped: (workers[worker]?.swapped ?? .zero) + moved, duration: .milliseconds(30))
     let event: Event =
       random.chance(12)
       ? .trimFailed(worker, "there is no swap", permanent: random.chance(30))
@@ -28,10 +28,28 @@ extension SimulatedMachine {
     guard workers[worker]?.isMoving == false else { return "fills \(worker) twice" }
     if random.chance(3) { return nil }
     workers[worker]?.isMoving = true
+    let left = random.pick([.zero, ByteCount.kilobytes(4)])
     let event: Event =
       random.chance(12)
-      ? .fillFailed(worker, "its memory can't be read") : .filled(worker, swapped: .zero)
+      ? .fillFailed(worker, "its memory can't be read") : .filled(worker, swapped: left)
     schedule(event, of: worker, upTo: .seconds(2))
     return nil
   }
+
+  /// Measures a worker with memory in swap, of which some may have come back.
+  mutating func refault(_ worker: WorkerID) -> Event? {
+    guard let swapped = workers[worker]?.swapped, body(worker) != .absent else { return nil }
+    // The kernel swaps by itself, too.
+    let other = ByteCount((workers[worker]?.footprint ?? .zero).bytes / 3)
+    let now = random.pick([swapped, ByteCount(swapped.bytes / 2), .zero, other])
+    workers[worker]?.swapped = now
+    schedule(
+      .footprint(worker, workers[worker]?.footprint ?? .zero), of: worker, upTo: .milliseconds(1))
+    return .swapped(worker, now)
+  }
+}
+
+extension SimulatedWorker {
+  /// The part of its footprint that is in RAM.
+  var resident: ByteCount { max(.zero, footprint - swapped) }
 }

@@ -13,6 +13,8 @@ struct SimulatedWorker {
   /// The number of launches, by which events of an earlier run are recognized and dropped.
   var life = 0
   var isShedding = false
+  /// How much of its footprint is in swap.
+  var swapped = ByteCount.zero
   /// True if its memory is being trimmed or filled.
   var isMoving = false
   /// True if the worker is stuck in the kernel, so that SIGKILL doesn't end it.

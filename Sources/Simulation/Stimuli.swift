@@ -10,6 +10,7 @@ extension SimulatedMachine {
     // The worker was given back to its supervisor. It is declared or adopted again.
     guard engine.state(of: worker) != nil else { return comeBack(worker) }
     if let slept = suspendToRAM() { return slept }
+    if let event = moveOrRefault(worker) { return event }
     if random.chance(8) { return rarity(worker, body) }
     // The machine slept, or the clock was set, so the time jumps forward.
     if random.chance(1) {
@@ -53,6 +54,18 @@ extension SimulatedMachine {
     for index in pending.indices { pending[index].at = pending[index].at + time }
     now = now + time
     return .machineSlept(time)
+  }
+
+  /// Requests a trim or a fill, or measures what is in swap. A separate generator keeps the other
+  /// random choices as they were before this one was added.
+  private mutating func moveOrRefault(_ worker: WorkerID) -> Event? {
+    var copy = random
+    var other = SplitMix64(seed: copy.next() ^ 43)
+    guard other.chance(6) else { return nil }
+    if other.chance(60) { return refault(worker) }
+    defer { nextRequest += 1 }
+    let verb: Request.Verb = other.chance(70) ? .trim : .fill
+    return .request(Request(id: nextRequest, verb: verb, worker: worker))
   }
 
   /// Returns a rare event: an announcement of a worker, or a reading of the disk.
@@ -106,7 +119,9 @@ extension SimulatedMachine {
     return .adopted(worker, profile, random.pick([.background, .foreground]))
   }
 
-  private static let verbs = Request.Verb.allCases.filter { $0 != .protect && $0 != .unprotect }
+  private static let verbs = Request.Verb.allCases.filter {
+    ![.protect, .unprotect, .trim, .fill].contains($0)
+  }
 
   private mutating func request(_ worker: WorkerID) -> Event {
     let asleep = workers[worker]?.body == .absent

@@ -46,6 +46,13 @@ import Testing
       .activity(worker), .hold(worker, true), .fileLocks(worker, held: 3),
       .extendTimeout(worker, .milliseconds(7)), .purgeableOffered(worker, ByteCount(5)),
       .purged(worker, freed: ByteCount(6)), .purgeFailed(worker, "EPERM"),
+      .swapped(worker, ByteCount(3)), .filled(worker, swapped: ByteCount(2)),
+      .trimmed(
+        worker,
+        TrimResult(
+          residentBefore: ByteCount(9), residentAfter: ByteCount(4), swapped: ByteCount(5),
+          duration: .milliseconds(30), stoppedFor: .milliseconds(2))),
+      .trimFailed(worker, "no swap", permanent: true), .fillFailed(worker, "EIO"),
       .wakeNeeded(worker, "a connection"),
       .memory(MemoryReading(total: ByteCount(9), available: ByteCount(8))),
       .memory(

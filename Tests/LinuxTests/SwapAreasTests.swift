@@ -12,7 +12,8 @@ struct SwapAreasTests {
       /swapfile                               file            2097152         0               -2
       /dev/block/zram1                        partition       1024            0               99
       """
-    #expect(SwapArea.freeInMemory(parsing: Array(text.utf8)) == (4_194_304 - 1_048_576 + 1024) * 1024)
+    let free: Int64 = 4_194_304 - 1_048_576 + 1024
+    #expect(SwapArea.freeInMemory(parsing: Array(text.utf8)) == free * 1024)
   }
 
   @Test("Without zram, and in a file that can't be parsed, there is none")

@@ -86,7 +86,7 @@ struct BadText: Sendable, CustomTestStringConvertible {
       "ladder: { warning: [hibernate, hibernate] }", "`hibernate` is given twice in this list"),
     BadText(
       "ladder: { urgent: [terminate: suspended] }",
-      "`urgent` must be `hibernate`, `purge`, `warn`, `terminate suspended`,"
+      "`urgent` must be `trim`, `hibernate`, `purge`, `warn`, `terminate suspended`,"
         + " `terminate background` or `terminate foreground`, not a mapping",
       "write `terminate suspended`"),
     BadText(

@@ -42,7 +42,7 @@ struct DefaultPolicyTests {
   func rungs() {
     #expect(
       Ladder.Rung.allCases.map(\.text) == [
-        "hibernate", "purge", "warn", "terminate suspended", "terminate background",
+        "trim", "hibernate", "purge", "warn", "terminate suspended", "terminate background",
         "terminate foreground",
       ])
   }

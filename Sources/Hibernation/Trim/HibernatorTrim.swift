@@ -13,20 +13,68 @@ extension Hibernator {
   ///
   /// - Parameter record: the path of the file that a later daemon needs to repair the worker if
   ///   this one dies in the middle of it.
-  func trim(_ target: HibernationTarget, record: String) throws(HibernationError) -> TrimSummary {
+  public func trim(
+    _ target: HibernationTarget, record: String
+  ) throws(HibernationError) -> TrimSummary {
     let deadline = Deadline(in: Self.moveTimeout)
     try awaitFill(of: target.name)
-    return try move(target) { (tree) throws(HibernationError) in
+    // An attempt of this daemon that lost a thread has left it.
+    try Self.repairTrim(record: record, of: target.root)
+    var stoppedFor = Duration.zero
+    var summary = try move(target) { (tree) throws(HibernationError) in
       try Self.checkSwap(of: tree)
-      if try pageOut(tree, until: deadline) { return .processMadvise }
+      for mechanism in trimMechanisms {
+        switch mechanism {
+        case .processMadvise:
+          if try pageOut(tree, until: deadline) { return mechanism }
+        case .reclaim:
+          if try reclaim(target, tree, until: deadline) { return mechanism }
+        case .borrowedThread:
+          stoppedFor = try borrow(target, tree, record: record, until: deadline)
+          return mechanism
+        }
+      }
       throw HibernationError(
-        .checking, "moving its memory to swap takes CAP_SYS_NICE and permission to trace it",
+        .checking, "this daemon may not move its memory to swap", aftermath: .ineligible)
+    }
+    summary.stoppedFor = stoppedFor
+    return summary
+  }
+
+  /// Makes the kernel reclaim the memory of the worker's own cgroup.
+  ///
+  /// - Returns: false if it has no such cgroup, or this kernel can't.
+  private func reclaim(
+    _ target: HibernationTarget, _ tree: ProcessTree, until deadline: Deadline
+  ) throws(HibernationError) -> Bool {
+    guard let cgroup = target.cgroup?.freezer, cgroup.canReclaim else { return false }
+    try attempt(.evicting) {
+      try cgroup.reclaim(Footprint.measure(tree.pids).anonymous, until: deadline)
+    }
+    return true
+  }
+
+  /// Pages out by borrowed threads.
+  ///
+  /// - Returns: the longest time for which the worker stood still.
+  private func borrow(
+    _ target: HibernationTarget, _ tree: ProcessTree, record: String, until deadline: Deadline
+  ) throws(HibernationError) -> Duration {
+    guard features.canInject else {
+      throw HibernationError(
+        .checking, "borrowing a thread is implemented for x86-64 and arm64 only",
         aftermath: .ineligible)
     }
+    var trim = try BorrowedTrim(target, features, record: record, until: deadline)
+    do throws(HibernationError) { try trim.run(tree) } catch {
+      if trim.hasLostThread { try Self.repairTrim(record: record, of: target.root) }
+      throw error
+    }
+    return trim.longestStop
   }
 
   /// Moves all private memory of a running worker that is in swap back into RAM.
-  func fill(_ target: HibernationTarget) throws(HibernationError) -> TrimSummary {
+  public func fill(_ target: HibernationTarget) throws(HibernationError) -> TrimSummary {
     let deadline = Deadline(in: Self.moveTimeout)
     try awaitFill(of: target.name)
     return try move(target) { (tree) throws(HibernationError) in

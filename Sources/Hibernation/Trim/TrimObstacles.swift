@@ -19,6 +19,34 @@ extension Hibernator {
       }
   }
 
+  /// Checks that threads of the processes may be borrowed. A process that somebody else has stopped
+  /// or traces isn't touched.
+  static func checkBorrowing(from tree: ProcessTree) throws(HibernationError) {
+    if Yama.current.forbidsStrangers {
+      throw HibernationError(
+        .checking,
+        "a later daemon couldn't put it right if this one died (kernel.yama.ptrace_scope); a "
+          + "cgroup of its own with the memory controller, or CAP_SYS_PTRACE, permits it",
+        aftermath: .ineligible)
+    }
+    Stragglers.shared.release(of: tree.pids, within: .milliseconds(100))
+    for process in tree.processes {
+      if process.state == .stopped || process.state == .traced {
+        throw HibernationError(
+          .checking, "process \(process.pid) (\(process.name)) was stopped by another program")
+      }
+      if let traced = ProcessTree(processes: [process]).tracedByOthers {
+        throw HibernationError(
+          .checking, "process \(traced) is traced by another program (a debugger?)")
+      }
+      if ForeignFreeze.holds(process.pid) {
+        throw HibernationError(
+          .checking, "another program has frozen its cgroup (process \(process.pid))")
+      }
+      try Eligibility.checkArchitecture(process)
+    }
+  }
+
   /// The reason why nothing can be moved to swap; nil if there is none.
   static func swapObstacle(areas: [SwapArea]) -> String? {
     if areas.isEmpty {

@@ -1,13 +1,13 @@
 /// What a trim or a fill moved, in bytes.
 public struct TrimSummary: Hashable, Sendable {
   /// How the memory was moved.
-  public enum Mechanism: String, Sendable {
+  public enum Mechanism: String, Sendable, CaseIterable {
     /// process_madvise(2) on the running worker; needs CAP_SYS_NICE and permission to trace it.
     case processMadvise
-    /// madvise(2), called by a borrowed thread of the worker, which stands still meanwhile.
-    case borrowedThread
     /// `memory.reclaim` of the worker's own cgroup (v2, Linux 5.19).
     case reclaim
+    /// madvise(2), called by a borrowed thread of the worker, which stands still meanwhile.
+    case borrowedThread
   }
 
   /// How the memory was moved out of RAM; `nil` for a fill.

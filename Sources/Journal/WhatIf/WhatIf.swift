@@ -216,7 +216,7 @@ public struct WhatIf: Sendable {
   private func corrected(_ reading: MemoryReading, _ then: Engine) -> MemoryReading {
     func held(_ engine: Engine) -> ByteCount {
       engine.workerIDs.reduce(.zero) { sum, worker in
-        engine.state(of: worker)?.isAlive == true ? sum + engine.footprint(of: worker) : sum
+        engine.state(of: worker)?.isAlive == true ? sum + engine.resident(of: worker) : sum
       }
     }
     var reading = reading

@@ -15,6 +15,8 @@ public struct TrimState: Hashable, Sendable {
   public var last: TrimResult?
   /// The time since the last trim or fill. `nil`: there was none.
   public var sinceLast: Duration?
+  /// Whether a fill came after the last trim.
+  public var isFilled: Bool
   /// How much memory the last trim moved to swap.
   public var moved: ByteCount
   /// How much of `moved` has come back since, because the worker used it.
@@ -49,8 +51,8 @@ extension Engine {
     let next = waits.contains(nil) ? nil : waits.compactMap { $0 }.max() ?? .zero
     var state = TrimState(
       underWay: trim.underWay, swapped: trim.swapped, count: trim.count, last: trim.last,
-      sinceLast: trim.lastAt.map { max(.zero, now - $0) }, moved: trim.moved,
-      cameBack: trim.cameBack, cameBackAfter: trim.cameBackAfter,
+      sinceLast: trim.lastAt.map { max(.zero, now - $0) }, isFilled: trim.isFilled,
+      moved: trim.moved, cameBack: trim.cameBack, cameBackAfter: trim.cameBackAfter,
       interval: trim.interval(worker.policy.trim), failure: trim.failure, next: next,
       obstacles: obstacles, sentence: "")
     state.sentence = state.clauses(isDoubled: trim.doublings > 0).joined(separator: "; ")
@@ -156,7 +158,7 @@ extension TrimState {
 
   private var past: String? {
     guard let sinceLast else { return nil }
-    guard let last else { return "filled \(sinceLast.spoken) ago" }
+    guard let last else { return isFilled ? "filled \(sinceLast.spoken) ago" : nil }
     return
       "trimmed \(sinceLast.spoken) ago: \(last.residentBefore) → \(last.residentAfter) in RAM"
   }

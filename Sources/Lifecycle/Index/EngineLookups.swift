@@ -7,6 +7,11 @@ extension Engine {
     index(of: worker).flatMap { workers[$0].run.trim?.swapped } ?? .zero
   }
 
+  /// The part of the worker's footprint that is in RAM, by the last measurement.
+  public func resident(of worker: WorkerID) -> ByteCount {
+    index(of: worker).map { workers[$0].resident } ?? .zero
+  }
+
   /// The last measured footprint. Zero: there is no measurement, or no such worker. For callers
   /// that ask often and don't need a whole snapshot.
   public func footprint(of worker: WorkerID) -> ByteCount {

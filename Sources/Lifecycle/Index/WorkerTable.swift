@@ -33,8 +33,8 @@ struct WorkerTable: Sendable, RandomAccessCollection {
   var due = DueSleepers()
   var termination = TerminationIndex()
 
-  /// The footprints of all live workers together, always up to date.
-  private(set) var footprint = ByteCount.zero
+  /// The parts of the footprints of all live workers that are in RAM, together; always up to date.
+  private(set) var resident = ByteCount.zero
 
   var startIndex: Int { 0 }
   var endIndex: Int { slots.count }
@@ -43,10 +43,10 @@ struct WorkerTable: Sendable, RandomAccessCollection {
     _read { yield records[Int(slots[index])].wrappedValue }
     _modify {
       let slot = Int(slots[index])
-      let before = livingFootprint(slot)
+      let before = residentIfAlive(slot)
       pending.insert(index)
       markStale(slot)
-      defer { footprint += livingFootprint(slot) - before }
+      defer { resident += residentIfAlive(slot) - before }
       yield &records[slot].wrappedValue
     }
   }
@@ -60,9 +60,9 @@ struct WorkerTable: Sendable, RandomAccessCollection {
   func groups(ofSlot slot: Int) -> WorkerGroups { groups[slot] }
 
   /// The worker's share of a simulated device's memory.
-  private func livingFootprint(_ slot: Int) -> ByteCount {
+  private func residentIfAlive(_ slot: Int) -> ByteCount {
     let isAlive = records[slot].wrappedValue.state.isAlive
-    return isAlive ? records[slot].wrappedValue.run.footprint ?? .zero : .zero
+    return isAlive ? records[slot].wrappedValue.resident : .zero
   }
 
   private mutating func markStale(_ slot: Int) {
@@ -266,7 +266,7 @@ extension WorkerTable: Codable {
     for stored in try container.decode([Stored].self, forKey: .workers) {
       let index = add(stored.record)
       let slot = Int(slots[index])
-      footprint += livingFootprint(slot)
+      resident += residentIfAlive(slot)
       regroup(slot, WorkerGroups(rawValue: stored.groups))
       sleepers.forget(slot, isSleeper: groups[slot].contains(.hibernatable))
       due.forget(slot, isDue: groups[slot].contains(.held))

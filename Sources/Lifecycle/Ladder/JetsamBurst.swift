@@ -10,6 +10,8 @@ struct JetsamBurst: Codable, Sendable, Equatable {
   struct Victim: Codable, Sendable, Equatable {
     var why: String
     var isGone = false
+    /// The part of its footprint that was in RAM. `nil`: an earlier version has written the journal.
+    var resident: ByteCount?
   }
 
   mutating func markEnded(_ worker: WorkerID) { victims[worker]?.isGone = true }
@@ -22,7 +24,8 @@ struct JetsamBurst: Codable, Sendable, Equatable {
       guard let victim = victims[report.entries[index].worker] else { continue }
       left -= 1
       report.entries[index].victimBecause = victim.why
-      report.entries[index].gaveBack = victim.isGone ? report.entries[index].footprint : nil
+      report.entries[index].gaveBack =
+        victim.isGone ? victim.resident ?? report.entries[index].footprint : nil
     }
   }
 }

@@ -66,12 +66,12 @@ extension Engine {
   private func entry(in order: [Int], at position: Int) -> Ranking.Entry {
     let worker = workers[order[position]]
     var obstacles: [Obstacle] = []
-    if worker.footprint < Self.minYield {
+    if worker.resident < Self.minYield {
       obstacles.append(
         Obstacle(
           "too_small",
-          "its footprint, \(worker.footprint), is under \(Self.minYield): too little to gain",
-          key: nil, measured: worker.footprint, limit: Self.minYield))
+          "it has \(worker.resident) in RAM, under \(Self.minYield): too little to gain",
+          key: nil, measured: worker.resident, limit: Self.minYield))
     }
     if worker.isInTransit || worker.state == .terminating {
       obstacles.append(Obstacle("in_transit", "it is \(worker.state.spoken)", key: nil))

@@ -17,7 +17,7 @@ public struct VainTermination: Codable, Hashable, Sendable {
   public var level: PressureLevel
   /// What must become available before the level ends. Zero: only stalls cause the level.
   public var missing: ByteCount
-  /// What the workers hold that the level's rungs could terminate.
+  /// The memory in RAM of the workers that the level's rungs could terminate.
   public var held: ByteCount
 
   public init(_ reason: Reason, level: PressureLevel, missing: ByteCount, held: ByteCount) {
@@ -55,6 +55,7 @@ struct TerminationPause: Codable, Sendable, Equatable {
 struct BeforeTermination: Codable, Sendable, Equatable {
   var level: PressureLevel
   var available: ByteCount
+  /// The part of its footprint that was in RAM.
   var footprint: ByteCount
   /// Whether only stalls caused the level.
   var onlyStalls: Bool
@@ -81,7 +82,7 @@ extension Engine {
     var held = ByteCount.zero
     for rung in policy.ladder.steps(at: level) {
       guard case .terminate(let victims) = rung else { continue }
-      for index in workers.indices(victims.openGroup) { held += workers[index].footprint }
+      for index in workers.indices(victims.openGroup) { held += workers[index].resident }
       if held + held >= missing { return true }
     }
     // Without any victim there is nothing to spare, and nothing to report.
@@ -94,7 +95,7 @@ extension Engine {
 
   func beforeTermination(of index: Int, at level: PressureLevel) -> BeforeTermination {
     BeforeTermination(
-      level: level, available: usable(at: level), footprint: workers[index].footprint,
+      level: level, available: usable(at: level), footprint: workers[index].resident,
       onlyStalls: missing(at: level) == .zero)
   }
 

@@ -4,7 +4,7 @@ import Policy
 // termination.
 
 extension Engine {
-  /// The least footprint of a victim: less doesn't help, and costs the worker's state. The default
+  /// The least memory in RAM of a victim: less doesn't help, and costs the worker's state. The default
   /// of `hibernate.min_footprint` is the same. A hibernated worker usually holds less.
   static let minYield = ByteCount.megabytes(1)
 
@@ -32,7 +32,8 @@ extension Engine {
       if mustWaitForVeto(index, choice, at: level) { return .waiting }
       openBurst(at: level)
       let reason = choice + outcomeOfNotice(index) + obstacleToHibernation(index)
-      ladderState.burst?.victims[workers[index].id] = JetsamBurst.Victim(why: reason)
+      ladderState.burst?.victims[workers[index].id] = JetsamBurst.Victim(
+        why: reason, resident: workers[index].resident)
       ladderState.before = beforeTermination(of: index, at: level)
       terminateForMemory(index, level)
       return .acted
@@ -63,11 +64,11 @@ extension Engine {
       $0 == .hibernate || $0 == .terminate(.suspended) || $0 == .terminate(.background)
     }
     let isOnTheWay = workers.contains(.inTransit) { worker in
-      worker.footprint >= Self.minYield && now < worker.since + LadderState.timeout
+      worker.resident >= Self.minYield && now < worker.since + LadderState.timeout
     }
     if hasCheaperRung && isOnTheWay { return true }
     return workers.contains(.terminating) { worker in
-      worker.footprint >= Self.minYield && worker.run.ending?.hasGivenUp == false
+      worker.resident >= Self.minYield && worker.run.ending?.hasGivenUp == false
     }
   }
 
@@ -76,7 +77,7 @@ extension Engine {
   ) -> String {
     let worker = workers[index]
     guard let next else {
-      return "the only \(victims.spoken) worker left with memory to free (\(worker.footprint))"
+      return "the only \(victims.spoken) worker left with memory to free (\(worker.resident))"
     }
     let comparison = compared(worker, workers[next], by: policy.terminate.order)
     let grounds = comparison.equal + [comparison.decisive].compactMap { $0 }

@@ -32,7 +32,7 @@ extension Engine {
     switch policy.memory {
     case .host: memory.reading?.available ?? .zero
     case .device(let size):
-      max(.zero, size - workers.footprint)
+      max(.zero, size - workers.resident)
     }
   }
 

@@ -31,6 +31,7 @@ extension Engine {
     workers[index].run.owesBackgroundShed = false
     workers[index].run.owesWarning = false
     workers[index].run.trim?.isWanted = false
+    workers[index].run.trim?.end()
     workers[index].run.unanswered = nil
     let killAt = gracefully ? now + workers[index].policy.terminate.grace : now
     workers[index].run.ending = Ending(

@@ -19,7 +19,8 @@ extension Engine {
     else { return }
     guard !isShadow(index) else {
       let gain = worker.expectedTrimGain
-      return reportOnce(index, step: .trim, text: "would have been trimmed, of \(gain) at most")
+      let text = "would have been trimmed: at most \(gain) would have left RAM"
+      return reportOnce(index, step: .trim, text: text)
     }
     begin(.trim, index)
   }
@@ -90,7 +91,8 @@ extension Engine {
     guard workers[index].run.trim?.underWay == .trim else { return }
     workers[index].run.trim?.end()
     decisions += 1
-    workers[index].run.trim?.didTrim(result, at: now)
+    let rules = workers[index].policy.trim
+    workers[index].run.trim?.didTrim(result, rules, at: now)
     recordFootprint(index, result.residentAfter + result.swapped)
     answerTrims(index, .done, "\(workers[index].id) was \(result.sentence)")
   }
@@ -99,9 +101,7 @@ extension Engine {
     guard workers[index].run.trim?.underWay == .trim else { return }
     workers[index].run.trim?.end()
     decisions += 1
-    if permanent { workers[index].run.trim?.permanentRefusal = reason }
-    workers[index].run.trim?.failure = reason
-    workers[index].run.trim?.retryAt = now + TrimHistory.retry
+    workers[index].run.trim?.didFail(reason, permanent: permanent, at: now)
     answerTrims(index, .failed, "\(workers[index].id) can't be trimmed: \(reason)")
   }
 
@@ -109,8 +109,7 @@ extension Engine {
     guard workers[index].run.trim?.underWay == .fill else { return }
     workers[index].run.trim?.end()
     decisions += 1
-    workers[index].run.trim?.didMoveAll(swapped: swapped)
-    workers[index].run.trim?.lastAt = now
+    workers[index].run.trim?.didFill(swapped: swapped, at: now)
     let name = workers[index].id
     let text =
       swapped > .zero ? "; \(swapped) are still in swap" : ": all of its memory is in RAM"
@@ -156,12 +155,7 @@ extension Engine {
   }
 
   private func trimCandidates() -> [Int] {
-    let candidates = workers.indices(.trimmable).filter { index in
-      let trim = workers[index].run.trim
-      let pause = min(workers[index].policy.trim.every, TrimHistory.retry)
-      return now >= max(trim?.lastAt.map { $0 + pause } ?? .zero, trim?.retryAt ?? .zero)
-    }
-    return candidates.sorted { left, right in
+    workers.indices(.trimmable).sorted { left, right in
       let (left, right) = (workers[left], workers[right])
       if left.expectedTrimGain != right.expectedTrimGain {
         return left.expectedTrimGain > right.expectedTrimGain

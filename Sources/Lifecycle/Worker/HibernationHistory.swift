@@ -106,7 +106,6 @@ extension Engine {
     if !workers[index].run.isMeasuredAsleep { recordGrowth(index, result.footprintBefore) }
     workers[index].run.growth?.mayLackPages = true
     workers[index].learnImage(result)
-    workers[index].run.trim?.didMoveAll(swapped: .zero)
     recordFootprint(index, result.footprintAfter)
     countImageWritten(result.imageSize)
     move(index, to: .hibernated, workers[index].cause)

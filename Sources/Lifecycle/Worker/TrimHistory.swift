@@ -16,24 +16,29 @@ struct TrimHistory: Codable, Sendable, Equatable {
   var swappedBefore = ByteCount.zero
   /// The number of trims that moved memory.
   var count = 0
-  /// The last trim that moved memory, or the last fill. `nil`: there was none.
+  /// When the last trim or fill ended. `nil`: there was none.
   var lastAt: Instant?
-  /// The result of the last trim, unless a fill came after it.
+  /// The result of the last trim, unless a fill or a hibernation came after it.
   var last: TrimResult?
+  /// Whether a fill came after the last trim.
+  var isFilled = false
   /// How much memory the last trim moved to swap.
   var moved = ByteCount.zero
   /// How much of `moved` has come back.
   var cameBack = ByteCount.zero
   /// The time after the trim when more than a third of `moved` was seen to have come back.
   var cameBackAfter: Duration?
-  /// The memory in RAM half a minute after the last trim, which the worker needs all the time.
+  /// The memory in RAM half a minute after the last trim, which the worker needs all the time. If
+  /// more than a third came back by then, only what the trim itself left there.
   var needed = ByteCount.zero
   /// How often the shortest time between two trims has doubled.
   var doublings = 0
   var permanentRefusal: String?
   /// Why the last trim failed. `nil`: it didn't.
   var failure: String?
-  /// From then on the policy tries again after a failure.
+  /// The number of failures in a row.
+  var failures = 0
+  /// From then on the policy and the ladder try again after a failure.
   var retryAt: Instant?
 
   /// A trim of which more than this share comes back isn't worth its cost.
@@ -70,28 +75,46 @@ struct TrimHistory: Codable, Sendable, Equatable {
     giveUpAt = nil
   }
 
-  mutating func didTrim(_ result: TrimResult, at now: Instant) {
-    // A trim whose memory didn't come back too soon makes up for earlier ones.
-    if last != nil, cameBackAfter == nil { doublings = 0 }
-    count += 1
-    lastAt = now
-    last = result
+  mutating func didTrim(_ result: TrimResult, _ rules: TrimRules, at now: Instant) {
+    // A trim whose memory stayed out of RAM for long enough makes up for earlier ones.
+    if last != nil, cameBackAfter == nil, let lastAt, now - lastAt >= interval(rules) {
+      doublings = 0
+    }
+    forgetLast()
     swapped = result.swapped
     moved = max(.zero, result.swapped - swappedBefore)
-    cameBack = .zero
-    cameBackAfter = nil
+    if moved > .zero { count += 1 }
+    lastAt = now
+    last = result
     needed = result.residentAfter
     failure = nil
+    failures = 0
     retryAt = nil
   }
 
-  /// Records that a fill or a hibernation has moved all of the worker's memory: the last trim
-  /// can't be compared with later measurements.
-  mutating func didMoveAll(swapped: ByteCount) {
+  mutating func didFill(swapped: ByteCount, at now: Instant) {
+    forgetLast()
     self.swapped = swapped
+    lastAt = now
+    isFilled = true
+  }
+
+  /// Forgets the last trim: its memory was moved back into RAM, or into an image.
+  mutating func forgetLast() {
     last = nil
-    (moved, cameBack, needed) = (.zero, .zero, .zero)
+    isFilled = false
+    swapped = .zero
+    moved = .zero
+    cameBack = .zero
     cameBackAfter = nil
+    needed = .zero
+  }
+
+  mutating func didFail(_ reason: String, permanent: Bool, at now: Instant) {
+    if permanent { permanentRefusal = reason }
+    failure = reason
+    retryAt = now + Self.retry * (1 << min(failures, Self.maxDoublings))
+    failures += 1
   }
 
   /// Compares a new measurement with the last trim.
@@ -99,14 +122,25 @@ struct TrimHistory: Codable, Sendable, Equatable {
   /// - Parameter resident: the part of the footprint that is in RAM.
   mutating func measured(resident: ByteCount, _ rules: TrimRules, at now: Instant) {
     guard underWay == nil, let last, let lastAt else { return }
-    if now <= lastAt + Self.settling { needed = max(needed, resident) }
     // Memory that the worker has freed leaves swap without coming back.
     let returned = min(last.swapped - swapped, resident - last.residentAfter)
     cameBack = min(max(cameBack, returned), moved)
-    guard cameBackAfter == nil, moved > .zero, cameBack.bytes > moved.bytes / Int64(Self.maxReturn)
-    else { return }
+    guard cameBackAfter == nil else { return }
+    guard moved > .zero, cameBack.bytes > moved.bytes / Int64(Self.maxReturn) else {
+      if now <= lastAt + Self.settling { needed = max(needed, resident) }
+      return
+    }
     cameBackAfter = now - lastAt
+    // From here on the longer interval takes account of this memory.
+    needed = last.residentAfter
     if now - lastAt < interval(rules) { doublings += 1 }
+  }
+
+  /// From then on the ladder may trim the worker again. It doesn't wait for `trim.every`, but for
+  /// longer if too much memory came back.
+  func pauseOver(_ rules: TrimRules) -> Instant {
+    let pause = min(rules.every, Self.retry) * (1 << min(doublings, Self.maxDoublings))
+    return max(lastAt.map { $0 + pause } ?? .zero, retryAt ?? .zero)
   }
 }
 
@@ -144,14 +178,16 @@ extension WorkerRecord {
       && run.trim?.permanentRefusal == nil
   }
 
-  /// Whether the ladder may trim the worker, apart from the time since its last trim.
-  var isTrimmable: Bool {
-    mayBeTrimmed && !isTrimming && goal == nil
+  /// Whether the ladder may trim the worker now.
+  func isTrimmable(at now: Instant) -> Bool {
+    mayBeTrimmed && !isTrimming && goal == nil && run.trim?.hasGivenUp != true
       && expectedTrimGain >= policy.trim.leastGain
+      && now >= run.trim?.pauseOver(policy.trim) ?? .zero
   }
 
   func considerTrim(_ next: inout EarliestDeadline) {
     next.consider(trimDueAt)
     next.consider(run.trim?.giveUpAt)
+    next.consider(run.trim?.pauseOver(policy.trim))
   }
 }

@@ -40,7 +40,7 @@ struct WorkerGroups: OptionSet, Hashable, Sendable {
   static let protectedBackground = WorkerGroups(rawValue: 1 << 17)
   static let protectedForeground = WorkerGroups(rawValue: 1 << 18)
 
-  /// The worker runs, and a trim would move enough memory.
+  /// The worker runs, a trim would move enough memory, and the last one wasn't a moment ago.
   static let trimmable = WorkerGroups(rawValue: 1 << 19)
 
   static let count = 20
@@ -93,7 +93,7 @@ extension WorkerGroups {
       }
     }
     if worker.offersMemory, !isShadow || !worker.notes.contains(.purge) { groups.insert(.offering) }
-    if worker.isTrimmable, !isShadow || !worker.notes.contains(.trim) {
+    if worker.isTrimmable(at: view.now), !isShadow || !worker.notes.contains(.trim) {
       groups.insert(.trimmable)
     }
     if worker.isDemoted(at: view.now), worker.goal == nil, worker.profile.leader == nil,
@@ -101,7 +101,7 @@ extension WorkerGroups {
     {
       groups.insert(.demoted)
     }
-    guard worker.footprint >= Engine.minYield else { return groups }
+    guard worker.resident >= Engine.minYield else { return groups }
     if !isShadow, let victims = worker.rungOfProtected { groups.insert(victims.protectedGroup) }
     let isOpen = !isShadow || worker.sparedIn != view.episode
     guard let victims = worker.rungOfVictims else { return groups }

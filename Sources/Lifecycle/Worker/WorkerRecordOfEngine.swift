@@ -78,6 +78,7 @@ struct WorkerRecord: Codable, Sendable, Equatable {
     notes = []
     run.lockWatch = nil
     run.watchdog?.entered(next, at: now)
+    if next == .hibernated { run.trim?.forgetLast() }
     if next.isTransit {
       run.transit = Transit(inspectAt: now + TransitLimits.limit(moving: memoryToMove))
     } else if run.transit != nil {

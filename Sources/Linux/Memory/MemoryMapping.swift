@@ -74,6 +74,14 @@ public struct MemoryMapping: Sendable, Hashable {
     return parse(text)
   }
 
+  /// Reads the mappings from maps, which is faster than smaps and lacks the sizes of their memory.
+  public static func headers(of pid: Int32) throws(SystemCallError) -> [MemoryMapping] {
+    let path = "/proc/\(pid)/maps"
+    let text = try readFile(path)
+    if text.isEmpty { throw SystemCallError("read", on: path, code: ESRCH) }
+    return text.lines().compactMap { MemoryMapping(header: $0) }
+  }
+
   /// Parses the text of smaps. Lines that can't be parsed are left out.
   static func parse(_ text: [UInt8]) -> [MemoryMapping] {
     text.withUnsafeBufferPointer { SmapsParser(bytes: $0).parse() }

@@ -44,7 +44,7 @@ final class WorkerSleep {
   private var isUnderWay: Bool { current?.isRunning == true }
   private var hasEnded: Bool { worker?.hasExited ?? true }
   /// The worker has a process that hasn't ended.
-  private var mayBegin: Bool { worker?.process != nil && !hasEnded }
+  var mayBegin: Bool { worker?.process != nil && !hasEnded }
 
   /// Kills the worker. Even if that fails, the worker never runs again.
   func killUnverified() {
@@ -57,6 +57,8 @@ final class WorkerSleep {
   func suspend() {
     guard mayBegin else { return }
     if isMemoryUnverified { return driver.send(.suspendFailed(id, Self.unverified)) }
+    // The swap may hang in a trim that the engine doesn't wait for any more.
+    if isActing { return driver.send(.suspendFailed(id, Self.stillMoved)) }
     let number = operations.begin()
     // First the daemon's own requests to the worker end, and then `willSuspend` is sent to it.
     worker?.afterQuestions(driver) { [weak self] in
