@@ -96,7 +96,7 @@ class Pair:
 
     def result(self, log):
         """The faults a minute are those since a minute after the first trim."""
-        trims = re.findall(rf"\b{self.key}\b.* was trimmed: (.*)", log)
+        trims = re.findall(rf"(?<![\w-]){self.key}(?![\w-]).*was trimmed: (.*)", log)
         first = next((row[0] for row in self.samples if row[3] > 0), None)
         later = [row for row in self.samples if first is not None and row[0] >= first + 60]
         faults = (later[-1][4] - later[0][4]) / (later[-1][0] - later[0][0]) * 60 if len(later) > 1 else None

@@ -28,7 +28,7 @@ public struct BenchMachine: Codable, Hashable, Sendable {
       memoryBytes: (try? MemoryInfo.read())?.total ?? 0,
       kernel: firstLine("/proc/sys/kernel/osrelease"), loadBefore: load, loadAfter: load,
       hugePages: chosen(firstLine("/sys/kernel/mm/transparent_hugepage/enabled")),
-      swap: SwapDevice.all().map { "\($0.name) (\($0.kind))" })
+      swap: SwapArea.all().map { "\($0.name) (\($0.kind))" })
   }
 
   static var currentLoad: Double {

@@ -51,7 +51,7 @@ public enum Doctor {
   /// The probes in the order of the table.
   static let probes: [Probe] =
     Probe.ofProcesses + Probe.ofTracing + Probe.ofMemory + Probe.ofCgroups + Probe.ofWaking
-    + Probe.ofPressure
+    + Probe.ofPressure + Probe.ofTrim
     + Probe.ofTheDaemon + Probe.ofStorage
 
   private static func verdict(

@@ -108,7 +108,8 @@ extension Probe {
     return PageRange(address: page.address, length: 64)
   }
 
-  private static func privatePages(of pid: Int32) throws -> [PageRange] {
+  /// Returns the pages of the process that it shares with no other one and has written.
+  static func privatePages(of pid: Int32) throws -> [PageRange] {
     let map = try PageMap(pid: pid)
     return try MemoryMapping.all(of: pid)
       .filter { $0.writable && !$0.shared && $0.anonymous > 0 }

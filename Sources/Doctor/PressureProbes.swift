@@ -3,7 +3,7 @@ import Glibc
 import Linux
 
 extension Probe {
-  static let ofPressure = [memoryInfo, stall, trigger, swap]
+  static let ofPressure = [memoryInfo, stall, trigger]
 
   private static let memoryInfo = Probe(
     "meminfo", "the machine's memory", need: .required,
@@ -49,16 +49,6 @@ extension Probe {
       return .works("windows of 2 s, and not of 1 s; for these it needs CAP_SYS_RESOURCE")
     }
     return .works("windows of 2 s and of 1 s")
-  }
-
-  private static let swap = Probe(
-    "swap", "swap", need: .informational,
-    lost: "Nothing: Dormouse moves memory to images of its own.",
-    enable: "nothing to do."
-  ) { _ in
-    let areas = try readText("/proc/swaps").split(separator: "\n").dropFirst().count
-    return .works(
-      areas == 0 ? "none, and none is needed" : "some, which is not needed")
   }
 
   /// The value as text, with one decimal.

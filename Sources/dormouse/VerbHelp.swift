@@ -58,17 +58,17 @@ struct VerbHelp {
   /// Breaks a usage between arguments, and never inside of `[--option <value>]`. Options come
   /// before the other arguments.
   static func wrapped(usage: String, lead: String, to width: Int) -> [String] {
-    let all = Self.words(of: usage)
+    let all = Self.arguments(of: usage)
     let name = all.prefix { $0.first?.isLetter == true }
     let remaining = all.dropFirst(name.count)
     // `[-- <words>]` isn't an option.
     func isOption(_ word: String) -> Bool { word.hasPrefix("[--") && !word.hasPrefix("[-- ") }
-    let words = remaining.filter(isOption) + remaining.filter { !isOption($0) }
+    let arguments = remaining.filter(isOption) + remaining.filter { !isOption($0) }
     let head = lead + name.joined(separator: " ")
-    let isNarrow = head.count + 1 + (words.map(\.count).max() ?? 0) > width
+    let isNarrow = head.count + 1 + (arguments.map(\.count).max() ?? 0) > width
     // Blanks within an argument are replaced while lines are broken, so that no line ends at one.
     let glue: Character = "\u{A0}"
-    let text = words.map { String($0.map { $0 == " " ? glue : $0 }) }.joined(separator: " ")
+    let text = arguments.map { String($0.map { $0 == " " ? glue : $0 }) }.joined(separator: " ")
     return Control.wrapped(
       head + (text.isEmpty ? "" : " \(text)"), to: width,
       indent: isNarrow ? lead.count + 4 : head.count + 1
@@ -76,18 +76,18 @@ struct VerbHelp {
   }
 
   /// Divides a usage at blanks outside of brackets. `--` and what follows it stay together.
-  private static func words(of usage: String) -> [String] {
-    var words: [String] = []
+  private static func arguments(of usage: String) -> [String] {
+    var arguments: [String] = []
     var depth = 0
     for word in usage.split(separator: " ") {
-      if depth > 0 || words.last == "--" {
-        words[words.count - 1] += " " + word
+      if depth > 0 || arguments.last == "--" {
+        arguments[arguments.count - 1] += " " + word
       } else {
-        words.append(String(word))
+        arguments.append(String(word))
       }
       depth += word.count { "[(".contains($0) } - word.count { "])".contains($0) }
     }
-    return words
+    return arguments
   }
 
   // MARK: parts of a text
@@ -100,8 +100,8 @@ struct VerbHelp {
   }
 
   private static func cut(_ text: Substring, at mark: String) -> (Substring, Substring) {
-    guard let found = range(of: mark, in: text) else { return (text, "") }
-    return (text[..<found.lowerBound], text[found.upperBound...])
+    guard let match = range(of: mark, in: text) else { return (text, "") }
+    return (text[..<match.lowerBound], text[match.upperBound...])
   }
 
   private static func range(of mark: String, in text: Substring) -> Range<String.Index>? {

@@ -91,14 +91,6 @@ import Testing
     #expect(BenchStatistics((1...20).map(Double.init))?.p95 == 19)
   }
 
-  @Test func `Swap devices are read from the kernel's list`() {
-    let text =
-      "Filename\t\t\t\tType\t\tSize\n/dev/zram0                              partition\t1\n"
-    #expect(SwapDevice.parse(text) == [SwapDevice(name: "/dev/zram0", kind: "partition")])
-    #expect(SwapDevice.parse("Filename\tType\n") == [])
-    #expect(SwapDevice.parse("") == [])
-  }
-
   @Test func `The machine's description comes from the kernel`() {
     #expect(BenchMachine.chosen("always [madvise] never\n") == "madvise")
     #expect(BenchMachine.chosen("") == "unavailable")

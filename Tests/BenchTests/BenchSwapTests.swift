@@ -13,14 +13,14 @@ import Testing
     defer { child.end() }
     #expect(try child.line() == "ready")
     // Without swap the kernel keeps the pages. The test checks that the kernel accepts the call.
-    let ranges = try KernelSwap.anonymousRanges(of: child.pid)
-    #expect(ranges.bytes > 1_000_000)
+    #expect(try SwappablePages.resident(of: child.pid).bytes > 1_000_000)
     do {
-      try KernelSwap.pageOut(child.pid, ranges)
+      try KernelSwap.pageOut(child.pid)
     } catch let refusal as MechanismRefusal {
       #expect(getuid() != 0 && refusal.reason.contains("CAP_SYS_NICE"), "\(refusal)")
     }
-    try KernelSwap.pageIn(child.pid, ranges)
+    try SwappablePages.readBack(
+      ProcessMemory(pid: child.pid), until: Deadline(in: .seconds(60)))
     #expect(try Footprint.measure(child.pid)?.swapped == 0)
     try child.send("go")
     #expect(try child.line() == "1048576")

@@ -133,8 +133,8 @@ private final class Log {
     var reader = try LogReader(LogLocation(path: link), lastLines: nil)
     #expect(try readAll(&reader) == "root's secret\n", "links of root's own are followed")
     #expect(chown(log.path, 65534, 65534) == 0)
-    var own = try LogReader(LogLocation(path: link, user: "65534"), lastLines: nil)
-    #expect(try readAll(&own) == "root's secret\n")
+    var userReader = try LogReader(LogLocation(path: link, user: "65534"), lastLines: nil)
+    #expect(try readAll(&userReader) == "root's secret\n")
   }
 }
 

@@ -3,7 +3,7 @@ import Testing
 
 /// Text that is too wide for a terminal is wrapped at blanks, and no word or path is cut.
 @Suite("Output in a narrow terminal") struct NarrowOutputTests {
-  private static func words(_ text: String) -> [String] {
+  private static func tokens(_ text: String) -> [String] {
     text.split { " \n".contains($0) }.map(String.init)
   }
 
@@ -66,7 +66,7 @@ import Testing
       #expect(Self.lines(text).allSatisfy { displayWidth($0) <= 80 }, "\(text)")
     }
     #expect(plain.contains("\n    "))
-    #expect(Self.words(plain) == Self.words(renderEvent(event, clock: "08:46:07.104")))
+    #expect(Self.tokens(plain) == Self.tokens(renderEvent(event, clock: "08:46:07.104")))
   }
 
   @Test("A jetsam report leaves out columns before it cuts the mark of a victim")

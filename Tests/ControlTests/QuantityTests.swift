@@ -58,10 +58,10 @@ import Testing
     for size in [1, 2, 3, 1000] {
       var filter = TerminalFilter()
       var shown: [UInt8] = []
-      var rest = Array(text.utf8)[...]
-      while !rest.isEmpty {
-        shown += filter.filter(Array(rest.prefix(size)))
-        rest = rest.dropFirst(size)
+      var remainder = Array(text.utf8)[...]
+      while !remainder.isEmpty {
+        shown += filter.filter(Array(remainder.prefix(size)))
+        remainder = remainder.dropFirst(size)
       }
       shown += filter.finish()
       #expect(String(decoding: shown, as: UTF8.self) == expected, "in pieces of \(size)")

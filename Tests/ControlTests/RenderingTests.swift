@@ -69,8 +69,8 @@ import Testing
       .split(separator: "\n").map(String.init)
     #expect(lines.allSatisfy { $0.count <= 80 }, "\(lines)")
     #expect(!lines.joined().contains("…"), "\(lines)")
-    let words = lines.joined(separator: " ").split(separator: " ").joined(separator: " ")
-    #expect(words.contains("no answer within 1 s from port 8080"), "\(lines)")
+    let text = lines.joined(separator: " ").split(separator: " ").joined(separator: " ")
+    #expect(text.contains("no answer within 1 s from port 8080"), "\(lines)")
     // 120 columns are enough for all of them, and without a terminal there is no limit.
     #expect(renderProcessTable([worker], width: 120).contains("IMAGE"))
     #expect(!renderProcessTable([worker]).contains("BAND"))

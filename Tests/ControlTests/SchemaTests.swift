@@ -206,7 +206,7 @@ import Testing
     var reader = try LogReader(
       LogLocation(path: "\(SourceTree.root)/\(name)"), lastLines: nil)
     var bytes: [UInt8] = []
-    while case let part = try reader.read(), !part.isEmpty { bytes += part }
+    while case let chunk = try reader.read(), !chunk.isEmpty { bytes += chunk }
     return String(decoding: bytes, as: UTF8.self)
   }
 }

@@ -68,9 +68,9 @@ import Testing
   @Test func `Prose travels beside its code, and prose from an older peer gets the code other`()
     throws
   {
-    let why = CodedText("too_big", "its footprint is over the limit")
+    let prose = CodedText("too_big", "its footprint is over the limit")
     #expect(
-      String(decoding: try WireCodec.json(for: why), as: UTF8.self)
+      String(decoding: try WireCodec.json(for: prose), as: UTF8.self)
         == #"{"code":"too_big","text":"its footprint is over the limit"}"#)
     let old = Array(#"{"id":"1","time":"t","why":"short of memory"}"#.utf8)
     struct Old: Decodable { var why: CodedText }
@@ -105,9 +105,9 @@ import Testing
       ),
     ])
   func `A line that isn't a request is refused with the place of the error`(
-    line: String, why: String
+    line: String, position: String
   ) {
-    #expect(throws: WireError.malformed(why)) {
+    #expect(throws: WireError.malformed(position)) {
       try WireCodec.decode(ControlRequest.self, from: Array(line.utf8))
     }
   }

@@ -142,6 +142,43 @@ import Testing
   }
 }
 
+@Suite struct TrimProbeTests {
+  private func finding(
+    obstacle: String? = nil, madvise code: Int32 = 0, reclaims: Bool = false, traces: Bool = false
+  ) -> Finding {
+    Probe.trimFinding(
+      obstacle: obstacle,
+      madvise: code == 0
+        ? .success(()) : .failure(SystemCallError("process_madvise", on: "pid 1", code: code)),
+      reclaims: reclaims, traces: traces)
+  }
+
+  @Test func `The finding about trims names the best mechanism that this user may use`() {
+    #expect(finding(reclaims: true, traces: true).result == .works)
+    #expect(finding(reclaims: true, traces: true).detail.hasPrefix("process_madvise"))
+    #expect(finding(madvise: EPERM, reclaims: true, traces: true).result == .works)
+    #expect(
+      finding(madvise: EPERM, reclaims: true, traces: true).detail.hasPrefix("memory.reclaim"))
+    let borrowed = finding(madvise: EPERM, traces: true)
+    #expect(borrowed.result == .limited)
+    #expect(borrowed.detail.contains("borrowed thread") && borrowed.detail.contains("pid 1"))
+    #expect(finding(madvise: EPERM).result == .missing)
+  }
+
+  @Test func `Without swap trims are missing, and the finding says so for each mechanism`() {
+    let findings = [
+      finding(obstacle: "no swap is on", reclaims: true, traces: true),
+      finding(obstacle: "no swap is on", madvise: EPERM, reclaims: true),
+      finding(obstacle: "no swap is on", madvise: EPERM, traces: true),
+      finding(obstacle: "no swap is on", madvise: EPERM),
+    ]
+    for finding in findings {
+      #expect(finding.result == .missing)
+      #expect(finding.detail.hasPrefix("no swap is on"))
+    }
+  }
+}
+
 @Suite struct DoctorDocumentationTests {
   @Test func `Every mechanism is documented under its id`() throws {
     let root = "/" + #filePath.split(separator: "/").dropLast(3).joined(separator: "/")

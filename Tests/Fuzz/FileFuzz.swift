@@ -18,9 +18,27 @@ extension FuzzTarget {
       readRecord(Array(text.utf8) + Array("crc32=\(CRC32.ieee.text(of: text.utf8))\n".utf8))
       if let mark = ImageMark(text: text) { precondition(ImageMark(text: mark.text) == mark) }
       _ = ImageDirectory(text: text)
+      readTrimRecord(bytes)
+      readTrimRecord(withChecksum(bytes))
       _ = SignalName.number(text)
       readImports(text)
     }, seeds: { inputs(from: fileSeeds) })
+}
+
+/// Reads the input as the record of an interrupted trim.
+private func readTrimRecord(_ bytes: [UInt8]) {
+  // Most inputs aren't records.
+  guard let record = try? TrimRecord(parsing: bytes) else { return }
+  precondition(record.stopped.allSatisfy { $0.pid > 1 })
+  for thread in record.borrowed { precondition(thread.thread != nil && thread.tid > 0) }
+}
+
+/// Makes a record with a right checksum from any bytes.
+private func withChecksum(_ bytes: [UInt8]) -> [UInt8] {
+  var writer = ByteWriter()
+  writer.append(TrimRecord.magic + bytes)
+  writer.append(CRC32.castagnoli.checksum(of: writer.bytes))
+  return writer.bytes
 }
 
 /// Reads the input as files of other supervisors that have importers here.

@@ -47,7 +47,7 @@ private func readMachine(_ bytes: [UInt8]) {
   _ = HostMemory(parsing: bytes)
   _ = MemoryInfo(parsing: bytes)
   _ = MemoryInfo.perCPUPages(parsing: bytes)
-  _ = SwapInMemory.free(parsing: bytes)
+  _ = SwapArea.freeInMemory(parsing: bytes)
   _ = PressureStall(parsing: bytes)
   _ = RunnableThreads.count(in: String(decoding: bytes, as: UTF8.self))
 }

@@ -1,11 +1,13 @@
 // A daemon that can be killed: for the tests of recovery, and of ordinary users' rights.
 //
 //   HibernateProbe serve FIFO CGROUP|- IMAGE -- COMMAND…
-//     starts the command with its own stdin and stdout, then performs the FIFO's lines, `hibernate`
-//     and `resume`; writes `victim PID STARTTIME`, `done BYTES` and errors to stderr. It ends with
+//     starts the command with its own stdin and stdout, then performs the FIFO's lines, `hibernate`,
+//     `resume` and `trim`; writes `victim PID STARTTIME`, `done BYTES` and errors to stderr. It ends with
 //     the FIFO.
 //   HibernateProbe recover PID STARTTIME CGROUP|- IMAGE
 //     recovers the worker of a daemon that has died.
+//   HibernateProbe repair PID STARTTIME RECORD
+//     puts a worker right whose daemon died while it trimmed it.
 //   HibernateProbe selfcheck ROUNDS DIRECTORY -- COMMAND…
 //     hibernates and resumes the torture program; it must keep its sum. Prints `kept N rounds`.
 //   HibernateProbe bench ROUNDS DIRECTORY CGROUP PORT PATH -- COMMAND…
@@ -101,6 +103,9 @@ func serve(_ arguments: ArraySlice<String>) throws {
               ))
           }
           report("done \(summary.moved)")
+        } else if order == "trim" {
+          let moved = try trim(target, record: arguments[2] + ".trim", by: service)
+          report("done \(moved)")
         } else if order == "settle" {
           try service.awaitFill(of: "victim")
           report("done 0")
@@ -117,10 +122,31 @@ func serve(_ arguments: ArraySlice<String>) throws {
   }
 }
 
+/// Trims the worker by borrowed threads. Returns the number of bytes that left RAM.
+func trim(
+  _ target: HibernationTarget, record: String, by service: HibernationService
+) throws -> Int64 {
+  let summary = try service.wait { (h) throws(HibernationError) in
+    h.trimMechanisms = [.borrowedThread]
+    return try h.trim(target, record: record)
+  }
+  return summary.residentBefore - summary.residentAfter
+}
+
 func executablePath() -> String {
   var buffer = [CChar](repeating: 0, count: 4096)
   let count = max(0, readlink("/proc/self/exe", &buffer, buffer.count))
   return String(decoding: buffer[..<count].map { UInt8(bitPattern: $0) }, as: UTF8.self)
+}
+
+func repair(_ arguments: ArraySlice<String>) throws {
+  let arguments = Array(arguments)
+  guard arguments.count == 3, let pid = Int32(arguments[0]), let time = UInt64(arguments[1]) else {
+    throw Usage()
+  }
+  try Hibernator.repairTrim(
+    record: arguments[2], of: ProcessIdentity(pid: pid, startTime: time))
+  report("done 0")
 }
 
 func recover(_ arguments: ArraySlice<String>) throws {
@@ -288,6 +314,7 @@ do {
   switch arguments.first {
   case "serve": try serve(arguments.dropFirst())
   case "recover": try recover(arguments.dropFirst())
+  case "repair": try repair(arguments.dropFirst())
   case "protected": try protected(arguments.dropFirst())
   case "mortal": try mortal(arguments.dropFirst())
   case "pager": for line in StandbyPager.run(input: Descriptor(owning: 0)) { report(line) }

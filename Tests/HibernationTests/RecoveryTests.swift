@@ -16,7 +16,8 @@ struct RecoveryTests {
       switch point {
       case .recoverySeized, .borrowedAgain, .registersBack, .userfaultOpened, .fillMarked,
         .fillPrepared, .filling, .eventRead, .filled, .handingOver, .unregistered, .registered,
-        .thawed, .trackerOpened, .baseKept, .baseRemoved:
+        .thawed, .trackerOpened, .baseKept, .baseRemoved, .trimStopped, .trimRecorded,
+        .trimBorrowed, .trimAdvised, .trimReturned, .trimContinuing, .trimRepairing:
         false
       case .frozen, .detached: parking == .frozen
       default: true

@@ -81,10 +81,10 @@ import Testing
     )
     func timeouts() {
       func due(
-        _ number: Int64, _ arguments: [UInt64], _ words: (Int64, Int64)? = nil
+        _ number: Int64, _ arguments: [UInt64], _ timespec: (Int64, Int64)? = nil
       ) -> WaitingCall.Limit? {
         WaitingCall(number: number, arguments: arguments).limit { address in
-          address == 0xabc0 ? words : nil
+          address == 0xabc0 ? timespec : nil
         } socketLimit: { descriptor, isSending in
           descriptor == 4 ? (isSending ? 6_000_000_000 : 5_000_000_000) : nil
         }

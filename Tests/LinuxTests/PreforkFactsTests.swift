@@ -151,7 +151,7 @@ import Testing
   }
 
   @Test("A master in this process's own session isn't stopped: its shell would see a stopped job")
-  func ownSession() throws {
+  func sessionOfDaemon() throws {
     let masters = PreforkMasters()
     masters.record(facts, in: try tree((10, 1), (11, 10), session: getsid(0)))
     #expect(!masters.isPreforkServer)

@@ -7,7 +7,7 @@ import Testing
 /// The tests run on threads of their own, because a changed signal mask ends with its thread.
 struct SignalQueueTests {
   /// Runs `body` on a thread that no other test uses, and returns its result.
-  private static func onOwnThread<Value: Sendable>(
+  private static func onSeparateThread<Value: Sendable>(
     _ body: @escaping @Sendable () throws -> Value
   ) throws -> Value {
     try WorkQueue(name: "test-signals").perform { Result { try body() } }.get()
@@ -18,7 +18,7 @@ struct SignalQueueTests {
 
   @Test("Sent signals wait in the queue, each kind once, and are removed by reading")
   func arrivals() throws {
-    let received = try Self.onOwnThread {
+    let received = try Self.onSeparateThread {
       let queue = try SignalQueue([SIGUSR1, SIGUSR2])
       let before = queue.arrivals()
       for signal in [SIGUSR1, SIGUSR2, SIGUSR1] { Self.raise(signal) }
@@ -31,7 +31,7 @@ struct SignalQueueTests {
 
   @Test("One signal at a time leaves the others in the queue")
   func single() throws {
-    let received = try Self.onOwnThread {
+    let received = try Self.onSeparateThread {
       let queue = try SignalQueue([SIGUSR1, SIGUSR2])
       Self.raise(SIGUSR1)
       Self.raise(SIGUSR2)
@@ -42,7 +42,7 @@ struct SignalQueueTests {
 
   @Test("The descriptor is readable while a signal waits, and not afterwards")
   func readable() throws {
-    let received = try Self.onOwnThread {
+    let received = try Self.onSeparateThread {
       let queue = try SignalQueue([SIGUSR1])
       func isReadable() -> Bool {
         var entry = pollfd(fd: queue.raw, events: Int16(POLLIN), revents: 0)
@@ -61,7 +61,7 @@ struct SignalQueueTests {
   func many() throws {
     // Several real-time signals of one number can be pending.
     let signal = SIGUSR2 + 28
-    let counts = try Self.onOwnThread {
+    let counts = try Self.onSeparateThread {
       let queue = try SignalQueue([signal])
       for _ in 0..<40 { Self.raise(signal) }
       return [queue.arrivals().count, queue.arrivals().count, queue.arrivals().count]

@@ -67,11 +67,11 @@ import Testing
   @Test func `A new process finds its own pid in its environment`() throws {
     var terms = SpawnTerms()
     terms.pidVariables = ["LISTEN_PID", "WATCHDOG_PID"]
-    let words = try output(of: "echo $LISTEN_PID $$ $OTHER", environment: ["OTHER": "x"], terms)
+    let fields = try output(of: "echo $LISTEN_PID $$ $OTHER", environment: ["OTHER": "x"], terms)
       .split(whereSeparator: \.isWhitespace)
-    #expect(words.count == 3)
-    #expect(words.first == words.dropFirst().first)
-    #expect(words.last == "x")
+    #expect(fields.count == 3)
+    #expect(fields.first == fields.dropFirst().first)
+    #expect(fields.last == "x")
   }
 
   @Test func `A new process's limits are set, and one that can't be set is named`() throws {

@@ -91,9 +91,9 @@ import Testing
     for _ in 0..<100 { #expect(try child.poll() == nil) }
     let error = #expect(throws: SpawnError.self) { try child.expire(after: .seconds(10)) }
     #expect(error?.isHang == true)
-    let words = error?.description ?? ""
-    #expect(words.contains("did not start within 10 s"), "\(words)")
-    #expect(words.contains("another process stopped it"), "\(words)")
+    let message = error?.description ?? ""
+    #expect(message.contains("did not start within 10 s"), "\(message)")
+    #expect(message.contains("another process stopped it"), "\(message)")
     #expect(
       try pollDescriptor(
         child.process.pidfd.raw, for: POLLIN, until: Deadline(in: .seconds(60))))

@@ -204,7 +204,7 @@ import Testing
   }
 
   @Test("A directory with the file's name stays, and no partial file is left")
-  func directoryInPlace() throws {
+  func directoryOfName() throws {
     let path = "\(scratch.path)/directory"
     #expect(mkdir(path, 0o700) == 0)
     #expect(throws: SystemCallError("rename", on: path + ".partial", code: EISDIR)) {

@@ -8,8 +8,8 @@ import Testing
     _ pid: Int32, _ name: String, of parent: Int32, session: Int32
   ) throws -> ProcessStat {
     let after = "S \(parent) \(pid) \(session) 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 \(pid) 0 0"
-    let rest = (25...52).map { _ in "0" }.joined(separator: " ")
-    return try #require(ProcessStat(parsing: Array("\(pid) (\(name)) \(after) \(rest)\n".utf8)))
+    let tail = (25...52).map { _ in "0" }.joined(separator: " ")
+    return try #require(ProcessStat(parsing: Array("\(pid) (\(name)) \(after) \(tail)\n".utf8)))
   }
 
   /// A wrapper (10) has a shell (20). The shell's job (30) is a wrapper with a guardian and an
@@ -44,9 +44,9 @@ import Testing
 
   @Test func `A worker that is a wrapper itself is found`() throws {
     let root = ProcessIdentity(pid: 30, startTime: 30)
-    let found = ProcessTree.members(
+    let members = ProcessTree.members(
       of: try Self.all(), root: root, session: nil, wrapper: WrapperTree(wrapper: 10))
-    #expect(found.map(\.pid) == [30, 31, 32, 33])
+    #expect(members.map(\.pid) == [30, 31, 32, 33])
   }
 
   @Test(arguments: [

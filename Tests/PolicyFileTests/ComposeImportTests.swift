@@ -65,8 +65,8 @@ import Testing
       "its command needs a shell",
     ] {
       // A comment is broken into lines, which are joined here.
-      let words = text.replacing("\n    #", with: "")
-      #expect(words.contains("Not started by itself: \(reason)"), "\(reason): \(text)")
+      let unwrapped = text.replacing("\n    #", with: "")
+      #expect(unwrapped.contains("Not started by itself: \(reason)"), "\(reason): \(text)")
     }
   }
 
@@ -174,7 +174,7 @@ import Testing
   }
 
   @Test("Commands and entrypoints of one text are split as compose splits them, and no shell runs")
-  func words() throws {
+  func splitCommands() throws {
     let workers = try read(
       #"""
       services:

@@ -124,8 +124,8 @@ import YAML
     let top = Set(KeyExplorer.configuration().paths())
     let rule = Set(
       KeyExplorer.adoptionRule().paths().filter { !$0.hasPrefix("policy.") }.map { "adopt.\($0)" })
-    let known = worker.union(top).union(rule)
-    #expect(Set(KeyDescriptions.configuration.keys).subtracting(known).isEmpty)
+    let existing = worker.union(top).union(rule)
+    #expect(Set(KeyDescriptions.configuration.keys).subtracting(existing).isEmpty)
   }
 }
 
@@ -146,16 +146,18 @@ private struct Validator {
       if !all.contains([]) { refused.append(path) }
     }
     if let type = schema["type"], !fits(value, type) { return [path] }
-    if let words = schema["enum"]?.array(), !words.contains(where: { $0.string == value.string }) {
+    if let allowed = schema["enum"]?.array(),
+      !allowed.contains(where: { $0.string == value.string })
+    {
       refused.append(path)
     }
     if let pattern = schema["pattern"]?.string, let text = value.string {
       if (try? Regex(pattern).firstMatch(in: text)) == nil { refused.append(path) }
     }
-    if let least = schema["minimum"]?.float, let number = value.float, number < least {
+    if let minimum = schema["minimum"]?.float, let number = value.float, number < minimum {
       refused.append(path)
     }
-    if let most = schema["maximum"]?.float, let number = value.float, number > most {
+    if let maximum = schema["maximum"]?.float, let number = value.float, number > maximum {
       refused.append(path)
     }
     if case .mapping(let mapping) = value { refused += keys(mapping, schema, at: path) }

@@ -64,11 +64,11 @@ import Testing
     #expect(api.stopSignal == 2 && api.policy.terminate.grace == .seconds(3))
     #expect(api.restart.condition == .always && api.restart.backoff.initial == .seconds(4))
     #expect(api.limits.footprint?.restart == .megabytes(300))
-    for note in [
+    for comment in [
       "share one port", "`env_staging`, which pm2 adds with `--env staging`", "one log here",
       "`wait_ready`", "dormouse restart", "counted within a day", "Not taken over: `deploy`",
     ] {
-      #expect(text.contains(note), "\(note)\n\(text)")
+      #expect(text.contains(comment), "\(comment)\n\(text)")
     }
     #expect(!text.contains("ignore_watch"))
     let others = configuration.workers.filter { !$0.name.hasPrefix("my-api") }
@@ -109,12 +109,12 @@ import Testing
       ("module.exports = { apps: [{ name: 'a' }] }", 1, 27, "no `script`"),
       ("[{script: 'a.js'},\n {script: 'b/a.js'}]", 2, 2, "given twice"),
     ])
-  func programs(text: String, line: Int, column: Int, why: String) throws {
+  func programs(text: String, line: Int, column: Int, message: String) throws {
     let result = PM2Import.convert(text: text, file: "ecosystem.config.js")
     let error = try #require(result.errors.first, "\(text)")
     #expect(result.value == nil)
     #expect(error.position == Position(line: line, column: column), "\(result.rendered)")
-    #expect(error.message.contains(why), "\(error.message)")
+    #expect(error.message.contains(message), "\(error.message)")
   }
 
   @Test("Much nesting is an error, and no crash")
@@ -166,11 +166,11 @@ import Testing
     #expect(worker.stopSignal == 3 && worker.policy.terminate.grace == .seconds(20))
     #expect(worker.restart.condition == .always && worker.limits.memory == .megabytes(512))
     #expect(text.contains("periodSeconds: 30") && text.contains("failureThreshold: 5"))
-    for note in [
+    for comment in [
       "Its image: `docker.io/library/nginx:1`", "`PublishPort=8080:80`", "`data.volume:/var/lib:Z`",
       "Not taken over: `Network`", "Not taken over: `AddCapability`", "by a label",
     ] {
-      #expect(text.contains(note), "\(note)\n\(text)")
+      #expect(text.contains(comment), "\(comment)\n\(text)")
     }
     #expect(!text.contains("ContainerName") && !text.contains("WantedBy"))
   }

@@ -113,12 +113,13 @@ import Testing
     #expect(EnvironmentFile.read("\(scratch.path)/good").value == ["A": "1"])
     let fifo = scratch.uniquePath("fifo")
     #expect(mkfifo(fifo, 0o600) == 0)
-    for (path, why) in [
+    for (path, reason) in [
       ("\(scratch.path)/large", "larger than 1MB"), ("/dev/zero", "isn't a regular file"),
       (fifo, "isn't a regular file"), (scratch.path, "isn't a regular file"),
     ] {
       let result = EnvironmentFile.read(path)
-      #expect(result.value == nil && result.rendered.contains(why), "\(path): \(result.rendered)")
+      #expect(
+        result.value == nil && result.rendered.contains(reason), "\(path): \(result.rendered)")
     }
   }
 }

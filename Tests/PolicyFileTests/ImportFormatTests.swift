@@ -17,7 +17,7 @@ import Testing
       ("process.json", #"[{"script": "a.js"}]"#, .pm2), ("ecosystem.yml", "apps: []", .pm2),
       ("web.container", "", .quadlet),
     ])
-  func known(name: String, text: String, format: ImportFormat) {
+  func recognized(name: String, text: String, format: ImportFormat) {
     #expect(ImportFormat(fileName: name, text: text) == format)
   }
 

@@ -43,7 +43,7 @@ import Testing
 
   @Test("A mistake names the setting and what to write instead")
   func mistakes() {
-    for (arguments, words) in [
+    for (arguments, message) in [
       (["restart"], "`restart`: a value is missing"),
       (["restrat=no"], "did you mean `restart`?"),
       (["restart=sometimes"], "`restart=sometimes`: "),
@@ -57,7 +57,7 @@ import Testing
       (["=x"], "unknown key"), (["a..b=x"], "unknown key"),
       (["pressure.warning=never"], "`pressure.warning=never`: "),
     ] {
-      #expect(error(arguments).contains(words), "\(arguments): \(error(arguments))")
+      #expect(error(arguments).contains(message), "\(arguments): \(error(arguments))")
     }
   }
 

@@ -17,8 +17,8 @@ public struct DocumentSchema {
 
   /// `name`: `ps`, or a part of a file, `common.json#/$defs/worker`.
   public init(_ name: String) throws {
-    let place = name.contains("#") ? name : "\(name).json#"
-    root = try Self.node(at: place, from: "")
+    let reference = name.contains("#") ? name : "\(name).json#"
+    root = try Self.node(at: reference, from: "")
   }
 
   /// The names of all schemas except the common part.
@@ -60,9 +60,9 @@ public struct DocumentSchema {
 
   /// Every value of `examples`, with the key that has it.
   public func examples() throws -> [(key: String, values: [String])] {
-    var found: [(String, [String])] = []
-    try collect(root, "", &found)
-    return found
+    var listed: [(String, [String])] = []
+    try collect(root, "", &listed)
+    return listed
   }
 
   /// The parts that have no description, or use an unknown keyword.
@@ -115,17 +115,19 @@ public struct DocumentSchema {
   }
 
   private func properties(of node: Node) throws -> [String: Node] {
-    var found: [String: Node] = [:]
-    for part in try parts(of: node) {
-      guard case .object(let members)? = part.schema["properties"] else { continue }
-      for member in members { found[member.name] = Node(schema: member.value, file: part.file) }
+    var properties: [String: Node] = [:]
+    for component in try parts(of: node) {
+      guard case .object(let members)? = component.schema["properties"] else { continue }
+      for member in members {
+        properties[member.name] = Node(schema: member.value, file: component.file)
+      }
     }
-    return found
+    return properties
   }
 
   private func items(of node: Node) throws -> Node? {
-    try parts(of: node).lazy.compactMap { part in
-      part.schema["items"].map { Node(schema: $0, file: part.file) }
+    try parts(of: node).lazy.compactMap { component in
+      component.schema["items"].map { Node(schema: $0, file: component.file) }
     }.first
   }
 
@@ -160,8 +162,8 @@ public struct DocumentSchema {
         try check(each, items, "\(path)[\(index)]", &problems)
       }
     case ("string", .string(let text)):
-      let known = try examples(of: node)
-      if !known.isEmpty, !known.contains(text) {
+      let documented = try examples(of: node)
+      if !documented.isEmpty, !documented.contains(text) {
         problems.append("\(path) is `\(text)`, which isn't documented")
       }
     case ("integer", .int), ("integer", .unsigned), ("boolean", .bool), ("number", .int),
@@ -182,8 +184,8 @@ public struct DocumentSchema {
         problems.append("\(path).\(member.name) isn't documented")
       }
     }
-    for part in try parts(of: node) {
-      for name in (part.schema["required"]?.elements ?? []).compactMap(\.text)
+    for component in try parts(of: node) {
+      for name in (component.schema["required"]?.elements ?? []).compactMap(\.text)
       where !members.contains(where: { $0.name == name }) {
         problems.append("\(path).\(name) is missing")
       }
@@ -207,12 +209,12 @@ public struct DocumentSchema {
   }
 
   private func collect(
-    _ node: Node, _ key: String, _ found: inout [(String, [String])]
+    _ node: Node, _ key: String, _ listed: inout [(String, [String])]
   ) throws {
     let values = try examples(of: node)
-    if !values.isEmpty { found.append((key, values)) }
-    for (name, property) in try properties(of: node) { try collect(property, name, &found) }
-    if let items = try items(of: node) { try collect(items, key, &found) }
+    if !values.isEmpty { listed.append((key, values)) }
+    for (name, property) in try properties(of: node) { try collect(property, name, &listed) }
+    if let items = try items(of: node) { try collect(items, key, &listed) }
   }
 
   private static let keywords: Set = [
@@ -221,8 +223,8 @@ public struct DocumentSchema {
   ]
 
   private func inspect(_ node: Node, _ path: String, _ flaws: inout [String]) throws {
-    for part in try parts(of: node) {
-      guard case .object(let members) = part.schema else {
+    for component in try parts(of: node) {
+      guard case .object(let members) = component.schema else {
         flaws.append("\(path) is no schema")
         continue
       }
@@ -237,8 +239,8 @@ public struct DocumentSchema {
       }
       try inspect(property, "\(path).\(name)", &flaws)
     }
-    for part in try parts(of: node) {
-      for name in (part.schema["required"]?.elements ?? []).compactMap(\.text)
+    for component in try parts(of: node) {
+      for name in (component.schema["required"]?.elements ?? []).compactMap(\.text)
       where properties[name] == nil {
         flaws.append("\(path).\(name) is required, and isn't described")
       }

@@ -60,13 +60,13 @@ public final class FakeConnection: Sendable {
   public func send(_ text: String) { send(Array(text.utf8)) }
 
   public func send(_ bytes: [UInt8]) {
-    var rest = bytes[...]
-    while !rest.isEmpty {
-      let count = rest.withUnsafeBytes {
+    var remainder = bytes[...]
+    while !remainder.isEmpty {
+      let count = remainder.withUnsafeBytes {
         Glibc.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
       }
       guard count > 0 else { return }
-      rest = rest.dropFirst(count)
+      remainder = remainder.dropFirst(count)
     }
   }
 

@@ -5,18 +5,18 @@ extension TestRandom {
     var result = bytes
     for _ in 0..<Int.random(in: 1...4, using: &self) {
       let start = Int.random(in: 0...result.count, using: &self)
-      let most = min(result.count - start, 32)
-      let part = start..<(start + Int.random(in: 0...most, using: &self))
+      let maxLength = min(result.count - start, 32)
+      let range = start..<(start + Int.random(in: 0...maxLength, using: &self))
       switch Int.random(in: 0..<7, using: &self) {
-      case 0: result.removeSubrange(part)
-      case 1: result.insert(contentsOf: result[part], at: start)
-      case 2: result.replaceSubrange(part, with: Array("18446744073709551615".utf8))
-      case 3: result.replaceSubrange(part, with: Array("-9223372036854775808".utf8))
+      case 0: result.removeSubrange(range)
+      case 1: result.insert(contentsOf: result[range], at: start)
+      case 2: result.replaceSubrange(range, with: Array("18446744073709551615".utf8))
+      case 3: result.replaceSubrange(range, with: Array("-9223372036854775808".utf8))
       case 4: result.removeSubrange(start...)
       case 5:
         result.insert(contentsOf: Array("\n \0:()\"'\\=".utf8).shuffled(using: &self), at: start)
       default:
-        for place in part { result[place] = UInt8.random(in: 0...255, using: &self) }
+        for index in range { result[index] = UInt8.random(in: 0...255, using: &self) }
       }
     }
     return result

@@ -35,9 +35,9 @@ public enum Nightly {
   }
 
   /// scripts/run-tests counts these lines.
-  private static func reportLeftOut(_ count: Int, of all: Int, _ place: String) {
+  private static func reportLeftOut(_ count: Int, of all: Int, _ location: String) {
     if count == 0 { return }
-    let line = Array("Only in make test-all: \(count) of \(all) cases at \(place)\n".utf8)
+    let line = Array("Only in make test-all: \(count) of \(all) cases at \(location)\n".utf8)
     _ = write(STDOUT_FILENO, line, line.count)
   }
 }

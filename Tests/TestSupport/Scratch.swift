@@ -24,18 +24,18 @@ public final class Scratch: Sendable {
   public func write(_ name: String, _ text: String) throws -> String {
     let file = "\(path)/\(name)"
     var directory = path
-    for part in name.split(separator: "/").dropLast() {
-      directory += "/\(part)"
+    for component in name.split(separator: "/").dropLast() {
+      directory += "/\(component)"
       mkdir(directory, 0o755)
     }
     let descriptor = open(file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644)
     guard descriptor >= 0 else { throw TestFailure("\(file): errno \(errno)") }
     defer { close(descriptor) }
-    var rest = Array(text.utf8)[...]
-    while !rest.isEmpty {
-      let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
+    var remainder = Array(text.utf8)[...]
+    while !remainder.isEmpty {
+      let count = remainder.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
       guard count > 0 else { throw TestFailure("\(file): errno \(errno)") }
-      rest = rest.dropFirst(count)
+      remainder = remainder.dropFirst(count)
     }
     return file
   }

@@ -91,9 +91,9 @@ import Testing
         }
         guard !link.anchor.isEmpty else { continue }
         let root = Repository.root.path(percentEncoded: false)
-        let known = anchors[String(path.dropFirst(root.count).drop { $0 == "/" })]
+        let existing = anchors[String(path.dropFirst(root.count).drop { $0 == "/" })]
         #expect(
-          known?.contains(link.anchor) == true,
+          existing?.contains(link.anchor) == true,
           "\(page.path) links to \(link.path)#\(link.anchor), which no heading has")
       }
     }

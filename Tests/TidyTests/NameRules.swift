@@ -60,11 +60,11 @@ enum NameRules {
     uniqueKeysWithValues: vague.map { ($0.word.withUTF8Buffer { key($0) }, $0.word) })
 
   /// Parts of identifiers, outside of comments and strings: `lookAgain` has the word `look`.
-  static let words: @Sendable (SourceFile) -> [Finding] = { file in
+  static let vagueNames: @Sendable (SourceFile) -> [Finding] = { file in
     guard file.isSwift else { return [] }
     var findings: [Finding] = []
     for (number, line) in file.lines.enumerated() where !file.textLines.contains(number) {
-      for word in vagueWords(in: line) {
+      for word in vagueTokens(in: line) {
         findings.append(
           Finding(rule: "name", area: file.area, detail: "\(file.path):\(number + 1): \(word)"))
       }
@@ -72,12 +72,12 @@ enum NameRules {
     return findings
   }
 
-  static func vagueWords(in line: String) -> [StaticString] {
-    var found: [StaticString] = []
+  static func vagueTokens(in line: String) -> [StaticString] {
+    var tokens: [StaticString] = []
     var (word, length, isInString) = (UInt64(0), 0, false)
     var previous = UInt8(ascii: " ")
     func finish() {
-      if (3...8).contains(length), let name = keys[word] { found.append(name) }
+      if (3...8).contains(length), let name = keys[word] { tokens.append(name) }
       (word, length) = (0, 0)
     }
     for byte in line.utf8 {
@@ -94,7 +94,7 @@ enum NameRules {
       (word, length) = (word << 8 | UInt64(lower), length + 1)
     }
     finish()
-    return found
+    return tokens
   }
 
   private static func key(_ bytes: some Sequence<UInt8>) -> UInt64 {

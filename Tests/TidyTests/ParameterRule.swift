@@ -22,10 +22,10 @@ enum ParameterRule {
     guard line.utf8Range(of: "func ") != nil || line.utf8Range(of: "init") != nil else {
       return nil
     }
-    let words = SourceFile.code(line).split(separator: " ")
-    for (index, word) in words.enumerated() {
-      if word == "func", index + 1 < words.count {
-        return String(words[index + 1].prefix { $0 != "(" && $0 != "<" })
+    let tokens = SourceFile.code(line).split(separator: " ")
+    for (index, word) in tokens.enumerated() {
+      if word == "func", index + 1 < tokens.count {
+        return String(tokens[index + 1].prefix { $0 != "(" && $0 != "<" })
       }
       if ["init(", "init?(", "init!(", "init<"].contains(where: word.hasPrefix) { return "init" }
       // A modifier or an attribute; anything else is no declaration.
@@ -42,7 +42,7 @@ enum ParameterRule {
 
   /// The declaration's parameters, which may stand on several lines.
   static func parameters(_ lines: ArraySlice<String>) -> [String] {
-    var found: [String] = []
+    var parameters: [String] = []
     var current: [UInt8] = []
     // The depth of (, [ and {, and that of <, which may also be an operator or belong to an arrow.
     var (depth, angles, isInString) = (0, 0, false)
@@ -58,11 +58,13 @@ enum ParameterRule {
             if depth == 1, angles == 0, byte == UInt8(ascii: "(") { continue }
           case UInt8(ascii: ")"), UInt8(ascii: "]"), UInt8(ascii: "}"):
             depth -= 1
-            if depth == 0, angles == 0 { return found + [text(current)].filter { !$0.isEmpty } }
+            if depth == 0, angles == 0 {
+              return parameters + [text(current)].filter { !$0.isEmpty }
+            }
           case UInt8(ascii: "<") where previous != UInt8(ascii: " "): angles += 1
           case UInt8(ascii: ">") where previous != UInt8(ascii: "-") && angles > 0: angles -= 1
           case UInt8(ascii: ",") where depth == 1 && angles == 0:
-            found.append(text(current))
+            parameters.append(text(current))
             current = []
             continue
           default: break
@@ -72,7 +74,7 @@ enum ParameterRule {
       }
       current.append(UInt8(ascii: " "))
     }
-    return found
+    return parameters
   }
 
   private static func text(_ bytes: [UInt8]) -> String {
@@ -82,8 +84,8 @@ enum ParameterRule {
   static func isUnlabelled(_ parameter: String) -> Bool {
     guard let label = parameter.split(separator: " ").firstIndex(where: { !$0.hasPrefix("@") })
     else { return false }
-    let words = parameter.split(separator: " ")[label...]
-    guard words.first == "_", let name = words.dropFirst().first else { return false }
+    let tokens = parameter.split(separator: " ")[label...]
+    guard tokens.first == "_", let name = tokens.dropFirst().first else { return false }
     return !parameter.contains("->") && !parameter.contains("@escaping")
       && !coordinates.contains(String(name.prefix { $0 != ":" }))
   }

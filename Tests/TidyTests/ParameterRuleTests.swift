@@ -1,7 +1,8 @@
 import Testing
 
 @Suite("Parameters without a label") struct ParameterRuleTests {
-  private static func found(_ text: String, _ path: String = "Sources/Some/File.swift") -> [String]
+  private static func findings(_ text: String, _ path: String = "Sources/Some/File.swift")
+    -> [String]
   {
     ParameterRule.rule(SourceFile(path: path, text: text)).map(\.detail)
   }
@@ -22,8 +23,8 @@ import Testing
     let expected = [
       "2: three has 3", "3: four has 4", "7: init has 3",
     ].map { "Sources/Some/File.swift:\($0) parameters without a label" }
-    #expect(Self.found(text) == expected)
-    #expect(Self.found(text, "Tests/Some/File.swift").isEmpty)
+    #expect(Self.findings(text) == expected)
+    #expect(Self.findings(text, "Tests/Some/File.swift").isEmpty)
   }
 
   @Test("The rule permits parameters without a label for closures and coordinates")
@@ -34,6 +35,6 @@ import Testing
       func label(_ x: Double, _ y: Double, _ text: String, size: Int) {}
       func line(_ x1: Double, _ y1: Double, _ x2: Double, _ y2: Double) {}
       """
-    #expect(Self.found(text).isEmpty)
+    #expect(Self.findings(text).isEmpty)
   }
 }

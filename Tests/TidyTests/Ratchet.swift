@@ -24,9 +24,9 @@ struct Ratchet {
 
   init(_ text: String) throws {
     for line in text.split(separator: "\n") where !line.hasPrefix("#") {
-      let words = line.split(separator: " ")
-      guard words.count == 3, let number = Int(words[2]), number > 0 else { throw BadLine(line) }
-      let key = Key(rule: String(words[0]), area: String(words[1]))
+      let fields = line.split(separator: " ")
+      guard fields.count == 3, let number = Int(fields[2]), number > 0 else { throw BadLine(line) }
+      let key = Key(rule: String(fields[0]), area: String(fields[1]))
       guard permitted.updateValue(number, forKey: key) == nil else { throw BadLine(line) }
     }
   }

@@ -47,7 +47,7 @@ struct SourceFile {
 extension String {
   /// Where the text begins; by bytes, which a debug build can do fast.
   func utf8Range(of text: StaticString) -> String.Index? {
-    let found = withCString { bytes in
+    let offset = withCString { bytes in
       text.withUTF8Buffer { wanted -> Int? in
         wanted.withMemoryRebound(to: CChar.self) { wanted in
           guard let first = wanted.baseAddress, let hit = strstr(bytes, first) else { return nil }
@@ -55,7 +55,7 @@ extension String {
         }
       }
     }
-    return found.map { utf8.index(startIndex, offsetBy: $0) }
+    return offset.map { utf8.index(startIndex, offsetBy: $0) }
   }
 }
 

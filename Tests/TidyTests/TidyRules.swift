@@ -14,8 +14,8 @@ struct Finding: Hashable {
 /// Each rule looks at one file; `repeatedNames` at all.
 enum TidyRules {
   static let all: [@Sendable (SourceFile) -> [Finding]] = [
-    unreasonedTry, libcCalls, longFile, longFunctions, words, PhraseRule.messages,
-    ParameterRule.rule, NameRules.booleans, NameRules.words, CommentRules.columns,
+    unreasonedTry, libcCalls, longFile, longFunctions, vocabulary, PhraseRule.messages,
+    ParameterRule.rule, NameRules.booleans, NameRules.vagueNames, CommentRules.columns,
     CommentRules.beginning,
   ]
 
@@ -73,11 +73,11 @@ enum TidyRules {
       file.lines.contains(where: { $0 == "import Glibc" || $0 == "  import Glibc" })
     else { return [] }
     // Inside of a type with a method of that name, only `Glibc.read(` is the C library's.
-    let own = Set(file.lines.compactMap(ParameterRule.declared))
+    let declared = Set(file.lines.compactMap(ParameterRule.declared))
     var findings: [Finding] = []
     for (number, line) in file.lines.enumerated() where line.utf8.contains(UInt8(ascii: "(")) {
       let code = Array(SourceFile.code(line).utf8)
-      for name in calledFunctions(code, own: own) where calls.contains(name) {
+      for name in calledFunctions(code, declared: declared) where calls.contains(name) {
         findings.append(
           Finding(
             rule: "libc", area: file.area,
@@ -89,7 +89,7 @@ enum TidyRules {
 
   /// Names before a parenthesis that aren't a member's, a declaration's, an empty struct's
   /// (`stat()`), a function's that throws, or in a string.
-  static func calledFunctions(_ code: [UInt8], own: Set<String> = []) -> [String] {
+  static func calledFunctions(_ code: [UInt8], declared: Set<String> = []) -> [String] {
     var names: [String] = []
     var start: Int?
     var isInString = false
@@ -109,7 +109,7 @@ enum TidyRules {
       if before.hasSuffix("try ") || before.hasSuffix("."), !isQualified { continue }
       if index + 1 < code.count, code[index + 1] == UInt8(ascii: ")") { continue }
       let name = String(decoding: code[start..<index], as: UTF8.self)
-      if isQualified || !own.contains(name) { names.append(name) }
+      if isQualified || !declared.contains(name) { names.append(name) }
     }
     return names
   }
@@ -156,16 +156,16 @@ enum TidyRules {
       let indent = line.utf8.prefix { $0 == UInt8(ascii: " ") }.count
       for end in (start + 1)..<max(start + 1, lines.count) {
         let other = lines[end]
-        let rest = other.utf8.drop { $0 == UInt8(ascii: " ") }
-        guard let first = rest.first, other.utf8.count - rest.count <= indent else { continue }
+        let tail = other.utf8.drop { $0 == UInt8(ascii: " ") }
+        guard let first = tail.first, other.utf8.count - tail.count <= indent else { continue }
         // The rest of a declaration over several lines.
-        if other.utf8.count - rest.count == indent,
+        if other.utf8.count - tail.count == indent,
           first == UInt8(ascii: ")") || other.dropFirst(indent).hasPrefix("where ")
             || other.dropFirst(indent).hasPrefix("-> ") || other.dropFirst(indent).hasPrefix("{")
         {
           continue
         }
-        if first == UInt8(ascii: "}"), other.utf8.count - rest.count == indent {
+        if first == UInt8(ascii: "}"), other.utf8.count - tail.count == indent {
           functions.append((name, end - start + 1))
         }
         break
@@ -176,11 +176,11 @@ enum TidyRules {
 
   private static func declaredFunction(_ line: String) -> String? {
     guard !line.hasSuffix("}") else { return nil }
-    let words = SourceFile.code(line).split(separator: " ")
-    for (index, word) in words.enumerated() {
-      if word == "func", index + 1 < words.count {
+    let tokens = SourceFile.code(line).split(separator: " ")
+    for (index, word) in tokens.enumerated() {
+      if word == "func", index + 1 < tokens.count {
         // A raw identifier is a sentence; the ratchet's lines are words.
-        let name = words[(index + 1)...].joined(separator: "_")
+        let name = tokens[(index + 1)...].joined(separator: "_")
         if name.hasPrefix("`") { return name.split(separator: "`").first.map(String.init) }
         return String(name.prefix { $0 != "(" && $0 != "<" })
       }
@@ -204,12 +204,12 @@ enum TidyRules {
     "mends", "told", "tell", "tells", "telling", "himself", "anybody", "everyone", "goes",
   ]
 
-  static let words: @Sendable (SourceFile) -> [Finding] = { file in
+  static let vocabulary: @Sendable (SourceFile) -> [Finding] = { file in
     // These tests have the words as examples.
     guard !file.path.hasPrefix("Tests/TidyTests/") else { return [] }
     var findings: [Finding] = []
     for (number, line) in file.lines.enumerated() {
-      for word in lowercasedWords(line) where forbidden.contains(word) {
+      for word in lowercasedTokens(line) where forbidden.contains(word) {
         findings.append(
           Finding(
             rule: "word", area: file.area, detail: "\(file.path):\(number + 1): \(word)"))
@@ -224,28 +224,30 @@ enum TidyRules {
   }
 
   /// Words of as many letters as a forbidden one has; part of no identifier.
-  static func lowercasedWords(_ line: String) -> [String] {
-    var words: [String] = []
+  static func lowercasedTokens(_ line: String) -> [String] {
+    var tokens: [String] = []
     var word: [UInt8] = []
-    var isPart = false
+    var isInIdentifier = false
     for byte in line.utf8 {
       let lower = byte | 0x20
       if (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(lower) {
         // A capital after a small letter begins a part of an identifier.
-        if byte != lower, !word.isEmpty { isPart = true }
+        if byte != lower, !word.isEmpty { isInIdentifier = true }
         word.append(lower)
       } else if isIdentifier(byte) {
-        isPart = true
+        isInIdentifier = true
       } else {
-        if !isPart, (3...8).contains(word.count) {
-          words.append(String(decoding: word, as: UTF8.self))
+        if !isInIdentifier, (3...8).contains(word.count) {
+          tokens.append(String(decoding: word, as: UTF8.self))
         }
         word.removeAll(keepingCapacity: true)
-        isPart = false
+        isInIdentifier = false
       }
     }
-    if !isPart, (3...8).contains(word.count) { words.append(String(decoding: word, as: UTF8.self)) }
-    return words
+    if !isInIdentifier, (3...8).contains(word.count) {
+      tokens.append(String(decoding: word, as: UTF8.self))
+    }
+    return tokens
   }
 
   /// A file's name says what is inside without its folder, and so it is there once.

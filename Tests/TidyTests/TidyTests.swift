@@ -78,9 +78,9 @@ import Testing
       print("x")  // try? in a comment
       let entry: Entry? = nil
       """
-    let found = TidyRules.unreasonedTry(Self.file(text))
-    #expect(found.map(\.detail) == ["Sources/Some/File.swift:1: _ = try? one()"])
-    #expect(found.first?.area == "Sources/Some")
+    let findings = TidyRules.unreasonedTry(Self.file(text))
+    #expect(findings.map(\.detail) == ["Sources/Some/File.swift:1: _ = try? one()"])
+    #expect(findings.first?.area == "Sources/Some")
     #expect(TidyRules.unreasonedTry(Self.file(text, "Tests/A/B.swift")).isEmpty)
   }
 
@@ -100,9 +100,9 @@ import Testing
       reopen(x)
       case open(String)
       """
-    let found = TidyRules.libcCalls(Self.file(text)).map(\.detail)
+    let details = TidyRules.libcCalls(Self.file(text)).map(\.detail)
     #expect(
-      found == ["2: open", "5: kill"].map { "Sources/Some/File.swift:\($0)" })
+      details == ["2: open", "5: kill"].map { "Sources/Some/File.swift:\($0)" })
     #expect(TidyRules.libcCalls(Self.file(text, "Sources/Linux/A.swift")).isEmpty)
     #expect(TidyRules.libcCalls(Self.file("kill(1)")).isEmpty)
   }
@@ -123,16 +123,16 @@ import Testing
     let functions = TidyRules.functions(Self.file(text).lines)
     #expect(functions.map(\.name) == ["long", "short", "init", "a_sentence_(of_words)"])
     #expect(functions.map(\.length) == [64, 3, 62, 3])
-    let found = TidyRules.longFunctions(Self.file(text))
-    #expect(found.map(\.area) == ["long", "init"].map { "Sources/Some/File.swift#\($0)" })
+    let findings = TidyRules.longFunctions(Self.file(text))
+    #expect(findings.map(\.area) == ["long", "init"].map { "Sources/Some/File.swift#\($0)" })
   }
 
   @Test("Words that plain English avoids count as whole words, not as parts of names")
-  func plainWords() {
+  func plainEnglish() {
     let text = "Who is told? Nobody, said the nobodyElse of who_knows, retold: whoever."
-    let found = TidyRules.words(Self.file(text, "docs/a.md")).map(\.detail)
-    #expect(found == ["who", "told", "nobody", "whoever"].map { "docs/a.md:1: \($0)" })
-    let phrase = TidyRules.words(Self.file("It sleeps for good, as everywhere.", "docs/a.md"))
+    let details = TidyRules.vocabulary(Self.file(text, "docs/a.md")).map(\.detail)
+    #expect(details == ["who", "told", "nobody", "whoever"].map { "docs/a.md:1: \($0)" })
+    let phrase = TidyRules.vocabulary(Self.file("It sleeps for good, as everywhere.", "docs/a.md"))
     #expect(phrase.map(\.detail) == ["docs/a.md:1:  for good"])
   }
 
@@ -153,9 +153,9 @@ import Testing
       func isLong(_ a: Int)
         -> Bool
       """
-    let found = NameRules.booleans(Self.file(text)).map(\.detail)
+    let details = NameRules.booleans(Self.file(text)).map(\.detail)
     #expect(
-      found
+      details
         == ["2: hasEnded", "6: areTaken", "10: hasLaunched"].map {
           "Sources/Some/File.swift:\($0) returns no Boolean"
         })
@@ -167,9 +167,9 @@ import Testing
       let nextLook = takeAll(places, "take a look")  // take
       overlook(restless, why: crewMates)
       """
-    let found = NameRules.words(Self.file(text)).map(\.detail)
+    let details = NameRules.vagueNames(Self.file(text)).map(\.detail)
     #expect(
-      found
+      details
         == ["1: look", "1: take", "2: why", "2: crew", "2: mates"].map {
           "Sources/Some/File.swift:\($0)"
         })
@@ -200,8 +200,8 @@ import Testing
   func names() {
     let files = ["Sources/A/One.swift", "Tests/B/One.swift", "Sources/A/Two.swift", "a/One.md"]
       .map { Self.file("", $0) }
-    let found = TidyRules.repeatedNames(files)
-    #expect(found.map(\.area) == ["One.swift"] && found.map(\.amount) == [2])
+    let findings = TidyRules.repeatedNames(files)
+    #expect(findings.map(\.area) == ["One.swift"] && findings.map(\.amount) == [2])
   }
 
   @Test("The places in ratchet.txt are modules, folders, and files of the repository's root")

@@ -34,9 +34,9 @@ import Testing
     }
     guard files.count == 1, let lines = files.first?.lines else { return nil }
     let text = lines.map { $0.components(separatedBy: "//")[0] }.joined(separator: "\n")
-    return text.matches(of: /func (\w+) *(?=[(<])/).reduce(into: [:]) { found, match in
+    return text.matches(of: /func (\w+) *(?=[(<])/).reduce(into: [:]) { bodies, match in
       if let body = body(in: text[match.range.upperBound...]) {
-        found[String(match.1), default: []].append(body)
+        bodies[String(match.1), default: []].append(body)
       }
     }
   }
@@ -68,14 +68,14 @@ import Testing
     seen.insert(name)
     var text = ""
     for body in functions[name] ?? [] {
-      var rest = body.startIndex
+      var start = body.startIndex
       for word in body.matches(of: /\w+/) {
         let used = String(word.output)
         guard functions[used] != nil, !seen.contains(used) else { continue }
-        text += body[rest..<word.range.upperBound] + " " + expanded(used, functions, &seen) + " "
-        rest = word.range.upperBound
+        text += body[start..<word.range.upperBound] + " " + expanded(used, functions, &seen) + " "
+        start = word.range.upperBound
       }
-      text += body[rest...]
+      text += body[start...]
     }
     return text
   }

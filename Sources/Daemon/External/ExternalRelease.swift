@@ -43,11 +43,19 @@ extension ExternalAdoption {
   ///   this daemon.
   func release(_ id: WorkerID, then done: @escaping (String?) -> Void) {
     guard let worker = workers[id], isAlive(id) else { return done(nil) }
-    if !worker.isBusy, driver.state.state(of: id)?.runs == true {
+    releasing.insert(id)
+    if driver.state.state(of: id)?.runs == true {
+      // Its memory is being trimmed or filled, which takes seconds at most.
+      guard !worker.isBusy else {
+        ends.loop.after(.milliseconds(100)) { [weak self, weak worker] in
+          guard let self, let worker, workers[id] === worker else { return done(nil) }
+          release(id, then: done)
+        }
+        return
+      }
       finishRelease(worker)
       return done(nil)
     }
-    releasing.insert(id)
     ends.requests.request(.wake, id) { [unowned self] answer in
       guard answer.code == .done else {
         releasing.remove(id)

@@ -32,7 +32,7 @@ final class PressureMonitor {
       let memory = try? KernelRecord(MemoryInfo.path)
       let pressure = try? KernelRecord(PressureStall.systemMemoryPath)
       // Without this file, swap in memory isn't recognized.
-      let swaps = try? KernelRecord(SwapInMemory.path)
+      let swaps = try? KernelRecord(SwapArea.path)
       // Without /proc no cgroup can be found.
       let limits = try? ContainingLimits(workers: workers)
       return Readings(
@@ -40,7 +40,7 @@ final class PressureMonitor {
           // A file that can't be read counts as missing.
           var info = memory.flatMap { try? MemoryInfo.read($0) }
           // A file that can't be read counts as missing.
-          let inMemory = swaps.flatMap { try? $0.read() }.map(SwapInMemory.free) ?? 0
+          let inMemory = swaps.flatMap { try? $0.read() }.map(SwapArea.freeInMemory) ?? 0
           if let free = info?.swapFree { info?.swapFree = max(0, free - inMemory) }
           return info.map { limits?.applied(to: $0) ?? $0 }
         },

@@ -52,6 +52,7 @@ package struct StateDirectory {
   /// The directories that a daemon creates in it, which contain no other directories.
   package static let directories = [
     "images", "logs", "workers", "jetsam", "journal", "reports", "snapshots", "calls",
+    "trims",
   ]
   /// The files that a daemon creates in it, outside of these directories.
   package static let files = ["lock", "writes", "memory", "schedule", "stopped"]
@@ -78,7 +79,7 @@ package struct StateDirectory {
 
   func image(of worker: String) -> String { "\(images)/\(worker).image" }
   /// The file that exists while a thread of the worker is borrowed for a trim.
-  func trimRecord(of worker: String) -> String { "\(calls)/\(worker).trim" }
+  func trimRecord(of worker: String) -> String { "\(path)/trims/\(worker)" }
   func log(of worker: String) -> String { "\(logs)/\(worker).log" }
   /// The file of `LogTimes`.
   func logTimes(of worker: String) -> String { "\(logs)/\(worker).times" }

@@ -103,6 +103,7 @@ public struct OfflineRecovery {
     do {
       let target = try target(of: record, memories)
       do throws(HibernationError) {
+        try Hibernator.repairTrim(record: state.trimRecord(of: name), of: record.process)
         if let absence = ImageExpectation.of(record).absence(of: path) { throw absence }
         let restored = try processes.recover(
           target, by: hibernator, from: path, expecting: .of(record)

@@ -89,6 +89,7 @@ extension KernelMemory {
 
   func removeRemains(of record: WorkerRecord) {
     if record.bootID == bootID, record.external == nil { removeGroup(of: record) }
+    discardFile(state.trimRecord(of: record.name))
     removeImage(of: record.name, isUnreadableNeeded: false)
   }
 

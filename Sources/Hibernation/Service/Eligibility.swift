@@ -66,7 +66,7 @@ enum Eligibility {
   }
 
   /// Checks the header of the program for ELFCLASS32.
-  private static func checkArchitecture(_ process: ProcessStat) throws(HibernationError) {
+  static func checkArchitecture(_ process: ProcessStat) throws(HibernationError) {
     let path = "/proc/\(process.pid)/exe"
     let head = try inspect { () throws(SystemCallError) in try Descriptor.open(path).read(upTo: 5) }
     if let head, head.count == 5, head[4] == 1 { throw refusal(process, "is a 32-bit program") }

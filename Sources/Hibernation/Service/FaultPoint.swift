@@ -26,6 +26,14 @@ public enum FaultPoint: String, CaseIterable, Sendable {
   case filled
   case handingOver = "handing-over"
   case unregistered, thawed
+  // These points are passed in a trim that borrows threads, the last one in its repair.
+  case trimStopped = "trim-stopped"
+  case trimRecorded = "trim-recorded"
+  case trimBorrowed = "trim-borrowed"
+  case trimAdvised = "trim-advised"
+  case trimReturned = "trim-returned"
+  case trimContinuing = "trim-continuing"
+  case trimRepairing = "trim-repairing"
   // These points are passed in a recovery only.
   case recoverySeized = "recovery-seized"
   case borrowedAgain = "borrowed-again"

@@ -1,16 +1,17 @@
 /// What a trim or a fill moved, in bytes.
 public struct TrimSummary: Hashable, Sendable {
   /// How the memory was moved.
-  public enum Mechanism: String, Sendable {
+  public enum Mechanism: String, Sendable, CaseIterable {
     /// process_madvise(2) on the running worker; needs CAP_SYS_NICE and permission to trace it.
     case processMadvise
-    /// madvise(2), called by a borrowed thread of the worker, which stands still meanwhile.
-    case borrowedThread
     /// `memory.reclaim` of the worker's own cgroup (v2, Linux 5.19).
     case reclaim
+    /// madvise(2), called by a borrowed thread of the worker, which stands still meanwhile.
+    case borrowedThread
   }
 
-  public var mechanism: Mechanism
+  /// How the memory was moved out of RAM; `nil` for a fill.
+  public var mechanism: Mechanism?
   /// The part of the footprint that was in RAM before.
   public var residentBefore: Int64
   /// The part of the footprint that is in RAM afterwards.
@@ -21,7 +22,7 @@ public struct TrimSummary: Hashable, Sendable {
   public var stoppedFor: Duration
 
   public init(
-    mechanism: Mechanism, residentBefore: Int64, residentAfter: Int64, swapped: Int64,
+    mechanism: Mechanism?, residentBefore: Int64, residentAfter: Int64, swapped: Int64,
     stoppedFor: Duration = .zero
   ) {
     self.mechanism = mechanism

@@ -55,6 +55,19 @@ public final class ContainingLimits {
     return info
   }
 
+  /// Returns the swap that a process may still use, in bytes: the least that its group and the
+  /// groups above it permit. It is nil if there is no limit, or only one of version 1.
+  public static func swapLeft(of pid: Int32) throws(SystemCallError) -> Int64? {
+    let membership = try readNamedFile("/proc/\(pid)/cgroup")
+    var least: Int64?
+    for group in try LimitFiles.containing(membership: membership, workers: nil) {
+      if group.isFirstVersion { continue }
+      guard let left = try group.swapFree(0) else { continue }
+      least = min(left, least ?? left)
+    }
+    return least
+  }
+
   /// Finds the groups again if the process has been moved.
   private func findGroups() {
     do {
@@ -120,7 +133,7 @@ struct LimitFiles: Hashable {
   }
 
   /// - Parameter free: the memory that the group can use up to its limit.
-  private func swapFree(_ free: Int64) throws(SystemCallError) -> Int64? {
+  func swapFree(_ free: Int64) throws(SystemCallError) -> Int64? {
     if !isFirstVersion {
       guard let limit = try number("memory.swap.max"), let used = try number("memory.swap.current")
       else { return nil }

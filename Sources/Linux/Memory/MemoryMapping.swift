@@ -16,6 +16,8 @@ public struct MemoryMapping: Sendable, Hashable {
   public var name = ""
   /// The anonymous memory in it in bytes, without swapped pages.
   public var anonymous: UInt64 = 0
+  /// The memory of it that is in swap, in bytes.
+  public var swapped: UInt64 = 0
   /// The memory in it that is in RAM, in bytes. `proportional` divides each page by the number of
   /// processes that map it.
   public var resident: UInt64 = 0
@@ -72,6 +74,14 @@ public struct MemoryMapping: Sendable, Hashable {
     return parse(text)
   }
 
+  /// Reads the mappings from maps, which is faster than smaps and lacks the sizes of their memory.
+  public static func headers(of pid: Int32) throws(SystemCallError) -> [MemoryMapping] {
+    let path = "/proc/\(pid)/maps"
+    let text = try readFile(path)
+    if text.isEmpty { throw SystemCallError("read", on: path, code: ESRCH) }
+    return text.lines().compactMap { MemoryMapping(header: $0) }
+  }
+
   /// Parses the text of smaps. Lines that can't be parsed are left out.
   static func parse(_ text: [UInt8]) -> [MemoryMapping] {
     text.withUnsafeBufferPointer { SmapsParser(bytes: $0).parse() }
@@ -113,6 +123,8 @@ private struct SmapsParser {
     let last = mappings.count - 1
     if has(prefix: "Anonymous:", at: start, end) {
       mappings[last].anonymous = decimal(start + 10, end) &* 1024
+    } else if has(prefix: "Swap:", at: start, end) {
+      mappings[last].swapped = decimal(start + 5, end) &* 1024
     } else if has(prefix: "Rss:", at: start, end) {
       mappings[last].resident = decimal(start + 4, end) &* 1024
     } else if has(prefix: "Pss:", at: start, end) {

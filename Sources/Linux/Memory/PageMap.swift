@@ -75,11 +75,22 @@ public struct PageMap {
 
   // The bits are defined in Documentation/admin-guide/mm/pagemap.rst of the kernel.
   static let present: UInt64 = 1 << 63
+  static let swapped: UInt64 = 1 << 62
   private static let fileOrShared: UInt64 = 1 << 61
   private static let exclusive: UInt64 = 1 << 56
 
   private func appendExclusive(
     from start: UInt64, to end: UInt64, to runs: inout [PageRange]
+  ) throws(SystemCallError) {
+    try appendPages(from: start, to: end, to: &runs) { entry in
+      entry & Self.present != 0 && entry & Self.fileOrShared == 0 && entry & Self.exclusive != 0
+    }
+  }
+
+  /// Appends the runs of pages whose entries in /proc/PID/pagemap fulfil a condition.
+  func appendPages(
+    from start: UInt64, to end: UInt64, to runs: inout [PageRange],
+    where isWanted: (_ entry: UInt64) -> Bool
   ) throws(SystemCallError) {
     // Most runs have only a few pages.
     var entries = [UInt64](repeating: 0, count: min(8192, Int((end - start) / pageSize)))
@@ -91,10 +102,7 @@ public struct PageMap {
       }
       if length <= 0 { return }
       for entry in entries[..<(length / 8)] {
-        let isOurs =
-          entry & Self.present != 0 && entry & Self.fileOrShared == 0
-          && entry & Self.exclusive != 0
-        if isOurs { runs.appendBehind(PageRange(address: position, length: pageSize)) }
+        if isWanted(entry) { runs.appendBehind(PageRange(address: position, length: pageSize)) }
         position += pageSize
       }
     }

@@ -9,7 +9,7 @@ extension PageMap {
   ) throws(SystemCallError) -> [PageRange] {
     var runs: [PageRange] = []
     guard canScan else {
-      try appendPopulated(from: start, to: end, to: &runs)
+      try appendPages(from: start, to: end, to: &runs) { $0 & (Self.present | Self.swapped) != 0 }
       return runs
     }
     for region in try scan(
@@ -51,26 +51,5 @@ extension PageMap {
   private func isTracked(_ page: UInt64) throws(SystemCallError) -> Bool {
     let required = UInt64(CLINUX_PAGE_IS_WPALLOWED)
     return try !scan(from: page, to: page + pageSize, required: required, excluded: 0).isEmpty
-  }
-
-  private func appendPopulated(
-    from start: UInt64, to end: UInt64, to runs: inout [PageRange]
-  ) throws(SystemCallError) {
-    let swapped: UInt64 = 1 << 62
-    var entries = [UInt64](repeating: 0, count: 8192)
-    var position = start
-    while position < end {
-      let count = min(entries.count, Int((end - position) / pageSize))
-      let length = try systemCall("read", on: "pagemap") {
-        pread(descriptor.raw, &entries, count * 8, off_t(position / pageSize * 8))
-      }
-      if length <= 0 { return }
-      for entry in entries[..<(length / 8)] {
-        if entry & (Self.present | swapped) != 0 {
-          runs.appendBehind(PageRange(address: position, length: pageSize))
-        }
-        position += pageSize
-      }
-    }
   }
 }

@@ -38,9 +38,7 @@ public struct Injector {
   public init(
     session: TraceSession, memory: ProcessMemory, vdso: MemoryMapping
   ) throws(TraceError) {
-    guard let thread = session.threads.first(where: \.isWaiting) else {
-      throw .busy(pid: session.pid)
-    }
+    guard let thread = session.borrowable else { throw .busy(pid: session.pid) }
     self.session = session
     self.memory = memory
     self.thread = thread
@@ -52,12 +50,14 @@ public struct Injector {
   /// Continues in the scratch area of an earlier injector, to unmap it. If that injector has
   /// unmapped it already but hasn't seen the thread stop in time, only the thread's registers have
   /// to be restored.
+  ///
+  /// - Parameter tid: the thread to borrow; nil: any that waits.
   public init(
-    session: TraceSession, memory: ProcessMemory, leftBehind scratch: PageRange
+    session: TraceSession, memory: ProcessMemory, leftBehind scratch: PageRange,
+    borrowing tid: Int32? = nil
   ) throws(TraceError) {
-    guard let thread = session.threads.first(where: \.isWaiting) else {
-      throw .busy(pid: session.pid)
-    }
+    let chosen = tid.map { tid in session.threads.first { $0.tid == tid && $0.isWaiting } }
+    guard let thread = chosen ?? session.borrowable else { throw .busy(pid: session.pid) }
     self.session = session
     self.memory = memory
     self.thread = thread
@@ -151,8 +151,16 @@ public struct Injector {
     /// Treat the pages as unused, and separate them from a huge page that extends beyond the range:
     /// MADV_COLD.
     case coolAlone
+    /// Move the pages to swap: MADV_PAGEOUT.
+    case pageOut
 
-    fileprivate var code: UInt64 { self == .free ? UInt64(MADV_DONTNEED) : 20 }
+    fileprivate var code: UInt64 {
+      switch self {
+      case .free: UInt64(MADV_DONTNEED)
+      case .coolAlone: 20
+      case .pageOut: 21
+      }
+    }
   }
 
   /// Gives the kernel an advice about pages. It returns the number of bytes for which the kernel

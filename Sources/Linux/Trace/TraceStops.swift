@@ -49,13 +49,16 @@ extension TraceSession {
 
   /// Waits for the next stop of a thread that has another program's registers. It must not be left
   /// to run with them. So if another program has frozen it, the wait lasts until it is thawed: only
-  /// then can the tracer restore its registers.
+  /// then can the tracer restore its registers. If the injected call waits for a disk, the wait
+  /// lasts until that answers.
   func nextStop(ofBorrowed tid: Int32, doing: String) throws(TraceError) -> (
     stop: Int, signal: Int32
   ) {
     while true {
       do throws(TraceError) { return try nextStop(tid, doing: doing) } catch {
-        guard case .unresponsive = error, ForeignFreeze.holds(pid) else { throw error }
+        guard case .unresponsive = error, isUninterruptible(tid) || ForeignFreeze.holds(pid) else {
+          throw error
+        }
         Self.frozenCall?.call()
       }
     }

@@ -30,8 +30,8 @@ struct ConnectionOptions: ParsableArguments {
     let paths = DefaultPaths.ofThisProcess()
     if let socket, !socket.isEmpty { return (socket, nil) }
     if let project {
-      let found = try ProjectLookup(paths).project(project)
-      return (paths.socket(of: found), found)
+      let selected = try ProjectLookup(paths).project(project)
+      return (paths.socket(of: selected), selected)
     }
     if let path = paths.socketFromEnvironment { return (path, nil) }
     // A dormouse.yaml that `dormouse up` hasn't started belongs to the user's own daemon, or to
@@ -143,8 +143,8 @@ struct DaemonConnection: ~Copyable {
     var failure = CommandFailure(response, keepsLines: keepsLines)
     guard response.result == .unknownWorker, let worker,
       // Without an answer the failure has no suggestion.
-      let known = try? client.perform(.ps, timeout: .seconds(1)).workers,
-      let name = nearest(to: worker, among: known.map(\.name))
+      let workers = try? client.perform(.ps, timeout: .seconds(1)).workers,
+      let name = nearest(to: worker, among: workers.map(\.name))
     else { return failure }
     failure.text = "\(escaped(response.text)); did you mean `\(escaped(name))`?"
     return failure

@@ -45,10 +45,10 @@ enum PolicySubject {
       return loaded.policy
     case .configuration(let configuration):
       guard let worker else { return configuration.policy }
-      guard let found = configuration.workers.first(where: { $0.name == worker }) else {
+      guard let match = configuration.workers.first(where: { $0.name == worker }) else {
         throw Self.unknown(worker, in: configuration)
       }
-      return found.policy
+      return match.policy
     }
   }
 

@@ -16,10 +16,10 @@ struct ProjectLookup {
     // The path is nil if the user has no configuration.
     let userDirectory = try? resolvedPath(DefaultPaths.ofThisProcess().configurationDirectory)
     // The user's own configuration belongs to the user's own daemon, and isn't a project.
-    guard let found = Project.find(from: here),
-      found.directory != userDirectory
+    guard let project = Project.find(from: here),
+      project.directory != userDirectory
     else { return nil }
-    return found
+    return project
   }
 
   /// Returns a project by its directory, or by its name or id in `dormouse ls`.
@@ -34,7 +34,7 @@ struct ProjectLookup {
     }
     if text.contains("/") || text == "." || text == ".." {
       let directory = absolutePath(text, in: try currentDirectory())
-      if let found = Project.find(from: directory) { return found }
+      if let project = Project.find(from: directory) { return project }
       throw CommandFailure(
         exit: .usage, text: "there is no dormouse.yaml in \(escaped(text)), nor above it")
     }

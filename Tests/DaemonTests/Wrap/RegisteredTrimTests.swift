@@ -61,6 +61,7 @@ import Testing
     world.answer(.failed, "clangd can't be trimmed: there is no swap")
     #expect(world.asked == ["trim clangd"])
     world.pass(.seconds(120))
+    world.press(.critical)
     #expect(world.asked.count == 2)
   }
 

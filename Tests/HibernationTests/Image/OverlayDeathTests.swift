@@ -28,7 +28,9 @@ struct OverlayDeathTests {
       let pass: Int
       switch fault {
       case .recoverySeized, .borrowedAgain, .registersBack, .fillMarked, .fillPrepared, .filling,
-        .eventRead, .filled, .handingOver, .unregistered, .userfaultOpened, .registered, .thawed:
+        .eventRead, .filled, .handingOver, .unregistered, .userfaultOpened, .registered, .thawed,
+        .trimStopped, .trimRecorded, .trimBorrowed, .trimAdvised, .trimReturned, .trimContinuing,
+        .trimRepairing:
         return nil
       case .frozen, .detached:
         if parking != .frozen { return nil }

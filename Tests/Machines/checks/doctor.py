@@ -93,6 +93,8 @@ if result("psi-trigger") == "works":
     check("it says which windows work", checks["psi-trigger"]["found"].endswith("2 s and of 1 s") == root, checks["psi-trigger"]["found"])
 swaps = len(read("/proc/swaps").splitlines()) - 1
 check("it says whether there is swap", ("none" in checks["swap"]["found"]) == (swaps == 0), checks["swap"]["found"])
+reclaims = "memory" in controllers and release >= (5, 19)
+says("trim", "missing" if swaps == 0 else "works" if root or reclaims else "limited")
 score = int(read(f"/proc/{pid}/oom_score_adj"))
 says("oom-score", "works" if score <= -900 or root else "missing")
 limit = [l.split()[3] for l in read(f"/proc/{pid}/limits").splitlines() if l.startswith("Max locked memory")][0]

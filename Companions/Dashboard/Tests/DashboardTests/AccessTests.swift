@@ -87,7 +87,7 @@ import Testing
 
   // MARK: the gate
 
-  private static let host = "127.0.0.1:7411"
+  private static let authority = "127.0.0.1:7411"
 
   private func gate(user: UInt32? = geteuid(), allowsRemote: Bool = false) -> RequestGate {
     RequestGate(token: AccessToken(text: "right"), allowsRemote: allowsRemote) { _, _ in user }
@@ -95,7 +95,7 @@ import Testing
 
   private func facts(peer: String = "127.0.0.1") throws -> RequestGate.Facts {
     RequestGate.Facts(
-      host: Self.host, peer: Endpoint(address: try #require(IPAddress(peer)), port: 40_000),
+      host: Self.authority, peer: Endpoint(address: try #require(IPAddress(peer)), port: 40_000),
       local: Endpoint(address: try #require(IPAddress("127.0.0.1")), port: 7411))
   }
 
@@ -174,7 +174,7 @@ import Testing
       facts.origin = origin
       #expect(denial { () throws(RequestGate.Denial) in try gate.checkAction(facts) } == .origin)
     }
-    facts.origin = "http://\(Self.host)"
+    facts.origin = "http://\(Self.authority)"
     #expect(denial { () throws(RequestGate.Denial) in try gate.checkAction(facts) } == nil)
     for site in ["cross-site", "same-site", "none"] {
       facts.site = site

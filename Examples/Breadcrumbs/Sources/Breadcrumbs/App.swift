@@ -68,7 +68,7 @@ actor App {
   private func list() throws(SQLiteError) -> String {
     try journal.entries().map { entry in
       let mark = screens[entry.number]?.draft == nil ? "" : " (an edit in progress)"
-      return "\(entry.number). \(entry.date) \(entry.place): \(entry.title)\(mark)"
+      return "\(entry.number). \(entry.date) \(entry.location): \(entry.title)\(mark)"
     }.joined(separator: "\n")
   }
 

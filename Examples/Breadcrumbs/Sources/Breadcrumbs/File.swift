@@ -14,10 +14,10 @@ enum File {
     var isWhole = true
     let bytes = [UInt8](unsafeUninitializedCapacity: size) { buffer, count in
       while count < size {
-        let part = Glibc.read(file, buffer.baseAddress.map { $0 + count }, size - count)
-        if part < 0, errno == EINTR { continue }
-        guard part > 0 else { break }
-        count += part
+        let transferred = Glibc.read(file, buffer.baseAddress.map { $0 + count }, size - count)
+        if transferred < 0, errno == EINTR { continue }
+        guard transferred > 0 else { break }
+        count += transferred
       }
       isWhole = count == size
     }
@@ -36,12 +36,12 @@ enum File {
   @discardableResult static func writeAll(_ bytes: [UInt8], to file: Int32) -> Bool {
     var done = 0
     while done < bytes.count {
-      let part = bytes.withUnsafeBytes {
+      let transferred = bytes.withUnsafeBytes {
         Glibc.write(file, $0.baseAddress.map { $0 + done }, bytes.count - done)
       }
-      if part < 0, errno == EINTR { continue }
-      guard part > 0 else { return false }
-      done += part
+      if transferred < 0, errno == EINTR { continue }
+      guard transferred > 0 else { return false }
+      done += transferred
     }
     return true
   }

@@ -25,15 +25,17 @@ struct Options: Hashable {
   }
 
   init(_ arguments: some Sequence<String>, environment: (String) -> String?) throws(Problem) {
-    var rest = arguments.makeIterator()
+    var iterator = arguments.makeIterator()
     var directory: String?
-    while let argument = rest.next() {
+    while let argument = iterator.next() {
       switch argument {
       case "--data":
-        guard let path = rest.next(), !path.isEmpty else { throw .bad("--data needs a directory") }
+        guard let path = iterator.next(), !path.isEmpty else {
+          throw .bad("--data needs a directory")
+        }
         directory = path
       case "--http":
-        guard let port = rest.next().flatMap({ UInt16($0) }), port > 0 else {
+        guard let port = iterator.next().flatMap({ UInt16($0) }), port > 0 else {
           throw .bad("--http needs a port, 1 to 65535")
         }
         self.port = port

@@ -42,11 +42,11 @@ enum Command: Hashable, Sendable {
   /// Reads a line. Words may be separated by any number of blanks; the text of an edit stays as it
   /// is.
   init(line: String) throws(CommandError) {
-    var rest = line[...]
+    var remainder = line[...]
     func word() -> String {
-      rest = rest.drop { $0 == " " || $0 == "\t" }
-      let word = rest.prefix { $0 != " " && $0 != "\t" }
-      rest = rest.dropFirst(word.count)
+      remainder = remainder.drop { $0 == " " || $0 == "\t" }
+      let word = remainder.prefix { $0 != " " && $0 != "\t" }
+      remainder = remainder.dropFirst(word.count)
       return String(word)
     }
     let name = word()
@@ -54,7 +54,7 @@ enum Command: Hashable, Sendable {
     case "show": self = .show(try Self.optionalNumber(word()))
     case "edit":
       guard let number = try Self.optionalNumber(word()) else { throw .incomplete("edit N TEXT") }
-      let text = rest.drop { $0 == " " || $0 == "\t" }
+      let text = remainder.drop { $0 == " " || $0 == "\t" }
       guard !text.isEmpty else { throw .incomplete("edit N TEXT") }
       self = .edit(number, String(text))
       return

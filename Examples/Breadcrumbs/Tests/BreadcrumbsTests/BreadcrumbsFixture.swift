@@ -26,10 +26,10 @@ final class Scratch: Sendable {
 enum Programs {
   /// The program is beside the test's executable, where SwiftPM builds both.
   static let breadcrumbs = {
-    let own =
+    let path =
       (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe"))
       ?? CommandLine.arguments[0]  // without /proc
-    return URL(filePath: own).deletingLastPathComponent().appending(path: "Breadcrumbs").path()
+    return URL(filePath: path).deletingLastPathComponent().appending(path: "Breadcrumbs").path()
   }()
 
   /// The program that DORMOUSE names, or the debug build in the repository; nil if there is none.
@@ -115,15 +115,15 @@ final class Connection {
       throw TestFailure("\(path) could not be sent: errno \(errno)")
     }
     while true {
-      if let answer = takeBody() { return answer }
-      var part = [UInt8](repeating: 0, count: 65_536)
-      let count = recv(socket, &part, part.count, 0)
+      if let answer = nextBody() { return answer }
+      var chunk = [UInt8](repeating: 0, count: 65_536)
+      let count = recv(socket, &chunk, chunk.count, 0)
       guard count > 0 else { throw TestFailure("no answer to \(path): errno \(errno)") }
-      received += part[..<count]
+      received += chunk[..<count]
     }
   }
 
-  private func takeBody() -> String? {
+  private func nextBody() -> String? {
     let blank = Array("\r\n\r\n".utf8)
     guard let end = received.indices.first(where: { received[$0...].starts(with: blank) }) else {
       return nil

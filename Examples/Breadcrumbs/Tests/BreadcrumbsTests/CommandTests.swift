@@ -29,22 +29,22 @@ import Testing
 }
 
 @Suite("HTTP requests") struct HTTPRequestTests {
-  private static func take(_ text: String) throws -> (HTTPRequest?, rest: Int) {
+  private static func removeFirst(_ text: String) throws -> (HTTPRequest?, remaining: Int) {
     var bytes = Array(text.utf8)
-    let request = try HTTPRequest.take(from: &bytes)
+    let request = try HTTPRequest.removeFirst(from: &bytes)
     return (request, bytes.count)
   }
 
   @Test("HTTP requests are read one by one, each complete with its body")
   func pipelined() throws {
-    let (request, rest) = try Self.take(
+    let (request, remaining) = try Self.removeFirst(
       "POST /edit/3?x=1 HTTP/1.1\r\ncontent-length: 5\r\n\r\nhello" + "GET / HTTP/1.0\r\n\r\n")
     #expect(request?.path == ["edit", "3"])
     #expect(request?.body == "hello")
     #expect(request?.keepsOpen == true)
-    #expect(rest == "GET / HTTP/1.0\r\n\r\n".utf8.count)
-    #expect(try Self.take("GET /edit HTTP/1.1\r\nContent-Length: 9\r\n\r\nhalf").0 == nil)
-    #expect(try Self.take("GET /%C3%A4%20b HTTP/1.0\r\n\r\n").0?.path == ["ä b"])
+    #expect(remaining == "GET / HTTP/1.0\r\n\r\n".utf8.count)
+    #expect(try Self.removeFirst("GET /edit HTTP/1.1\r\nContent-Length: 9\r\n\r\nhalf").0 == nil)
+    #expect(try Self.removeFirst("GET /%C3%A4%20b HTTP/1.0\r\n\r\n").0?.path == ["ä b"])
   }
 
   @Test(
@@ -61,6 +61,6 @@ import Testing
       (String(repeating: "x", count: 9000), .tooLarge),
     ] as [(String, HTTPRequest.Problem)])
   func refused(text: String, problem: HTTPRequest.Problem) {
-    #expect(throws: problem) { try Self.take(text) }
+    #expect(throws: problem) { try Self.removeFirst(text) }
   }
 }

@@ -51,7 +51,7 @@ final class DaemonProcess {
       ["daemon", "--config", file, "--socket", socket, "--state-directory", "\(path)/state"],
       output: log, environment: setting == .traced ? ["DORMOUSE_CGROUP": "/proc/nowhere"] : [:])
     let answers = try eventually { try !running.process.isRunning || enter(["ps"]).code == 0 }
-    guard answers, running.process.isRunning else { throw TestFailure("no daemon: \(words)") }
+    guard answers, running.process.isRunning else { throw TestFailure("no daemon: \(logText)") }
   }
 
   deinit {
@@ -60,25 +60,25 @@ final class DaemonProcess {
   }
 
   /// The daemon's log.
-  var words: String {
+  var logText: String {
     // The log is only for messages, so an unreadable one doesn't matter.
     (try? String(contentsOfFile: log, encoding: .utf8)) ?? ""
   }
 
-  private func enter(_ words: [String]) throws -> (code: Int32, output: String) {
+  private func enter(_ arguments: [String]) throws -> (code: Int32, output: String) {
     verbs += 1
     let output = "\(try scratch.get().path)/\(verbs).out"
     let code = try Running(
-      program, words.prefix(1) + ["--socket", socket] + words.dropFirst(), output: output
+      program, arguments.prefix(1) + ["--socket", socket] + arguments.dropFirst(), output: output
     ).wait()
     return (code, try String(contentsOfFile: output, encoding: .utf8))
   }
 
   /// Runs a verb that must succeed, and returns its output.
   @discardableResult
-  func done(_ words: String...) throws -> String {
-    let outcome = try enter(words)
-    guard outcome.code == 0 else { throw TestFailure("\(words): \(outcome); \(self.words)") }
+  func done(_ arguments: String...) throws -> String {
+    let outcome = try enter(arguments)
+    guard outcome.code == 0 else { throw TestFailure("\(arguments): \(outcome); \(self.logText)") }
     return outcome.output
   }
 
@@ -92,7 +92,7 @@ final class DaemonProcess {
 
   func wait(_ name: String, toBe state: String) throws {
     guard try eventually({ try worker(name).state == state }) else {
-      throw TestFailure("\(name) is \(try worker(name).state), not \(state): \(words)")
+      throw TestFailure("\(name) is \(try worker(name).state), not \(state): \(logText)")
     }
   }
 }

@@ -122,7 +122,7 @@ struct UnderDaemonTests {
     try daemon.done("foreground", "journal")
     try daemon.done("hibernate", "journal")
     let asleep = try daemon.worker("journal")
-    #expect(asleep.state == "hibernated", "\(daemon.words)")
+    #expect(asleep.state == "hibernated", "\(daemon.logText)")
     #expect(asleep.snapshot?.text == before[2].trimmingLineEnd)
     try daemon.done("wake", "journal")
     // Its process still answers on the connection that was open.

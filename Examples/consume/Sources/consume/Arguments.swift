@@ -18,10 +18,10 @@ struct Arguments {
     Commands on standard input: consume [N], warn, drop, footprint, quit.
     """
 
-  init?(_ words: some Sequence<String>) {
-    var words = words.makeIterator()
-    while let word = words.next() {
-      guard let value = words.next() else { return nil }
+  init?(_ arguments: some Sequence<String>) {
+    var arguments = arguments.makeIterator()
+    while let word = arguments.next() {
+      guard let value = arguments.next() else { return nil }
       switch word {
       case "--steps":
         guard let number = Int(value), number >= 0 else { return nil }

@@ -45,11 +45,12 @@ import WorkerKit
   // MARK: commands
 
   private func perform(_ line: String) async {
-    let words = line.split(separator: " ")
-    switch (words.first, words.count) {
+    let tokens = line.split(separator: " ")
+    switch (tokens.first, tokens.count) {
     case (nil, _): break
     case ("consume"?, 1...2):
-      guard let count = words.count == 1 ? 1 : Int(words[1]), (0...1_000_000).contains(count) else {
+      guard let count = tokens.count == 1 ? 1 : Int(tokens[1]), (0...1_000_000).contains(count)
+      else {
         return say("consume: how many steps?")
       }
       // The objects are made on all cores, as in a program that decodes pictures: each thread has

@@ -6,12 +6,12 @@ private final class Running {
   private let process = Process()
   private let input = Pipe()
   private let output = Pipe()
-  private var rest = ""
+  private var received = ""
 
   init(_ arguments: [String] = []) throws {
     // The program is beside the test's executable, where SwiftPM builds both.
-    let own = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
-    process.executableURL = URL(filePath: own).deletingLastPathComponent()
+    let path = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
+    process.executableURL = URL(filePath: path).deletingLastPathComponent()
       .appending(path: "consume")
     process.arguments = arguments
     process.standardInput = input
@@ -32,13 +32,13 @@ private final class Running {
 
   func line() -> String? {
     while true {
-      if let end = rest.firstIndex(of: "\n") {
-        defer { rest = String(rest[rest.index(after: end)...]) }
-        return String(rest[..<end])
+      if let end = received.firstIndex(of: "\n") {
+        defer { received = String(received[received.index(after: end)...]) }
+        return String(received[..<end])
       }
       let data = output.fileHandleForReading.availableData
       if data.isEmpty { return nil }
-      rest += String(decoding: data, as: UTF8.self)
+      received += String(decoding: data, as: UTF8.self)
     }
   }
 

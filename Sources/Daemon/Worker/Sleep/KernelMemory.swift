@@ -138,10 +138,12 @@ final class KernelMemory: WorkerMemory {
     _ target: HibernationTarget, isStopped: Bool, then: @escaping (String?) -> Void
   ) -> OperationFlag {
     let (operation, done) = callback(then)
+    let trimRecord = state.trimRecord(of: target.name)
     services.mechanics.submit(about: target.name, isUrgent: true) {
       done(
         failureText {
           try DescriptorReserve.use {
+            try Hibernator.repairTrim(record: trimRecord, of: target.root)
             let tree = target.restartInterruptedSyscalls()
             try target.wake(tree, isStopped: isStopped)
           }
@@ -171,10 +173,14 @@ final class KernelMemory: WorkerMemory {
   ) -> OperationFlag {
     let (operation, done) = callback(then)
     let path = state.image(of: target.name)
+    let trimRecord = state.trimRecord(of: target.name)
     // Earlier operations on the worker have ended.
     let recorded = services.records.barrier(target.name)
     services.mechanics.submit(about: target.name, isUrgent: true) {
       [hibernation = services.hibernation] in
+      do throws(HibernationError) {
+        try Hibernator.repairTrim(record: trimRecord, of: target.root)
+      } catch { return done(RecoveryOutcome(result: .failure(error), imageAt: path)) }
       hibernation.recover(target, from: path, expecting: expecting, recorded: recorded) {
         done(RecoveryOutcome(result: $0, imageAt: path))
       }

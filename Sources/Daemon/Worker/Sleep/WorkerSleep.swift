@@ -57,6 +57,8 @@ final class WorkerSleep {
   func suspend() {
     guard mayBegin else { return }
     if isMemoryUnverified { return driver.send(.suspendFailed(id, Self.unverified)) }
+    // The swap may hang in a trim that the engine doesn't wait for any more.
+    if isActing { return driver.send(.suspendFailed(id, Self.stillMoved)) }
     let number = operations.begin()
     // First the daemon's own requests to the worker end, and then `willSuspend` is sent to it.
     worker?.afterQuestions(driver) { [weak self] in

@@ -5,13 +5,17 @@ import Policy
 // Trims and fills of a running worker. It goes on running, but has one operation at a time.
 
 extension WorkerSleep {
+  static let stillMoved = "its memory is still being trimmed or filled"
+
   func trim() {
+    if isActing { return driver.send(.trimFailed(id, Self.stillMoved, permanent: false)) }
     let started = timers.now
     begin({ $0.move($0.memory.trim, then: $1) }, then: { $0.trimEnded($1, started) })
     expectOutcome(of: current) { $0.trimEnded(.failure(Self.lost), started) }
   }
 
   func fill() {
+    if isActing { return driver.send(.fillFailed(id, Self.stillMoved)) }
     begin({ $0.move($0.memory.fill, then: $1) }, then: { $0.fillEnded($1) })
     expectOutcome(of: current) { $0.fillEnded(.failure(Self.lost)) }
   }

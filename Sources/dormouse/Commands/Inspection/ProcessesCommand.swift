@@ -153,19 +153,19 @@ private let allStates = workerStates + ShownState.kindsOfEnded
     $0.trimmingBlanks.lowercased().replacing("-", with: " ")
   }
   for state in states where !allStates.contains(state) {
-    throw unknown("state", state, known: allStates)
+    throw unknown("state", state, allowed: allStates)
   }
   return Set(states)
 }
 
 @Sendable private func orderOption(_ text: String) throws -> WorkerOrder {
   if let order = WorkerOrder(rawValue: text.lowercased()) { return order }
-  throw unknown("key", text, known: WorkerOrder.allCases.map(\.rawValue))
+  throw unknown("key", text, allowed: WorkerOrder.allCases.map(\.rawValue))
 }
 
-private func unknown(_ what: String, _ word: String, known: [String]) -> ValidationError {
-  let hint = nearest(to: word, among: known).map { "; did you mean `\($0)`?" }
-  let list = "; there are \(known.joined(separator: ", "))"
+private func unknown(_ what: String, _ word: String, allowed: [String]) -> ValidationError {
+  let hint = nearest(to: word, among: allowed).map { "; did you mean `\($0)`?" }
+  let list = "; there are \(allowed.joined(separator: ", "))"
   return ValidationError("`\(escaped(word))` is no \(what)\(hint ?? list)")
 }
 

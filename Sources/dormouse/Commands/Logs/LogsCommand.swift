@@ -63,8 +63,8 @@ struct LogsCommand: ParsableCommand {
     }
     let chosen = ChosenLogs(names: names, connection: connection)
     let logs = MergedLogs(options)
-    let found = try chosen.logs()
-    logs.add(found, isPast: true)
+    let workerLogs = try chosen.logs()
+    logs.add(workerLogs, isPast: true)
     if logs.isEmpty, !follow { Output.complain("no worker has any output yet") }
     try logs.printPast()
     if follow { try followOn(logs, chosen) }
@@ -84,7 +84,7 @@ struct LogsCommand: ParsableCommand {
     while true {
       _ = try logs.follow()
       switch chosen.poll() {
-      case .more(let found): logs.add(found, isPast: false)
+      case .more(let added): logs.add(added, isPast: false)
       case .ended(let reason):
         // All output has been written, so it is read once more.
         try logs.printPast()

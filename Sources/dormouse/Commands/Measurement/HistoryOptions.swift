@@ -11,7 +11,7 @@ struct HistorySpan {
   var since: Since?
 
   /// Reads the history. A terminal shows the progress, and damaged parts are reported.
-  func read(_ connection: ConnectionOptions, least: Duration) throws -> RecordedHistory {
+  func read(_ connection: ConnectionOptions, minLength: Duration) throws -> RecordedHistory {
     var segments = try segments(connection)
     let begin = since.map { Clock.now() - $0.duration }
     if let begin {
@@ -25,7 +25,7 @@ struct HistorySpan {
     let history = reader.read(segments) { Progress.show("reading the journal", $0) }
     Progress.clear()
     JournalFiles.complain(history.problems.filter { !$0.isHarmless })
-    do throws(HistoryProblem) { try history.check(minLength: least) } catch {
+    do throws(HistoryProblem) { try history.check(minLength: minLength) } catch {
       throw CommandFailure(exit: .notDone, text: "\(error)\(hint(error))")
     }
     return history
@@ -86,6 +86,6 @@ struct HistoryOptions: ParsableArguments {
   /// result has its length at the top.
   func read(_ connection: ConnectionOptions) throws -> RecordedHistory? {
     guard journal else { return nil }
-    return try HistorySpan(journal: path, since: since).read(connection, least: .seconds(1))
+    return try HistorySpan(journal: path, since: since).read(connection, minLength: .seconds(1))
   }
 }

@@ -167,9 +167,9 @@ struct SimulateCommand: ParsableCommand {
   private func criteria(_ text: String) throws -> [TerminationRules.Criterion] {
     try text.split(separator: ",").map { name in
       if let criterion = TerminationRules.Criterion(rawValue: String(name)) { return criterion }
-      let known = TerminationRules.Criterion.allCases.map(\.rawValue).joined(separator: ", ")
+      let allowed = TerminationRules.Criterion.allCases.map(\.rawValue).joined(separator: ", ")
       throw CommandFailure(
-        exit: .usage, text: "--order: unknown '\(escaped(String(name)))'; known: \(known)")
+        exit: .usage, text: "--order: unknown '\(escaped(String(name)))'; known: \(allowed)")
     }
   }
 

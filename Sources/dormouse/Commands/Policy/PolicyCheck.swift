@@ -85,11 +85,11 @@ struct PolicyCheck {
       return (result.diagnostics, file(result.value != nil))
     }
     let result = configuration(nameOrPath)
-    var found = file(result.value != nil)
-    found.workers = result.value?.workers.count
-    found.policy = result.value?.policy.name
+    var report = file(result.value != nil)
+    report.workers = result.value?.workers.count
+    report.policy = result.value?.policy.name
     let missing = result.value.map { WorkerCheck($0, environment: environment).warnings } ?? []
-    return (result.diagnostics + missing, found)
+    return (result.diagnostics + missing, report)
   }
 
   func isConfiguration(_ nameOrPath: String) -> Bool {

@@ -66,15 +66,15 @@ struct PolicySuggestCommand: ParsableCommand {
   func run() throws {
     let base = try policy.map(load)
     let history = try HistorySpan(journal: journal, since: since)
-      .read(connection, least: minHistory.duration)
+      .read(connection, minLength: minHistory.duration)
     var search = PolicySearch(
       history, base: base, only: try chosen(history),
       others: Self.shipped, worth: waitWorth ?? PolicySearch.defaultWorth,
       budget: thorough ? nil : PolicySearch.defaultBudget)
-    let found = try search.run { Progress.show("trying changes", $0) }
+    let result = try search.run { Progress.show("trying changes", $0) }
     Progress.clear()
-    if json { return try Output.json(found) }
-    try Output.show { renderSuggestions(found, width: $0, color: $1) }
+    if json { return try Output.json(result) }
+    try Output.show { renderSuggestions(result, width: $0, color: $1) }
   }
 
   private static var shipped: [LifecyclePolicy] {

@@ -27,13 +27,13 @@ struct InitCommand: ParsableCommand {
       throw CommandFailure(
         exit: .cannotCreate, text: "nothing written: \(name) already exists in this directory")
     }
-    let found = Self.sources.filter { fileStatus(of: $0) != nil }
-    guard let source = found.first else { return try writeExample() }
+    let present = Self.sources.filter { fileStatus(of: $0) != nil }
+    guard let source = present.first else { return try writeExample() }
     try ImportCommand.parse([source, "--output", Self.result]).run()
     Output.complain(
       "\(Self.result) is written from \(source): read its comments, then `dormouse up` starts "
         + "the workers")
-    for other in found.dropFirst() {
+    for other in present.dropFirst() {
       Output.complain("not converted: \(other) (`dormouse import \(other)` prints the result)")
     }
   }

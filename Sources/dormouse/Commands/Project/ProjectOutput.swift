@@ -54,8 +54,8 @@ struct ProjectOutput {
         isStopping = true
         try stop()
       }
-      if case .more(let found) = isStopping ? pollWhileStopping(chosen) : chosen.poll() {
-        logs.add(found, isPast: false)
+      if case .more(let added) = isStopping ? pollWhileStopping(chosen) : chosen.poll() {
+        logs.add(added, isPast: false)
         continue
       }
       if !isStopping, try started?.startAgain() == true { continue }

@@ -40,10 +40,10 @@ extension CompletionKind {
   /// an `@` these are the names of groups. Completion must be fast: if there is no daemon, or it is
   /// busy, there are no names.
   static var workers: CompletionKind {
-    .custom { words, cursor, _ in
-      let others = words.enumerated().filter { $0.offset != cursor }.map(\.element)
-      let isGroup = words.indices.contains(cursor) && words[cursor].hasPrefix("@")
-      let workers = workers(of: connection(among: words))
+    .custom { arguments, cursor, _ in
+      let others = arguments.enumerated().filter { $0.offset != cursor }.map(\.element)
+      let isGroup = arguments.indices.contains(cursor) && arguments[cursor].hasPrefix("@")
+      let workers = workers(of: connection(among: arguments))
       return (isGroup ? WorkerPatterns.groups(of: workers) : workers.map(\.name))
         .filter { !others.contains($0) }
     }
@@ -51,8 +51,8 @@ extension CompletionKind {
 
   /// Completes the names of policies, and the files and directories that begin with the typed text.
   static var policies: CompletionKind {
-    .custom { words, cursor, _ in
-      let typed = words.indices.contains(cursor) ? words[cursor] : ""
+    .custom { arguments, cursor, _ in
+      let typed = arguments.indices.contains(cursor) ? arguments[cursor] : ""
       let library = PolicyLibrary(directories: DefaultPaths.ofThisProcess().policyDirectories)
       return library.names + PathCompletion.paths(startingWith: typed)
     }
@@ -70,11 +70,11 @@ extension CompletionKind {
   }
 
   /// Reads `--socket PATH` or `--project=NAME` from the line.
-  private static func connection(among words: [String]) -> ConnectionOptions? {
+  private static func connection(among arguments: [String]) -> ConnectionOptions? {
     var options: [String] = []
-    for (index, word) in words.enumerated() {
+    for (index, word) in arguments.enumerated() {
       for name in ["--socket", "--project"] {
-        if word == name, index + 1 < words.count { options = [name, words[index + 1]] }
+        if word == name, index + 1 < arguments.count { options = [name, arguments[index + 1]] }
         if word.hasPrefix(name + "=") { options = [word] }
       }
     }
@@ -91,12 +91,12 @@ enum PathCompletion {
     let (lead, stem) = (String(typed[..<cut]), typed[cut...])
     // A directory that can't be read has no entries to complete.
     let names = (try? listDirectory(lead.isEmpty ? "." : lead)) ?? []
-    var found: [String] = []
+    var paths: [String] = []
     for name in names {
       guard name.hasPrefix(stem), stem.hasPrefix(".") || !name.hasPrefix(".") else { continue }
       let isDirectory = fileStatus(of: lead + name)?.isDirectory == true
-      found.append(lead + name + (isDirectory ? "/" : ""))
+      paths.append(lead + name + (isDirectory ? "/" : ""))
     }
-    return found.sorted()
+    return paths.sorted()
   }
 }

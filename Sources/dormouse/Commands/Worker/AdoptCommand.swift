@@ -145,8 +145,8 @@ extension AdoptCommand {
   private func subject() throws -> String {
     guard let pid else { return "all processes of \(escaped(unit ?? cgroup ?? ""))" }
     do throws(SystemCallError) {
-      let words = try ProcessCommand.read(pid).arguments.joined(separator: " ")
-      return "pid \(pid) (\(escaped(String(words.prefix(60))))) and its descendants"
+      let commandLine = try ProcessCommand.read(pid).arguments.joined(separator: " ")
+      return "pid \(pid) (\(escaped(String(commandLine.prefix(60))))) and its descendants"
     } catch { throw CommandFailure(exit: .notDone, text: error.description) }
   }
 
@@ -211,8 +211,8 @@ extension DaemonConnection {
       throw CommandFailure(
         exit: .notDone, text: "`\(escaped(name))` is not a valid worker name: use \(NameRule.text)")
     }
-    if let found = try ask(.ps).workers?.first(where: { $0.name == name }),
-      found.state != "terminated"
+    if let worker = try ask(.ps).workers?.first(where: { $0.name == name }),
+      worker.state != "terminated"
     {
       throw CommandFailure(
         exit: .notDone, text: "\(escaped(name)) would not be adopted: a worker of this name runs")

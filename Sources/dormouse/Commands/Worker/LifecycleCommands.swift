@@ -186,11 +186,11 @@ struct TrimCommand: WorkerCommand {
 struct FillCommand: WorkerCommand {
   static let configuration = CommandConfiguration(
     commandName: "fill",
-    abstract: """
-      Move all memory of trimmed workers back into RAM, before a debugger reads it or a core is \
-      dumped.
-      """,
+    abstract: "Move all memory of trimmed workers back into RAM.",
     discussion: """
+      Their next use is then as fast as before the trim. Do this before a debugger reads the \
+      memory, a core is dumped, or the load rises.
+
       Examples:
         dormouse fill web
         dormouse fill '@bots'

@@ -11,12 +11,12 @@ struct RunToSave {
 
   init(_ worker: WorkerAddition, of daemon: inout DaemonConnection) throws {
     name = escaped(worker.name)
-    guard let found = try Self.file(of: &daemon) else {
+    guard let configuration = try Self.file(of: &daemon) else {
       throw CommandFailure(
         exit: .notDone,
         text: "nothing started: this daemon reads no configuration to which \(name) could be added")
     }
-    file = found
+    file = configuration
     let before = isAbsent(file) ? "" : try readText(file)
     guard let after = worker.added(to: before) else {
       throw CommandFailure(

@@ -25,12 +25,12 @@ final class Journal {
   private func add(_ entry: Entry) throws(SQLiteError) {
     try database.run(
       "INSERT INTO entries VALUES (?, ?, ?, ?, ?)", .integer(entry.number), .text(entry.date),
-      .text(entry.place), .text(entry.title), .text(entry.text))
+      .text(entry.location), .text(entry.title), .text(entry.text))
   }
 
   private static func entry(_ row: borrowing Row) -> Entry {
     Entry(
-      number: row.integer(0), date: row.text(1), place: row.text(2), title: row.text(3),
+      number: row.integer(0), date: row.text(1), location: row.text(2), title: row.text(3),
       text: row.text(4))
   }
 

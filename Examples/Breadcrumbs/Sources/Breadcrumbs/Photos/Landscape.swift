@@ -160,7 +160,7 @@ struct Landscape {
 
 extension Color {
   fileprivate init(unpacking pixel: UInt32) {
-    func part(_ shift: UInt32) -> Float { Float((pixel >> shift) & 0xff) * (1 / 255) }
-    self.init(part(0), part(8), part(16))
+    func channel(_ shift: UInt32) -> Float { Float((pixel >> shift) & 0xff) * (1 / 255) }
+    self.init(channel(0), channel(8), channel(16))
   }
 }

@@ -32,9 +32,9 @@ struct Noise {
     var (sum, strength, total, scale): (Float, Float, Float, Float) = (0, 1, 0, 1)
     for octave in 0..<octaves {
       let offset = Float(octave) * 17.3
-      var part = smooth(x * scale + offset, y * scale + offset)
-      if ridged { part = 1 - abs(2 * part - 1) }
-      sum += part * strength
+      var level = smooth(x * scale + offset, y * scale + offset)
+      if ridged { level = 1 - abs(2 * level - 1) }
+      sum += level * strength
       total += strength
       strength *= 0.5
       scale *= 2

@@ -10,8 +10,8 @@ struct Color: Hashable, Sendable {
 
   /// Creates a colour from 0xRRGGBB, as on the web.
   init(_ hex: UInt32) {
-    func part(_ shift: UInt32) -> Float { Float((hex >> shift) & 0xff) / 255 }
-    self.init(part(16), part(8), part(0))
+    func channel(_ shift: UInt32) -> Float { Float((hex >> shift) & 0xff) / 255 }
+    self.init(channel(16), channel(8), channel(0))
   }
 
   func mixed(_ other: Color, _ t: Float) -> Color {
@@ -26,8 +26,8 @@ struct Color: Hashable, Sendable {
 
   /// Returns the pixel. `grain`, in steps of the result, hides the bands of a gradient.
   func pixel(grain: Float) -> UInt32 {
-    func part(_ value: Float) -> UInt32 { UInt32(max(0, min(255, value * 255 + grain))) }
-    return part(red) | part(green) << 8 | part(blue) << 16 | 0xff00_0000
+    func channel(_ value: Float) -> UInt32 { UInt32(max(0, min(255, value * 255 + grain))) }
+    return channel(red) | channel(green) << 8 | channel(blue) << 16 | 0xff00_0000
   }
 }
 

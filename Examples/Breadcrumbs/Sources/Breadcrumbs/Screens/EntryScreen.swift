@@ -31,7 +31,7 @@ final class EntryScreen {
 
   /// - Parameter entry: The saved entry.
   func text(of entry: Entry) -> String {
-    var lines = ["\(entry.number). \(entry.title)", "\(entry.date), \(entry.place)", ""]
+    var lines = ["\(entry.number). \(entry.title)", "\(entry.date), \(entry.location)", ""]
     lines.append(draft ?? entry.text)
     if draft != nil { lines.append("(an edit in progress, not saved)") }
     return lines.joined(separator: "\n") + "\n\n" + print

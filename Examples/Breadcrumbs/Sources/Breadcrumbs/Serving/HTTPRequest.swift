@@ -17,7 +17,7 @@ struct HTTPRequest: Hashable {
   var keepsOpen: Bool
 
   /// Removes the first request from the received bytes; `nil` if it isn't complete yet.
-  static func take(from received: inout [UInt8]) throws(Problem) -> HTTPRequest? {
+  static func removeFirst(from received: inout [UInt8]) throws(Problem) -> HTTPRequest? {
     guard let end = headEnd(received) else {
       if received.count > maxHead { throw .tooLarge }
       return nil
@@ -43,20 +43,20 @@ struct HTTPRequest: Hashable {
   }
 
   private init(_ line: Substring, body: String, connection: Substring?) throws(Problem) {
-    let words = line.split(separator: " ", omittingEmptySubsequences: false)
-    guard words.count == 3, words[1].hasPrefix("/"), words[2].hasPrefix("HTTP/1.") else {
+    let fields = line.split(separator: " ", omittingEmptySubsequences: false)
+    guard fields.count == 3, fields[1].hasPrefix("/"), fields[2].hasPrefix("HTTP/1.") else {
       throw .malformed
     }
-    method = String(words[0])
+    method = String(fields[0])
     var path: [String] = []
-    for part in words[1].prefix(while: { $0 != "?" }).split(separator: "/") {
-      guard let decoded = Self.percentDecoded(part) else { throw .malformed }
+    for component in fields[1].prefix(while: { $0 != "?" }).split(separator: "/") {
+      guard let decoded = Self.percentDecoded(component) else { throw .malformed }
       path.append(decoded)
     }
     self.path = path
     self.body = body
     let wish = connection?.lowercased()
-    keepsOpen = words[2] == "HTTP/1.1" ? wish != "close" : wish == "keep-alive"
+    keepsOpen = fields[2] == "HTTP/1.1" ? wish != "close" : wish == "keep-alive"
   }
 
   private static func bodyLength(_ field: Substring?) throws(Problem) -> Int {
@@ -82,17 +82,18 @@ struct HTTPRequest: Hashable {
 
   private static func percentDecoded(_ text: Substring) -> String? {
     var bytes: [UInt8] = []
-    var rest = text.utf8[...]
-    while let byte = rest.popFirst() {
+    var remainder = text.utf8[...]
+    while let byte = remainder.popFirst() {
       guard byte == 0x25 else {
         bytes.append(byte)
         continue
       }
-      guard rest.count >= 2, let value = UInt8(String(rest.prefix(2)) ?? "", radix: 16) else {
+      guard remainder.count >= 2, let value = UInt8(String(remainder.prefix(2)) ?? "", radix: 16)
+      else {
         return nil
       }
       bytes.append(value)
-      rest = rest.dropFirst(2)
+      remainder = remainder.dropFirst(2)
     }
     return String(validating: bytes, as: UTF8.self)
   }

@@ -13,10 +13,10 @@ struct Routes: Sendable {
       if request.path.isEmpty { return (await page(), false) }
       if let number = photoNumber(request.path) { return (photo(number), false) }
     }
-    let words = request.path + (request.body.isEmpty ? [] : [request.body])
+    let tokens = request.path + (request.body.isEmpty ? [] : [request.body])
     let command: Command
     do {
-      command = try Command(line: words.joined(separator: " "))
+      command = try Command(line: tokens.joined(separator: " "))
     } catch .unknown(let name) {
       return (HTTPResponse(404, "\(CommandError.unknown(name))"), false)
     } catch {

@@ -52,15 +52,15 @@ struct Server {
   // MARK: stdin
 
   private mutating func readTyped() async {
-    let part = Self.read(0)
-    typed += part ?? []
+    let chunk = Self.read(0)
+    typed += chunk ?? []
     while !isOver, let end = typed.firstIndex(of: 10) {
       let line = String(decoding: typed[..<end], as: UTF8.self)
       typed.removeFirst(end + 1)
       await obey(line)
     }
-    if part == [], !typed.isEmpty, !isOver { await obey(String(decoding: typed, as: UTF8.self)) }
-    if part == [] || typed.count > Self.maxLine { isTyping = false }
+    if chunk == [], !typed.isEmpty, !isOver { await obey(String(decoding: typed, as: UTF8.self)) }
+    if chunk == [] || typed.count > Self.maxLine { isTyping = false }
   }
 
   private mutating func obey(_ line: String) async {
@@ -87,11 +87,13 @@ struct Server {
 
   private mutating func serve(_ descriptor: Int32) async {
     guard let index = clients.firstIndex(where: { $0.descriptor == descriptor }) else { return }
-    guard let part = Self.read(descriptor) else { return }
-    clients[index].received += part
-    var keepsOpen = !part.isEmpty
+    guard let chunk = Self.read(descriptor) else { return }
+    clients[index].received += chunk
+    var keepsOpen = !chunk.isEmpty
     do {
-      while keepsOpen, !isOver, let request = try HTTPRequest.take(from: &clients[index].received) {
+      while keepsOpen, !isOver,
+        let request = try HTTPRequest.removeFirst(from: &clients[index].received)
+      {
         let (response, isLast) = await routes.answer(request)
         isOver = isLast
         keepsOpen = request.keepsOpen && !isLast

@@ -1,0 +1,72 @@
+import Control
+import Glibc
+import Hibernation
+import Linux
+
+extension Probe {
+  static let ofTrim = [swap, trim]
+
+  private static let swap = Probe(
+    "swap", "swap", need: .informational,
+    lost: "Running workers aren't trimmed. Hibernation needs no swap: it moves memory to images.",
+    enable: "a zram device, a swap file or a partition (zramctl(8), mkswap(8), swapon(8))."
+  ) { _ in
+    .works(SwapArea.all().isEmpty ? "none; only trims need it" : "some; only trims need it")
+  }
+
+  private static let trim = Probe(
+    "trim", "trimming running workers",
+    lost: "`dormouse trim` and `trim:` in policies free nothing: a worker that runs keeps all of "
+      + "its memory. If it is limited: a worker stands still for some milliseconds in a trim.",
+    enable: "a zram device, a swap file or a partition, where no swap is on (zramctl(8), "
+      + "mkswap(8), swapon(8)). For trims without a stop: CAP_SYS_NICE for the daemon and the "
+      + "right to trace its workers (Linux 5.10), or a unit with Delegate=yes whose "
+      + "cgroup.controllers names memory (Linux 5.19)."
+  ) { examination in
+    let group = try? examination.group.get().group
+    return trimFinding(
+      obstacle: Hibernator.swapObstacle(of: [getpid()]),
+      madvise: Result { try examination.pageOutChild() },
+      reclaims: group.map { canWrite("\($0.path)/memory.reclaim") } ?? false,
+      traces: examination.traces)
+  }
+
+  /// The finding about trims, from the mechanisms in the order in which the daemon prefers them.
+  ///
+  /// - Parameters:
+  ///   - obstacle: the reason why nothing can be moved to swap; nil if there is none.
+  ///   - madvise: the outcome of process_madvise(2) on another process.
+  ///   - reclaims: whether `memory.reclaim` of a worker's cgroup may be written.
+  ///   - traces: whether a thread of a worker can be borrowed.
+  static func trimFinding(
+    obstacle: String?, madvise: Result<Void, any Error>, reclaims: Bool, traces: Bool
+  ) -> Finding {
+    let mechanism: Finding
+    switch madvise {
+    case .success:
+      mechanism = .works("process_madvise with MADV_PAGEOUT: workers run on")
+    case .failure(_) where reclaims:
+      mechanism = .works("memory.reclaim of a worker's cgroup: workers run on")
+    case .failure(let error) where traces:
+      mechanism = .limited("madvise by a borrowed thread of the worker (\(error))")
+    case .failure(let error):
+      return .missing([obstacle, "\(error)"].compactMap(\.self).joined(separator: "; "))
+    }
+    guard let obstacle else { return mechanism }
+    return .missing("\(obstacle). With swap: \(mechanism.detail)")
+  }
+
+  private static func canWrite(_ path: String) -> Bool { access(path, W_OK) == 0 }
+}
+
+extension Examination {
+  /// Makes the kernel page out a page that a child has written. Without swap the page stays.
+  fileprivate func pageOutChild() throws {
+    let child = try child.get()
+    guard let page = try Probe.privatePages(of: child.pid).first else {
+      throw ProbeFailure("/proc/\(child.pid)/pagemap shows no pages of a child to us")
+    }
+    try PageRange(address: page.address, length: pageSize)
+      .pageOut(of: child.pid, through: child.process.pidfd)
+  }
+}

@@ -1,0 +1,34 @@
+import Glibc
+import TestSupport
+import Testing
+
+@testable import Linux
+
+/// Swap for the tests of trims: what is on already, or a swap file of this test run.
+enum TestSwap {
+  /// Whether there is some. The first use makes it.
+  static let isAvailable: Bool = {
+    if SwapArea.all().reduce(0, { $0 + $1.free }) > 256 << 20 { return true }
+    return geteuid() == 0 && make()
+  }()
+
+  private static let path = "/var/tmp/dormouse-tests-swap-\(getpid())"
+
+  private static func make() -> Bool {
+    let commands = [
+      ["dd", "if=/dev/zero", "of=\(path)", "bs=1M", "count=512", "status=none"],
+      ["chmod", "600", path], ["mkswap", "-q", path], ["swapon", path],
+    ]
+    atexit {
+      _ = try? Fixture.run(["swapoff", TestSwap.path])  // It may not be on.
+      unlink(TestSwap.path)
+    }
+    // A command that can't be started means that this machine can't.
+    return commands.allSatisfy { (try? Fixture.run($0)) == 0 }
+  }
+}
+
+extension Victim {
+  /// Returns the memory of the processes that is in swap, in bytes.
+  func swappedMemory() throws -> Int64 { try Footprint.measure(target.discover().pids).swapped }
+}
