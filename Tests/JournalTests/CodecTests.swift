@@ -109,6 +109,27 @@ import Testing
     #expect(try ProfileCodec(header: tree).policy() == Self.profile.policy)
   }
 
+  @Test("A checkpoint of a version without trims is read, with the default rules for them")
+  func checkpointWithoutTrims() throws {
+    let policy = LifecyclePolicy()
+    var engine = Engine(policy: policy)
+    _ = engine.handle(.adopted(Self.worker, WorkerProfile(policy: policy), .foreground), at: .zero)
+    let tree = try JSON(encoding: engine)
+    let older = Self.without("trim", tree)
+    #expect(older != tree)
+    #expect(try older.decode(Engine.self) == engine)
+  }
+
+  private static func without(_ name: String, _ tree: JSON) -> JSON {
+    switch tree {
+    case .array(let elements): .array(elements.map { without(name, $0) })
+    case .object(let members):
+      .object(
+        members.filter { $0.name != name }.map { JSON.Member($0.name, without(name, $0.value)) })
+    default: tree
+    }
+  }
+
   @Test("Samples read back exactly, whatever their numbers are")
   func samples() throws {
     var batch = SampleBatch()

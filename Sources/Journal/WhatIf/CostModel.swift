@@ -18,6 +18,8 @@ public struct CostModel: Sendable {
     var leftHibernated = Mean()
     /// The share of the footprint that is left after a request to shed: 0–1.
     var leftShed = Mean()
+    /// The share of the memory in RAM that is left there after a trim: 0–1.
+    var leftTrimmed = Mean()
   }
 
   struct Mean: Sendable {
@@ -72,6 +74,9 @@ public struct CostModel: Sendable {
       if let time = since(.shed) { charge(worker) { $0.answer.add(time) } }
     case .shedFinished(_, let before, let after) where before > .zero:
       charge(worker) { $0.leftShed.add(Double(after.bytes) / Double(before.bytes)) }
+    case .trimmed(_, let result) where result.residentBefore > .zero:
+      let left = Double(result.residentAfter.bytes) / Double(result.residentBefore.bytes)
+      charge(worker) { $0.leftTrimmed.add(left) }
     case .hibernated(_, let result) where result.footprintBefore > .zero:
       let before = Double(result.footprintBefore.bytes)
       charge(worker) {
@@ -116,6 +121,14 @@ public struct CostModel: Sendable {
     // A worker without a measured request to shed in the journal is assumed to free nothing.
     let left = costs[worker]?.leftShed.value ?? 1
     return ByteCount(Int64(Double(footprint.bytes) * left))
+  }
+  /// Returns nil if the journal has no trim: whether the machine can trim isn't known.
+  func trim(_ worker: WorkerID, resident: ByteCount, swapped: ByteCount) -> TrimResult? {
+    guard let left = costs[worker]?.leftTrimmed.value ?? all.leftTrimmed.value else { return nil }
+    let moved = ByteCount(Int64(Double(resident.bytes) * max(0, 1 - left)))
+    return TrimResult(
+      residentBefore: resident, residentAfter: resident - moved, swapped: swapped + moved,
+      duration: .milliseconds(30))
   }
   /// The default is 200 MB/s with compression, and 1 % that can't be moved.
   func hibernation(_ worker: WorkerID, _ footprint: ByteCount) -> HibernationResult {

@@ -38,9 +38,7 @@ extension WhatIf {
     case .purge(let worker):
       let offered = engine.snapshot(of: worker)?.purgeable ?? .zero
       schedule(.purged(worker, freed: offered), worker, at: now)
-    case .trim(let worker):
-      let reason = "the outcome of a trim can't be estimated"
-      schedule(.trimFailed(worker, reason, permanent: true), worker, at: now)
+    case .trim(let worker): trim(worker, at: now)
     case .fill(let worker): schedule(.filled(worker, swapped: .zero), worker, at: now)
     case .measure(let worker):
       schedule(.footprint(worker, footprint(worker)), worker, at: now)
@@ -67,6 +65,16 @@ extension WhatIf {
     let ready = now + model.launch(worker)
     schedule(.ready(worker), worker, at: ready)
     if let footprint = awake[worker] { schedule(.footprint(worker, footprint), worker, at: ready) }
+  }
+
+  /// The memory that comes back after a trim isn't estimated.
+  private mutating func trim(_ worker: WorkerID, at now: Instant) {
+    let (resident, swapped) = (engine.resident(of: worker), engine.swapped(of: worker))
+    guard let result = model.trim(worker, resident: resident, swapped: swapped) else {
+      let reason = "the journal has no trim by which to estimate one"
+      return schedule(.trimFailed(worker, reason, permanent: true), worker, at: now)
+    }
+    schedule(.trimmed(worker, result), worker, at: now + result.duration)
   }
 
   private mutating func hibernate(_ worker: WorkerID, at now: Instant) {

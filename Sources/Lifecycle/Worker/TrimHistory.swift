@@ -77,7 +77,7 @@ struct TrimHistory: Codable, Sendable, Equatable {
 
   mutating func didTrim(_ result: TrimResult, _ rules: TrimRules, at now: Instant) {
     // A trim whose memory stayed out of RAM for long enough makes up for earlier ones.
-    if last != nil, cameBackAfter == nil, let lastAt, now - lastAt >= interval(rules) {
+    if last != nil, let lastAt, cameBackAfter ?? (now - lastAt) >= interval(rules) {
       doublings = 0
     }
     forgetLast()
