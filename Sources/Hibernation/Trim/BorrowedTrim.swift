@@ -236,18 +236,18 @@ struct BorrowedTrim {
   private func pageOut(
     _ pages: [PageRange], with injector: inout Injector
   ) throws(TraceError) {
-    var rest = pages
-    while !rest.isEmpty {
-      let done = try injector.advise(.pageOut, rest, inOneCall: features.processMadviseSelf)
-      rest = rest.split(afterBytes: done, ranges: .max).later
+    var remaining = pages
+    while !remaining.isEmpty {
+      let done = try injector.advise(.pageOut, remaining, inOneCall: features.processMadviseSelf)
+      remaining = remaining.split(afterBytes: done, ranges: .max).later
       // The kernel refuses a range that was locked or unmapped meanwhile.
-      if !rest.isEmpty { rest.removeFirst() }
+      if !remaining.isEmpty { remaining.removeFirst() }
     }
   }
 }
 
 extension [PageRange] {
-  /// Splits a set after so many bytes or so many ranges, whichever come first.
+  /// Splits a set after a number of bytes or of ranges, whichever comes first.
   fileprivate func split(
     afterBytes bytes: UInt64, ranges count: Int
   ) -> (now: [PageRange], later: [PageRange]) {
