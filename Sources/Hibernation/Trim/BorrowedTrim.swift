@@ -236,12 +236,12 @@ struct BorrowedTrim {
   private func pageOut(
     _ pages: [PageRange], with injector: inout Injector
   ) throws(TraceError) {
-    var rest = pages
-    while !rest.isEmpty {
-      let done = try injector.advise(.pageOut, rest, inOneCall: features.processMadviseSelf)
-      rest = rest.split(afterBytes: done, ranges: .max).later
+    var remaining = pages
+    while !remaining.isEmpty {
+      let done = try injector.advise(.pageOut, remaining, inOneCall: features.processMadviseSelf)
+      remaining = remaining.split(afterBytes: done, ranges: .max).later
       // The kernel refuses a range that was locked or unmapped meanwhile.
-      if !rest.isEmpty { rest.removeFirst() }
+      if !remaining.isEmpty { remaining.removeFirst() }
     }
   }
 }

@@ -4,8 +4,9 @@ import Linux
 
 extension Hibernator {
   /// Puts a worker right whose daemon died while it trimmed it by borrowed threads: the threads get
-  /// their registers and signal masks again, the scratch areas are unmapped, the processes continue,
-  /// and the record is removed. Nothing is done if there is no record, or its processes have ended.
+  /// their registers and signal masks again, the scratch areas are unmapped, the processes
+  /// continue, and the record is removed. Nothing is done if there is no record, or its processes
+  /// have ended.
   ///
   /// Call it before the worker is adopted or continued.
   ///

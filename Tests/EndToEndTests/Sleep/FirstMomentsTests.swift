@@ -1,4 +1,5 @@
 import Control
+import TestSupport
 import Testing
 
 @Suite("Workers that end as soon as they are started") struct FirstMomentsTests {
