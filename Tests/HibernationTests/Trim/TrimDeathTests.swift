@@ -142,7 +142,7 @@ struct TrimDeathTests {
   }
 
   @Test("A thread that has run since the daemon's death keeps its state")
-  func continuedByOthers() throws {
+  func runSince() throws {
     let (probe, sum) = try start(.trimReturned)
     try probe.order("trim")
     try probe.daemonDies()
