@@ -149,6 +149,8 @@ struct TrimTests {
     .enabled(if: TestSwap.isAvailable, "no swap can be made here"))
   func busy() throws {
     let victim = try start([try Fixture.compile("busy")])
+    // Once it has used some processor time, it has left the call that wrote its line.
+    try #require(try eventually { try ProcessStat.read(victim.process.pid).cpuTicks >= 3 })
     let error = #expect(throws: HibernationError.self) {
       try trim(victim, by: [.borrowedThread])
     }
