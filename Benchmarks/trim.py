@@ -69,7 +69,8 @@ class Pair:
         while "pid" not in daemon.worker(self.key):
             time.sleep(0.05)
         self.twin = subprocess.Popen(as_user(user) + self.command(1), stdin=subprocess.DEVNULL,
-                                     stdout=subprocess.DEVNULL, env={**os.environ, **self.environment})
+                                     stdout=subprocess.DEVNULL, env={**os.environ, **self.environment},
+                                     start_new_session=True)
         self.pids = daemon.worker(self.key)["pid"], self.twin.pid
         self.connections = [self.program.connect(port, size_of(self.program)) for port in self.ports]
         for connection in self.connections:
@@ -96,7 +97,7 @@ class Pair:
 
     def result(self, log):
         """The faults a minute are those since a minute after the first trim."""
-        trims = re.findall(rf"(?<![\w-]){self.key}(?![\w-]).*was trimmed: (.*)", log)
+        trims = re.findall(rf"(?<![\w-]){self.key}(?![\w-]): trimmed: (.*)", log)
         first = next((row[0] for row in self.samples if row[3] > 0), None)
         later = [row for row in self.samples if first is not None and row[0] >= first + 60]
         faults = (later[-1][4] - later[0][4]) / (later[-1][0] - later[0][0]) * 60 if len(later) > 1 else None
@@ -154,9 +155,9 @@ def memory(options, wanted):
             log = file.read()
         programs = {pair.key: pair.result(log) for pair in pairs}
     finally:
-        daemon.close()
         for pair in pairs:
             pair.end()
+        daemon.close()
     used = (costs[-1][1] - costs[0][1]) / (costs[-1][0] - costs[0][0])
     return {"minutes": options.minutes, "after": options.after, "every": options.every, "programs": programs,
             "swap in RAM": costs[-1][3],

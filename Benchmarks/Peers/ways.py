@@ -58,8 +58,9 @@ class Peer:
         return self.program.command(self.size, self.port)
 
     def spawn(self, first=None):
+        """In a session of its own, as the daemon starts workers: the kernel divides the processors among sessions."""
         self.process = subprocess.Popen(as_user(self.user) + self.command(), stdin=subprocess.DEVNULL,
-                                        stdout=subprocess.DEVNULL, preexec_fn=first)
+                                        stdout=subprocess.DEVNULL, preexec_fn=first, start_new_session=True)
         self.pid = self.process.pid
 
     def launch(self):

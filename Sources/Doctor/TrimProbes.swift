@@ -27,8 +27,8 @@ extension Probe {
     return trimFinding(
       obstacle: Hibernator.swapObstacle(of: [getpid()]),
       madvise: Result { try examination.pageOutChild() },
-      reclaims: group.map { canWrite("\($0.path)/memory.reclaim") } ?? false,
-      traces: examination.traces)
+      reclaims: group?.canReclaim ?? false,
+      borrows: examination.traces && !Yama.current.forbidsStrangers)
   }
 
   /// The finding about trims, from the mechanisms in the order in which the daemon prefers them.
@@ -37,9 +37,10 @@ extension Probe {
   ///   - obstacle: the reason why nothing can be moved to swap; nil if there is none.
   ///   - madvise: the outcome of process_madvise(2) on another process.
   ///   - reclaims: whether `memory.reclaim` of a worker's cgroup may be written.
-  ///   - traces: whether a thread of a worker can be borrowed.
+  ///   - borrows: whether a thread of a worker may be borrowed, which a later daemon has to be
+  ///     able to return.
   static func trimFinding(
-    obstacle: String?, madvise: Result<Void, any Error>, reclaims: Bool, traces: Bool
+    obstacle: String?, madvise: Result<Void, any Error>, reclaims: Bool, borrows: Bool
   ) -> Finding {
     let mechanism: Finding
     switch madvise {
@@ -47,7 +48,7 @@ extension Probe {
       mechanism = .works("process_madvise with MADV_PAGEOUT: workers run on")
     case .failure(_) where reclaims:
       mechanism = .works("memory.reclaim of a worker's cgroup: workers run on")
-    case .failure(let error) where traces:
+    case .failure(let error) where borrows:
       mechanism = .limited("madvise by a borrowed thread of the worker (\(error))")
     case .failure(let error):
       return .missing([obstacle, "\(error)"].compactMap(\.self).joined(separator: "; "))
@@ -55,8 +56,6 @@ extension Probe {
     guard let obstacle else { return mechanism }
     return .missing("\(obstacle). With swap: \(mechanism.detail)")
   }
-
-  private static func canWrite(_ path: String) -> Bool { access(path, W_OK) == 0 }
 }
 
 extension Examination {

@@ -144,22 +144,22 @@ import Testing
 
 @Suite struct TrimProbeTests {
   private func finding(
-    obstacle: String? = nil, madvise code: Int32 = 0, reclaims: Bool = false, traces: Bool = false
+    obstacle: String? = nil, madvise code: Int32 = 0, reclaims: Bool = false, borrows: Bool = false
   ) -> Finding {
     Probe.trimFinding(
       obstacle: obstacle,
       madvise: code == 0
         ? .success(()) : .failure(SystemCallError("process_madvise", on: "pid 1", code: code)),
-      reclaims: reclaims, traces: traces)
+      reclaims: reclaims, borrows: borrows)
   }
 
   @Test func `The finding about trims names the best mechanism that this user may use`() {
-    #expect(finding(reclaims: true, traces: true).result == .works)
-    #expect(finding(reclaims: true, traces: true).detail.hasPrefix("process_madvise"))
-    #expect(finding(madvise: EPERM, reclaims: true, traces: true).result == .works)
+    #expect(finding(reclaims: true, borrows: true).result == .works)
+    #expect(finding(reclaims: true, borrows: true).detail.hasPrefix("process_madvise"))
+    #expect(finding(madvise: EPERM, reclaims: true, borrows: true).result == .works)
     #expect(
-      finding(madvise: EPERM, reclaims: true, traces: true).detail.hasPrefix("memory.reclaim"))
-    let borrowed = finding(madvise: EPERM, traces: true)
+      finding(madvise: EPERM, reclaims: true, borrows: true).detail.hasPrefix("memory.reclaim"))
+    let borrowed = finding(madvise: EPERM, borrows: true)
     #expect(borrowed.result == .limited)
     #expect(borrowed.detail.contains("borrowed thread") && borrowed.detail.contains("pid 1"))
     #expect(finding(madvise: EPERM).result == .missing)
@@ -167,9 +167,9 @@ import Testing
 
   @Test func `Without swap trims are missing, and the finding says so for each mechanism`() {
     let findings = [
-      finding(obstacle: "no swap is on", reclaims: true, traces: true),
+      finding(obstacle: "no swap is on", reclaims: true, borrows: true),
       finding(obstacle: "no swap is on", madvise: EPERM, reclaims: true),
-      finding(obstacle: "no swap is on", madvise: EPERM, traces: true),
+      finding(obstacle: "no swap is on", madvise: EPERM, borrows: true),
       finding(obstacle: "no swap is on", madvise: EPERM),
     ]
     for finding in findings {

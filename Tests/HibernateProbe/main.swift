@@ -8,6 +8,9 @@
 //     recovers the worker of a daemon that has died.
 //   HibernateProbe repair PID STARTTIME RECORD
 //     puts a worker right whose daemon died while it trimmed it.
+//   HibernateProbe trim PID MECHANISM CGROUP|- RECORD
+//     trims a running process and its children by `processMadvise`, `reclaim` or `borrowedThread`,
+//     or fills them by `fill`; prints the sizes in KB and the longest stop in µs.
 //   HibernateProbe selfcheck ROUNDS DIRECTORY -- COMMAND…
 //     hibernates and resumes the torture program; it must keep its sum. Prints `kept N rounds`.
 //   HibernateProbe bench ROUNDS DIRECTORY CGROUP PORT PATH -- COMMAND…
@@ -122,45 +125,10 @@ func serve(_ arguments: ArraySlice<String>) throws {
   }
 }
 
-/// Trims the worker by borrowed threads. Returns the number of bytes that left RAM.
-func trim(
-  _ target: HibernationTarget, record: String, by service: HibernationService
-) throws -> Int64 {
-  let summary = try service.wait { (h) throws(HibernationError) in
-    h.trimMechanisms = [.borrowedThread]
-    return try h.trim(target, record: record)
-  }
-  return summary.residentBefore - summary.residentAfter
-}
-
 func executablePath() -> String {
   var buffer = [CChar](repeating: 0, count: 4096)
   let count = max(0, readlink("/proc/self/exe", &buffer, buffer.count))
   return String(decoding: buffer[..<count].map { UInt8(bitPattern: $0) }, as: UTF8.self)
-}
-
-func repair(_ arguments: ArraySlice<String>) throws {
-  let arguments = Array(arguments)
-  guard arguments.count == 3, let pid = Int32(arguments[0]), let time = UInt64(arguments[1]) else {
-    throw Usage()
-  }
-  try Hibernator.repairTrim(
-    record: arguments[2], of: ProcessIdentity(pid: pid, startTime: time))
-  report("done 0")
-}
-
-func recover(_ arguments: ArraySlice<String>) throws {
-  let arguments = Array(arguments)
-  guard arguments.count == 4, let pid = Int32(arguments[0]), let time = UInt64(arguments[1]) else {
-    throw Usage()
-  }
-  let target = HibernationTarget(
-    name: "victim", root: ProcessIdentity(pid: pid, startTime: time), session: pid,
-    cgroup: try openGroup(arguments[2]))
-  let summary = try HibernationService().wait { (h) throws(HibernationError) in
-    try h.recover(target, from: arguments[3])
-  }
-  report("done \(summary.restored)")
 }
 
 /// Sends requests to the torture program over its pipes.
@@ -315,6 +283,7 @@ do {
   case "serve": try serve(arguments.dropFirst())
   case "recover": try recover(arguments.dropFirst())
   case "repair": try repair(arguments.dropFirst())
+  case "trim": try trim(arguments.dropFirst())
   case "protected": try protected(arguments.dropFirst())
   case "mortal": try mortal(arguments.dropFirst())
   case "pager": for line in StandbyPager.run(input: Descriptor(owning: 0)) { report(line) }

@@ -32,9 +32,7 @@ public func renderExplanation(
   if let earlyWake = report.earlyWake {
     lines += wrapped("Early wakes: \(escaped(earlyWake.text))", to: width)
   }
-  if let trim = report.trim {
-    lines += wrapped("Trims: \(escaped(trim.text))", to: width)
-  }
+  lines += report.trim.map { wrapped("Trims: \(escaped($0.text))", to: width) } ?? []
   if let lastShed = report.lastShed {
     lines += wrapped("Last memory request: \(escaped(lastShed.text))", to: width)
   }

@@ -98,6 +98,7 @@ struct BorrowedTrim {
     }
     FaultPoint.trimStopped.pass()
     target.waits.didRest(tree)
+    target.waits.willWake(tree)
     let result = Result { () throws(HibernationError) in try moveSome(of: tree) }
     FaultPoint.trimContinuing.pass()
     // A process that can't be signalled any more has changed its user, and isn't this worker's.
@@ -140,7 +141,7 @@ struct BorrowedTrim {
     discardFile(path)
     let took = max(1, Clocks.monotonic - began)
     let rate = UInt64(Double(moved) * Double(Self.callTime) / Double(took))
-    bytesPerStop = min(max(rate, 256 << 10), 8 << 20)
+    bytesPerStop = min(max(rate, 256 << 10), 8 << 20) / pageSize * pageSize
     return moved
   }
 

@@ -136,8 +136,12 @@ extension WorkerRecord {
       let code = trim.doublings == 0 ? "interval" : "interval_doubled"
       obstacles.append(Obstacle(code, text, key: "trim.every", clearsIn: interval - spent))
     }
-    if let failure = trim.failure, let retryAt = trim.retryAt, now < retryAt {
-      let text = "the last attempt failed: \(failure); next attempt in \((retryAt - now).spoken)"
+    if trim.permanentRefusal == nil, let failure = trim.failure,
+      let retryAt = trim.retryAt, now < retryAt
+    {
+      let next =
+        policy.trim.after == nil ? "" : "; next attempt in \((retryAt - now).spoken)"
+      let text = "the last attempt failed: \(failure)\(next)"
       obstacles.append(Obstacle("failed_lately", text, key: nil, clearsIn: retryAt - now))
     }
     return obstacles
@@ -183,7 +187,11 @@ extension TrimState {
     let lasting = obstacles.filter {
       $0.isLasting(among: obstacles) || $0.code == "failed_lately"
     }
-    guard lasting.isEmpty, let next else { return lasting.map(\.sentence) }
+    // The gain doesn't matter if something else prevents each trim by the policy.
+    let decisive = lasting.filter { $0.code != "small_gain" }
+    guard lasting.isEmpty, let next else {
+      return (decisive.isEmpty ? lasting : decisive).map(\.sentence)
+    }
     return next == .zero ? [] : ["the next trim is in \(next.spoken) at the earliest"]
   }
 }

@@ -27,8 +27,3 @@ enum TestSwap {
     return commands.allSatisfy { (try? Fixture.run($0)) == 0 }
   }
 }
-
-extension Victim {
-  /// Returns the memory of the processes that is in swap, in bytes.
-  func swappedMemory() throws -> Int64 { try Footprint.measure(target.discover().pids).swapped }
-}

@@ -44,7 +44,7 @@ final class WorkerSleep {
   private var isUnderWay: Bool { current?.isRunning == true }
   private var hasEnded: Bool { worker?.hasExited ?? true }
   /// The worker has a process that hasn't ended.
-  private var mayBegin: Bool { worker?.process != nil && !hasEnded }
+  var mayBegin: Bool { worker?.process != nil && !hasEnded }
 
   /// Kills the worker. Even if that fails, the worker never runs again.
   func killUnverified() {

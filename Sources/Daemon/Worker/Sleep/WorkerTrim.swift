@@ -8,6 +8,7 @@ extension WorkerSleep {
   static let stillMoved = "its memory is still being trimmed or filled"
 
   func trim() {
+    guard mayBegin else { return }
     if isActing { return driver.send(.trimFailed(id, Self.stillMoved, permanent: false)) }
     let started = timers.now
     begin({ $0.move($0.memory.trim, then: $1) }, then: { $0.trimEnded($1, started) })
@@ -15,6 +16,7 @@ extension WorkerSleep {
   }
 
   func fill() {
+    guard mayBegin else { return }
     if isActing { return driver.send(.fillFailed(id, Self.stillMoved)) }
     begin({ $0.move($0.memory.fill, then: $1) }, then: { $0.fillEnded($1) })
     expectOutcome(of: current) { $0.fillEnded(.failure(Self.lost)) }

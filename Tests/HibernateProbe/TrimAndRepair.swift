@@ -1,0 +1,56 @@
+import Hibernation
+import Linux
+
+func trim(_ arguments: ArraySlice<String>) throws {
+  let arguments = Array(arguments)
+  guard arguments.count == 4, let pid = Int32(arguments[0]) else { throw Usage() }
+  let mechanism = TrimSummary.Mechanism(rawValue: arguments[1])
+  let target = HibernationTarget(
+    name: "victim", root: try ProcessIdentity.current(of: pid), cgroup: try openGroup(arguments[2]))
+  let began = Clocks.monotonic
+  let summary = try HibernationService().wait { (h) throws(HibernationError) in
+    guard let mechanism else { return try h.fill(target) }
+    h.trimMechanisms = [mechanism]
+    return try h.trim(target, record: arguments[3])
+  }
+  let took = (Clocks.monotonic - began) / 1_000_000
+  let stop = summary.stoppedFor.components.attoseconds / 1_000_000_000_000
+  report(
+    "before \(summary.residentBefore >> 10) after \(summary.residentAfter >> 10) "
+      + "swapped \(summary.swapped >> 10) stop \(stop) took \(took)")
+}
+
+/// Trims the worker by borrowed threads. Returns the number of bytes that left RAM.
+func trim(
+  _ target: HibernationTarget, record: String, by service: HibernationService
+) throws -> Int64 {
+  let summary = try service.wait { (h) throws(HibernationError) in
+    h.trimMechanisms = [.borrowedThread]
+    return try h.trim(target, record: record)
+  }
+  return summary.residentBefore - summary.residentAfter
+}
+
+func repair(_ arguments: ArraySlice<String>) throws {
+  let arguments = Array(arguments)
+  guard arguments.count == 3, let pid = Int32(arguments[0]), let time = UInt64(arguments[1]) else {
+    throw Usage()
+  }
+  try Hibernator.repairTrim(
+    record: arguments[2], of: ProcessIdentity(pid: pid, startTime: time))
+  report("done 0")
+}
+
+func recover(_ arguments: ArraySlice<String>) throws {
+  let arguments = Array(arguments)
+  guard arguments.count == 4, let pid = Int32(arguments[0]), let time = UInt64(arguments[1]) else {
+    throw Usage()
+  }
+  let target = HibernationTarget(
+    name: "victim", root: ProcessIdentity(pid: pid, startTime: time), session: pid,
+    cgroup: try openGroup(arguments[2]))
+  let summary = try HibernationService().wait { (h) throws(HibernationError) in
+    try h.recover(target, from: arguments[3])
+  }
+  report("done \(summary.restored)")
+}
