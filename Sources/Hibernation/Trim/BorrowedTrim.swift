@@ -247,7 +247,7 @@ struct BorrowedTrim {
 }
 
 extension [PageRange] {
-  /// Splits a set after so many bytes or so many ranges, whichever come first.
+  /// Splits a set after a number of bytes or of ranges, whichever comes first.
   fileprivate func split(
     afterBytes bytes: UInt64, ranges count: Int
   ) -> (now: [PageRange], later: [PageRange]) {
