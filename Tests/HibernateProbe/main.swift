@@ -1,9 +1,9 @@
 // A daemon that can be killed: for the tests of recovery, and of ordinary users' rights.
 //
 //   HibernateProbe serve FIFO CGROUP|- IMAGE -- COMMAND…
-//     starts the command with its own stdin and stdout, then performs the FIFO's lines, `hibernate`,
-//     `resume` and `trim`; writes `victim PID STARTTIME`, `done BYTES` and errors to stderr. It ends with
-//     the FIFO.
+//     starts the command with its own stdin and stdout, then performs the FIFO's lines,
+//     `hibernate`, `resume` and `trim`; writes `victim PID STARTTIME`, `done BYTES` and errors to
+//     stderr. It ends with the FIFO.
 //   HibernateProbe recover PID STARTTIME CGROUP|- IMAGE
 //     recovers the worker of a daemon that has died.
 //   HibernateProbe repair PID STARTTIME RECORD

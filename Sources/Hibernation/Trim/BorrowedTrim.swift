@@ -23,6 +23,8 @@ struct BorrowedTrim {
   /// True if a thread that was borrowed has no registers of its own. The worker's record says what
   /// they were.
   private(set) var hasLostThread = false
+  /// The time of this stop's calls, in ns.
+  private var calling: Int64 = 0
   /// The number of bytes to move in one stop. It adapts to the speed of the swap.
   private var bytesPerStop: UInt64 = 1 << 20
 
@@ -128,7 +130,7 @@ struct BorrowedTrim {
       try StateFile.replace(path, with: record.bytes, durability: .untilBoot)
     }
     FaultPoint.trimRecorded.pass()
-    let began = Clocks.monotonic
+    calling = 0
     var moved: UInt64 = 0
     // If a thread can't be given back, the record stays for the repair.
     for loan in loans {
@@ -139,9 +141,8 @@ struct BorrowedTrim {
     }
     FaultPoint.trimReturned.pass()
     discardFile(path)
-    let took = max(1, Clocks.monotonic - began)
-    let rate = UInt64(Double(moved) * Double(Self.callTime) / Double(took))
-    bytesPerStop = min(max(rate, 256 << 10), 8 << 20) / pageSize * pageSize
+    let rate = Double(moved) * Double(Self.callTime) / Double(max(1, calling))
+    bytesPerStop = UInt64(min(max(rate, Double(1 << 20)), Double(8 << 20))) / pageSize * pageSize
     return moved
   }
 
@@ -206,7 +207,9 @@ struct BorrowedTrim {
       do throws(TraceError) {
         try injector.mapScratch(at: loan.record.scratch)
         FaultPoint.trimBorrowed.pass()
+        let began = Clocks.monotonic
         try pageOut(loan.pages, with: &injector)
+        calling += Clocks.monotonic - began
         FaultPoint.trimAdvised.pass()
       } catch {
         try giveBack(&injector)
@@ -233,18 +236,18 @@ struct BorrowedTrim {
   private func pageOut(
     _ pages: [PageRange], with injector: inout Injector
   ) throws(TraceError) {
-    var rest = pages
-    while !rest.isEmpty {
-      let done = try injector.advise(.pageOut, rest, inOneCall: features.processMadviseSelf)
-      rest = rest.split(afterBytes: done, ranges: .max).later
+    var remaining = pages
+    while !remaining.isEmpty {
+      let done = try injector.advise(.pageOut, remaining, inOneCall: features.processMadviseSelf)
+      remaining = remaining.split(afterBytes: done, ranges: .max).later
       // The kernel refuses a range that was locked or unmapped meanwhile.
-      if !rest.isEmpty { rest.removeFirst() }
+      if !remaining.isEmpty { remaining.removeFirst() }
     }
   }
 }
 
 extension [PageRange] {
-  /// Splits a set after so many bytes or so many ranges, whichever come first.
+  /// Splits a set after a number of bytes or of ranges, whichever comes first.
   fileprivate func split(
     afterBytes bytes: UInt64, ranges count: Int
   ) -> (now: [PageRange], later: [PageRange]) {

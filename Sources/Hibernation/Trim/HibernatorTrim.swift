@@ -5,8 +5,8 @@ extension Hibernator {
   /// A trim or a fill ends after this time, with what it has moved by then.
   private static var moveTimeout: Duration { .seconds(50) }
 
-  /// Moves the anonymous memory of a running worker to the kernel's swap. The worker goes on
-  /// running; what it touches comes back by itself.
+  /// Moves the anonymous memory of a running worker to the kernel's swap. The worker runs
+  /// meanwhile and afterwards; what it touches comes back by itself.
   ///
   /// Pages that processes share since a fork stay in RAM, and so do locked ones (mlock): the kernel
   /// doesn't move them. If hardly anything could be moved, that isn't an error.

@@ -19,8 +19,8 @@ extension Hibernator {
       }
   }
 
-  /// Checks that threads of the processes may be borrowed. A process that somebody else has stopped
-  /// or traces isn't touched.
+  /// Checks that threads of the processes may be borrowed. A process that another program has
+  /// stopped or traces isn't touched.
   static func checkBorrowing(from tree: ProcessTree) throws(HibernationError) {
     if Yama.current.forbidsStrangers {
       throw HibernationError(

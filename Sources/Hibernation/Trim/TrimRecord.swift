@@ -13,7 +13,7 @@ struct TrimRecord: Hashable {
   static let magic: [UInt8] = Array("DORMTRIM".utf8)
   static let version: UInt32 = 1
   /// Limits that a reader checks before it allocates memory.
-  private static let (maxProcesses, maxWords): (UInt32, UInt32) = (1 << 20, 1 << 10)
+  private static let (maxProcesses, maxRegisters): (UInt32, UInt32) = (1 << 20, 1 << 10)
 
   /// The boot in which it was written (`BootMark.current`).
   var boot: String
@@ -132,10 +132,10 @@ extension TrimRecord {
     let tid = try reader.read(Int32.self)
     let (mask, scratch) = (try reader.read(UInt64.self), try reader.read(UInt64.self))
     let count = try reader.read(UInt32.self)
-    guard count <= maxWords else { throw ByteReader.Exhausted() }
-    var words: [UInt64] = []
-    for _ in 0..<count { words.append(try reader.read(UInt64.self)) }
+    guard count <= maxRegisters else { throw ByteReader.Exhausted() }
+    var registers: [UInt64] = []
+    for _ in 0..<count { registers.append(try reader.read(UInt64.self)) }
     return Borrowed(
-      process: process, tid: tid, signalMask: mask, scratch: scratch, registers: words)
+      process: process, tid: tid, signalMask: mask, scratch: scratch, registers: registers)
   }
 }

@@ -4,8 +4,9 @@ import Linux
 
 extension Hibernator {
   /// Puts a worker right whose daemon died while it trimmed it by borrowed threads: the threads get
-  /// their registers and signal masks again, the scratch areas are unmapped, the processes continue,
-  /// and the record is removed. Nothing is done if there is no record, or its processes have ended.
+  /// their registers and signal masks again, the scratch areas are unmapped, the processes
+  /// continue, and the record is removed. Nothing is done if there is no record, or its processes
+  /// have ended.
   ///
   /// Call it before the worker is adopted or continued.
   ///
@@ -117,8 +118,9 @@ private struct TrimRepair {
     try attempt(.stopping) {
       for process in processes { _ = try process.signal(SIGSTOP) }
       for process in processes {
+        // If its state can't be read, it has ended meanwhile.
         guard let stat = try? ProcessStat.read(process.pid), stat.identity == process else {
-          continue  // It has ended meanwhile.
+          continue
         }
         try ProcessTree.waitForRest(stat, until: Deadline(in: .seconds(5)))
       }
@@ -156,7 +158,12 @@ private struct TrimRepair {
     // The program has mapped something else there, so it has run.
     if !overlapping.isEmpty, !isMapped { return }
     guard let current = session.threads.first(where: { $0.tid == thread.tid }),
-      try attempt(.checking, { try isBorrowed(current, thread, scratch, seized.memory, mappings) })
+      try attempt(
+        .checking,
+        {
+          try isBorrowed(
+            current, before: thread, scratch: scratch, memory: seized.memory, mappings: mappings)
+        })
     else { return }
     do {
       if isMapped { try Eligibility.checkInjection(into: session) }
@@ -174,8 +181,8 @@ private struct TrimRepair {
 
   /// Whether the thread doesn't have its own state, or has it and hasn't run since.
   private func isBorrowed(
-    _ current: TracedThread, _ thread: TracedThread, _ scratch: PageRange,
-    _ memory: ProcessMemory, _ mappings: [MemoryMapping]
+    _ current: TracedThread, before thread: TracedThread, scratch: PageRange,
+    memory: ProcessMemory, mappings: [MemoryMapping]
   ) throws(TraceError) -> Bool {
     if current.registers.isLike(thread.registers) { return true }
     let address = current.registers.instruction

@@ -79,13 +79,20 @@ extension FieldReader {
       return .watchdogSeen(
         try worker(), at: try optional("seen", as: Int64.self).map { Instant(nanoseconds: $0) })
     case .watchdogTriggered: return .watchdogTriggered(try worker())
-    case .swapped: return .swapped(try worker(), try bytes("bytes"))
-    case .trimmed: return .trimmed(try worker(), try coded("trim", as: TrimResult.self))
-    case .trimFailed:
-      return .trimFailed(try worker(), try text("why"), permanent: try boolean("permanent"))
-    case .filled: return .filled(try worker(), swapped: try bytes("bytes"))
-    case .fillFailed: return .fillFailed(try worker(), try text("why"))
+    case .swapped, .trimmed, .trimFailed, .filled, .fillFailed: return try trim(kind)
     case .disk: return .disk(try coded("disk", as: DiskReading.self))
+    }
+  }
+
+  /// Reads an event about memory in swap.
+  private func trim(_ kind: EventKind) throws -> Event {
+    switch kind {
+    case .trimmed: .trimmed(try worker(), try coded("trim", as: TrimResult.self))
+    case .trimFailed:
+      .trimFailed(try worker(), try text("why"), permanent: try boolean("permanent"))
+    case .filled: .filled(try worker(), swapped: try bytes("bytes"))
+    case .fillFailed: .fillFailed(try worker(), try text("why"))
+    default: .swapped(try worker(), try bytes("bytes"))
     }
   }
 

@@ -44,8 +44,7 @@ extension FieldWriter {
       .watchdogTriggered(let worker):
       set(worker)
     case .launchFailed(let worker, let reason), .suspendFailed(let worker, let reason),
-      .purgeFailed(let worker, let reason), .fillFailed(let worker, let reason),
-      .wakeNeeded(let worker, let reason),
+      .purgeFailed(let worker, let reason), .wakeNeeded(let worker, let reason),
       .unhealthy(let worker, let reason), .timerDue(let worker, let reason):
       set(worker)
       set("why", reason)
@@ -59,8 +58,7 @@ extension FieldWriter {
       set("after", result.footprintAfter)
       set("image", result.imageSize)
       try set("took", coded: result.duration)
-    case .hibernateFailed(let worker, let reason, let permanent),
-      .trimFailed(let worker, let reason, let permanent):
+    case .hibernateFailed(let worker, let reason, let permanent):
       set(worker)
       set("why", reason)
       set("permanent", permanent)
@@ -74,11 +72,9 @@ extension FieldWriter {
     case .exited(let worker, let status):
       set(worker)
       set(status)
-    case .footprint(let worker, let footprint), .purgeableOffered(let worker, let footprint),
-      .purged(let worker, let footprint), .swapped(let worker, let footprint),
-      .filled(let worker, let footprint):
-      set(worker)
-      set("bytes", footprint)
+    case .footprint, .purgeableOffered, .purged, .swapped, .filled, .fillFailed, .trimmed,
+      .trimFailed:
+      try setMemory(event)
     case .taskBegan(let worker, let task, let limit):
       set(worker)
       set("task", task)
@@ -107,9 +103,6 @@ extension FieldWriter {
     case .watchdogSeen(let worker, let sign):
       set(worker)
       if let sign { set("seen", sign) }
-    case .trimmed(let worker, let result):
-      set(worker)
-      try set("trim", coded: result)
     case .disk(let reading): try set("disk", coded: reading)
     case .stalled(let level): set("level", level.name)
     case .pressureSet(let level, let time):
@@ -124,6 +117,27 @@ extension FieldWriter {
       try set("found", coded: condition)
     case .machineSlept(let time): try set("for", coded: time)
     case .deadline: break
+    }
+  }
+  /// Writes an event about where a worker's memory is.
+  private mutating func setMemory(_ event: Event) throws {
+    switch event {
+    case .footprint(let worker, let bytes), .purgeableOffered(let worker, let bytes),
+      .purged(let worker, let bytes), .swapped(let worker, let bytes),
+      .filled(let worker, let bytes):
+      set(worker)
+      set("bytes", bytes)
+    case .trimmed(let worker, let result):
+      set(worker)
+      try set("trim", coded: result)
+    case .trimFailed(let worker, let reason, let permanent):
+      set(worker)
+      set("why", reason)
+      set("permanent", permanent)
+    case .fillFailed(let worker, let reason):
+      set(worker)
+      set("why", reason)
+    default: break
     }
   }
 }

@@ -10,7 +10,8 @@ struct JetsamBurst: Codable, Sendable, Equatable {
   struct Victim: Codable, Sendable, Equatable {
     var why: String
     var isGone = false
-    /// The part of its footprint that was in RAM. `nil`: an earlier version has written the journal.
+    /// The part of its footprint that was in RAM. `nil`: an earlier version has written the
+    /// journal.
     var resident: ByteCount?
   }
 

@@ -4,8 +4,8 @@ import Policy
 // termination.
 
 extension Engine {
-  /// The least memory in RAM of a victim: less doesn't help, and costs the worker's state. The default
-  /// of `hibernate.min_footprint` is the same. A hibernated worker usually holds less.
+  /// The least memory in RAM of a victim: less doesn't help, and costs the worker's state. The
+  /// default of `hibernate.min_footprint` is the same. A hibernated worker usually holds less.
   static let minYield = ByteCount.megabytes(1)
 
   mutating func terminateFirst(

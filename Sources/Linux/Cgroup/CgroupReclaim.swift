@@ -7,15 +7,15 @@ extension WorkerCgroup {
   /// left to its manager.
   public var canReclaim: Bool { !isExternal && access("\(path)/memory.reclaim", W_OK) == 0 }
 
-  /// Asks for less at a time than a worker has: a request may block for long.
+  /// The length of one request, which may block for long.
   private static let bytesPerRequest: Int64 = 8 << 20
 
   /// The options that keep the pages of files, the newest first. A kernel that doesn't know one
   /// returns EINVAL.
   private static let options = [" swappiness=max", " swappiness=200", ""]
 
-  /// Makes the kernel reclaim so many bytes, of anonymous memory if it can be told. It ends at the
-  /// deadline, or when the kernel finds no more.
+  /// Makes the kernel reclaim a number of bytes, of anonymous memory only if it has an option for
+  /// that. It ends at the deadline, or when the kernel finds no more.
   public func reclaim(_ bytes: Int64, until deadline: Deadline) throws(SystemCallError) {
     var options = Self.options[...]
     var left = bytes

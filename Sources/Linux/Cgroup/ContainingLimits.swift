@@ -59,13 +59,13 @@ public final class ContainingLimits {
   /// groups above it permit. It is nil if there is no limit, or only one of version 1.
   public static func swapLeft(of pid: Int32) throws(SystemCallError) -> Int64? {
     let membership = try readNamedFile("/proc/\(pid)/cgroup")
-    var least: Int64?
+    var smallest: Int64?
     for group in try LimitFiles.containing(membership: membership, workers: nil) {
       if group.isFirstVersion { continue }
       guard let left = try group.swapFree(0) else { continue }
-      least = min(left, least ?? left)
+      smallest = min(left, smallest ?? left)
     }
-    return least
+    return smallest
   }
 
   /// Finds the groups again if the process has been moved.

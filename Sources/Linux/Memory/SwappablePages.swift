@@ -13,8 +13,8 @@ public enum SwappablePages {
     let pages = try PageMap(pid: pid, useScan: useScan)
     var runs: [PageRange] = []
     for mapping in mappings {
-      let found = try pages.privatePages(from: mapping.start, to: mapping.end)
-      for run in joined(found) { runs.appendBehind(run) }
+      let exclusive = try pages.privatePages(from: mapping.start, to: mapping.end)
+      for run in joined(exclusive) { runs.appendBehind(run) }
     }
     return runs
   }

@@ -25,7 +25,7 @@ struct TrimDeathTests {
   private func record(of probe: Probe) -> String { probe.image + ".trim" }
 
   /// Does what a new daemon does: it repairs the worker, and adopts it.
-  private func takeOver(_ probe: Probe) throws {
+  private func repairAndAdopt(_ probe: Probe) throws {
     try Hibernator.repairTrim(record: record(of: probe), of: probe.victim)
     #expect(!fileExists(record(of: probe)))
     let (target, image) = (probe.target, probe.image)
@@ -50,7 +50,7 @@ struct TrimDeathTests {
       let (probe, sum) = try start(fault, time: time)
       try probe.order("trim")
       try probe.daemonDies()
-      try takeOver(probe)
+      try repairAndAdopt(probe)
       try check(probe, sum)
     }
   }
@@ -77,7 +77,7 @@ struct TrimDeathTests {
     var status: Int32 = 0
     waitpid(daemon.pid, &status, 0)
     #expect(status & 0x7f == SIGKILL)
-    try takeOver(probe)
+    try repairAndAdopt(probe)
     try check(probe, sum)
   }
 
@@ -89,7 +89,7 @@ struct TrimDeathTests {
       try probe.order("trim")
       usleep(UInt32.random(in: 0..<80_000, using: &random))
       try probe.daemonDies(by: SIGKILL)
-      try takeOver(probe)
+      try repairAndAdopt(probe)
       try check(probe, sum)
     }
   }
@@ -118,7 +118,7 @@ struct TrimDeathTests {
       #expect(fileExists(path))
     }
     try StateFile.replace(path, with: bytes, durability: .none)
-    try takeOver(probe)
+    try repairAndAdopt(probe)
     try check(probe, sum)
   }
 
@@ -132,7 +132,7 @@ struct TrimDeathTests {
     var earlier = try TrimRecord(parsing: bytes)
     earlier.boot = "00000000-0000-0000-0000-000000000000"
     try StateFile.replace(path, with: earlier.bytes, durability: .none)
-    try takeOver(probe)
+    try repairAndAdopt(probe)
     try check(probe, sum)
     kill(probe.victim.pid, SIGKILL)
     reap(probe.victim.pid)
@@ -142,14 +142,14 @@ struct TrimDeathTests {
   }
 
   @Test("A thread that has run since the daemon's death keeps its state")
-  func hasRun() throws {
+  func runSince() throws {
     let (probe, sum) = try start(.trimReturned)
     try probe.order("trim")
     try probe.daemonDies()
     probe.target.waitForStops()
     kill(probe.victim.pid, SIGCONT)
     #expect(try probe.talk.ask("sum") == sum)
-    try takeOver(probe)
+    try repairAndAdopt(probe)
     #expect(try probe.talk.ask("sum") == sum)
   }
 }

@@ -131,7 +131,7 @@ struct TrimTests {
   }
 
   @Test(
-    "A worker that somebody else has stopped isn't touched by borrowed threads",
+    "A worker that another program has stopped isn't touched by borrowed threads",
     .enabled(if: TestSwap.isAvailable, "no swap can be made here"))
   func stoppedByOthers() throws {
     let victim = try start(Self.command(threads: 1))
