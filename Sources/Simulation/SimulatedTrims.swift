@@ -36,8 +36,8 @@ extension SimulatedMachine {
     return nil
   }
 
-  /// Whether the worker's memory is being moved. If the clock jumps, the engine doesn't wait for the
-  /// outcome any longer.
+  /// Whether the worker's memory is being moved. If the clock jumps, the engine doesn't wait for
+  /// the outcome any longer.
   func isMoving(_ worker: WorkerID) -> Bool {
     workers[worker]?.movingSince.map { now < $0 + .seconds(60) } ?? false
   }

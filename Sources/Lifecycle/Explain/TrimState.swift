@@ -108,7 +108,7 @@ extension WorkerRecord {
     guard run.footprint != nil else {
       return Obstacle("unmeasured", "its footprint is not known yet", key: nil)
     }
-    let limit = policy.trim.leastGain
+    let limit = policy.trim.minTrimGain
     guard expectedTrimGain < limit else { return nil }
     return Obstacle(
       "small_gain",
