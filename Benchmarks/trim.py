@@ -78,6 +78,7 @@ class Pair:
             for _ in range(20):
                 connection.ask("light")
         self.sums = [connection.checksum() for connection in self.connections]
+        self.before = anonymous(self.pids[0])  # The checksum has just read all of it.
 
     def ask(self, number):
         """One light request to each; they take turns at being first."""
@@ -104,7 +105,7 @@ class Pair:
         # A health check may have closed the connection that was open from the beginning.
         after = [self.program.connect(port, size_of(self.program)).checksum() if self.is_new else connection.checksum()
                  for port, connection in zip(self.ports, self.connections)]
-        return {"use": self.use, "before": self.samples[0][1], "after": self.samples[-1][1],
+        return {"use": self.use, "before": self.before, "after": self.samples[-1][1],
                 "twin": self.samples[-1][2], "swapped": self.samples[-1][3], "faults": faults, "trims": trims,
                 "times": self.times, "equal": after == self.sums, "samples": self.samples}
 

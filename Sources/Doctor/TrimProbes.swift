@@ -23,6 +23,7 @@ extension Probe {
       + "right to trace its workers (Linux 5.10), or a unit with Delegate=yes whose "
       + "cgroup.controllers names memory (Linux 5.19)."
   ) { examination in
+    // Without a cgroup there is nothing to reclaim from; the probe of cgroups reports the error.
     let group = try? examination.group.get().group
     return trimFinding(
       obstacle: Hibernator.swapObstacle(of: [getpid()]),

@@ -89,20 +89,20 @@ extension SimulatedMachine {
       workers[worker]?.purgeable = .zero
     case .purgeFailed: workers[worker]?.purgeable = .zero
     case .trimmed(_, let result):
-      workers[worker]?.isMoving = false
+      workers[worker]?.movingSince = nil
       workers[worker]?.footprint = result.residentAfter + result.swapped
       workers[worker]?.swapped = result.swapped
     case .filled(_, let swapped):
-      workers[worker]?.isMoving = false
+      workers[worker]?.movingSince = nil
       workers[worker]?.swapped = swapped
-    case .trimFailed, .fillFailed: workers[worker]?.isMoving = false
+    case .trimFailed, .fillFailed: workers[worker]?.movingSince = nil
     case .launchFailed, .exited:
       workers[worker]?.purgeable = .zero
       workers[worker]?.body = .absent
       workers[worker]?.footprint = .zero
       workers[worker]?.swapped = .zero
       workers[worker]?.isShedding = false
-      workers[worker]?.isMoving = false
+      workers[worker]?.movingSince = nil
       workers[worker]?.isUnverifiable = false
     default: break
     }

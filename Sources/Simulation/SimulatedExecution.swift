@@ -150,7 +150,7 @@ extension SimulatedMachine {
 
   private mutating func suspend(_ worker: WorkerID) -> String? {
     guard body(worker) == .running else { return "suspends \(worker), which doesn't run" }
-    guard workers[worker]?.isMoving == false else {
+    guard !isMoving(worker) else {
       return "suspends \(worker), whose memory is being moved"
     }
     if isLost() { return nil }

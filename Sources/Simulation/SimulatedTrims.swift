@@ -6,10 +6,10 @@ import Policy
 extension SimulatedMachine {
   mutating func trim(_ worker: WorkerID) -> String? {
     guard body(worker) == .running else { return "trims \(worker), which doesn't run" }
-    guard workers[worker]?.isMoving == false else { return "trims \(worker) twice" }
+    guard !isMoving(worker) else { return "trims \(worker) twice" }
     // The directive is sometimes lost. The engine must not wait for an outcome forever.
     if random.chance(3) { return nil }
-    workers[worker]?.isMoving = true
+    workers[worker]?.movingSince = now
     let resident = workers[worker]?.resident ?? .zero
     let moved = ByteCount(resident.bytes / random.pick([2, 3, 50]))
     let result = TrimResult(
@@ -25,15 +25,21 @@ extension SimulatedMachine {
 
   mutating func fill(_ worker: WorkerID) -> String? {
     guard body(worker) == .running else { return "fills \(worker), which doesn't run" }
-    guard workers[worker]?.isMoving == false else { return "fills \(worker) twice" }
+    guard !isMoving(worker) else { return "fills \(worker) twice" }
     if random.chance(3) { return nil }
-    workers[worker]?.isMoving = true
+    workers[worker]?.movingSince = now
     let left = random.pick([.zero, ByteCount.kilobytes(4)])
     let event: Event =
       random.chance(12)
       ? .fillFailed(worker, "its memory can't be read") : .filled(worker, swapped: left)
     schedule(event, of: worker, upTo: .seconds(2))
     return nil
+  }
+
+  /// Whether the worker's memory is being moved. If the clock jumps, the engine doesn't wait for
+  /// the outcome any longer.
+  func isMoving(_ worker: WorkerID) -> Bool {
+    workers[worker]?.movingSince.map { now < $0 + .seconds(60) } ?? false
   }
 
   /// Measures a worker with memory in swap, of which some may have come back.

@@ -15,8 +15,8 @@ struct SimulatedWorker {
   var isShedding = false
   /// How much of its footprint is in swap.
   var swapped = ByteCount.zero
-  /// True if its memory is being trimmed or filled.
-  var isMoving = false
+  /// Since when its memory has been trimmed or filled. nil: it isn't.
+  var movingSince: Instant?
   /// True if the worker is stuck in the kernel, so that SIGKILL doesn't end it.
   var isUnkillable = false
   var isDoomed = false

@@ -23,7 +23,7 @@ struct Recording {
   /// records each.
   static func inSegments(_ count: Int) throws -> Recording {
     for seed: UInt64 in 1...100 {
-      let recording = try Recording(seed: seed, segmentSize: 12_000)
+      let recording = try Recording(seed: seed, segmentSize: 18_000)
       let isLong = recording.segments.dropLast().allSatisfy {
         $0.count(where: { $0 == UInt8(ascii: "\n") }) > 5
       }

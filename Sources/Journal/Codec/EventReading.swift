@@ -69,9 +69,6 @@ extension FieldReader {
     case .fileLocks: return .fileLocks(try worker(), held: try coded("held", as: Int.self))
     case .extendTimeout:
       return .extendTimeout(try worker(), try coded("by", as: Duration.self))
-    case .purgeableOffered: return .purgeableOffered(try worker(), try bytes("bytes"))
-    case .purged: return .purged(try worker(), freed: try bytes("bytes"))
-    case .purgeFailed: return .purgeFailed(try worker(), try text("why"))
     case .unhealthy: return .unhealthy(try worker(), try text("why"))
     case .watchdogInterval:
       return .watchdogInterval(try worker(), try coded("every", as: Duration.self))
@@ -79,14 +76,19 @@ extension FieldReader {
       return .watchdogSeen(
         try worker(), at: try optional("seen", as: Int64.self).map { Instant(nanoseconds: $0) })
     case .watchdogTriggered: return .watchdogTriggered(try worker())
-    case .swapped, .trimmed, .trimFailed, .filled, .fillFailed: return try trim(kind)
+    case .purgeableOffered, .purged, .purgeFailed, .swapped, .trimmed, .trimFailed, .filled,
+      .fillFailed:
+      return try memory(kind)
     case .disk: return .disk(try coded("disk", as: DiskReading.self))
     }
   }
 
-  /// Reads an event about memory in swap.
-  private func trim(_ kind: EventKind) throws -> Event {
+  /// Reads an event about where a worker's memory is.
+  private func memory(_ kind: EventKind) throws -> Event {
     switch kind {
+    case .purgeableOffered: .purgeableOffered(try worker(), try bytes("bytes"))
+    case .purged: .purged(try worker(), freed: try bytes("bytes"))
+    case .purgeFailed: .purgeFailed(try worker(), try text("why"))
     case .trimmed: .trimmed(try worker(), try coded("trim", as: TrimResult.self))
     case .trimFailed:
       .trimFailed(try worker(), try text("why"), permanent: try boolean("permanent"))

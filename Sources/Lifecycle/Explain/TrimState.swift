@@ -47,8 +47,8 @@ extension Engine {
     }
     let trim = worker.run.trim ?? TrimHistory()
     let obstacles = trimObstacles(worker, at: now)
-    let waits = obstacles.map(\.clearsIn)
-    let next = waits.contains(nil) ? nil : waits.compactMap { $0 }.max() ?? .zero
+    let isPrevented = obstacles.contains { $0.isLasting(among: obstacles) }
+    let next = isPrevented ? nil : obstacles.compactMap(\.clearsIn).max() ?? .zero
     var state = TrimState(
       underWay: trim.underWay, swapped: trim.swapped, count: trim.count, last: trim.last,
       sinceLast: trim.lastAt.map { max(.zero, now - $0) }, isFilled: trim.isFilled,
@@ -108,7 +108,7 @@ extension WorkerRecord {
     guard run.footprint != nil else {
       return Obstacle("unmeasured", "its footprint is not known yet", key: nil)
     }
-    let limit = policy.trim.leastGain
+    let limit = policy.trim.minTrimGain
     guard expectedTrimGain < limit else { return nil }
     return Obstacle(
       "small_gain",
@@ -148,6 +148,13 @@ extension WorkerRecord {
   }
 }
 
+extension Obstacle {
+  /// Whether time alone doesn't remove the obstacle. The gain may still grow while others do.
+  fileprivate func isLasting(among obstacles: [Obstacle]) -> Bool {
+    clearsIn == nil && (code != "small_gain" || obstacles.allSatisfy { $0.clearsIn == nil })
+  }
+}
+
 extension TrimState {
   fileprivate func clauses(isDoubled: Bool) -> [String] {
     var clauses = [past].compactMap { $0 }
@@ -177,7 +184,9 @@ extension TrimState {
   }
 
   private var future: [String] {
-    let lasting = obstacles.filter { $0.clearsIn == nil || $0.code == "failed_lately" }
+    let lasting = obstacles.filter {
+      $0.isLasting(among: obstacles) || $0.code == "failed_lately"
+    }
     // The gain doesn't matter if something else prevents each trim by the policy.
     let decisive = lasting.filter { $0.code != "small_gain" }
     guard lasting.isEmpty, let next else {

@@ -15,7 +15,7 @@ extension Engine {
       return begin(.trim, index)
     }
     guard worker.goal == nil, let due = worker.trimDueAt, now >= due, worker.run.footprint != nil,
-      worker.expectedTrimGain >= worker.policy.trim.leastGain
+      worker.expectedTrimGain >= worker.policy.trim.minTrimGain
     else { return }
     guard !isShadow(index) else {
       let gain = worker.expectedTrimGain
@@ -67,13 +67,13 @@ extension Engine {
     workers[index].run.trim = trim
   }
 
-  private mutating func answerTrims(_ index: Int, _ code: Answer.Code, _ text: String) {
+  private mutating func answerTrims(_ index: Int, code: Answer.Code, text: String) {
     let requests = workers[index].run.trim?.trimRequests ?? []
     workers[index].run.trim?.trimRequests = []
     for request in requests { emit(.answer(request, Answer(code, text))) }
   }
 
-  private mutating func answerFills(_ index: Int, _ code: Answer.Code, _ text: String) {
+  private mutating func answerFills(_ index: Int, code: Answer.Code, text: String) {
     let requests = workers[index].run.trim?.fillRequests ?? []
     workers[index].run.trim?.fillRequests = []
     for request in requests { emit(.answer(request, Answer(code, text))) }
@@ -81,8 +81,8 @@ extension Engine {
 
   /// Answers all requests of a run that ends.
   mutating func failTrims(_ index: Int, _ text: String) {
-    answerTrims(index, .failed, text)
-    answerFills(index, .failed, text)
+    answerTrims(index, code: .failed, text: text)
+    answerFills(index, code: .failed, text: text)
   }
 
   // MARK: outcomes
@@ -94,7 +94,7 @@ extension Engine {
     let rules = workers[index].policy.trim
     workers[index].run.trim?.didTrim(result, rules, at: now)
     recordFootprint(index, result.residentAfter + result.swapped)
-    answerTrims(index, .done, "\(workers[index].id) was \(result.sentence)")
+    answerTrims(index, code: .done, text: "\(workers[index].id) was \(result.sentence)")
   }
 
   mutating func recordTrimFailed(_ index: Int, _ reason: String, permanent: Bool) {
@@ -102,7 +102,7 @@ extension Engine {
     workers[index].run.trim?.end()
     decisions += 1
     workers[index].run.trim?.didFail(reason, permanent: permanent, at: now)
-    answerTrims(index, .failed, "\(workers[index].id) can't be trimmed: \(reason)")
+    answerTrims(index, code: .failed, text: "\(workers[index].id) can't be trimmed: \(reason)")
   }
 
   mutating func recordFilled(_ index: Int, swapped: ByteCount) {
@@ -113,14 +113,14 @@ extension Engine {
     let name = workers[index].id
     let text =
       swapped > .zero ? "; \(swapped) are still in swap" : ": all of its memory is in RAM"
-    answerFills(index, .done, "\(name) is filled\(text)")
+    answerFills(index, code: .done, text: "\(name) is filled\(text)")
   }
 
   mutating func recordFillFailed(_ index: Int, _ reason: String) {
     guard workers[index].run.trim?.underWay == .fill else { return }
     workers[index].run.trim?.end()
     decisions += 1
-    answerFills(index, .failed, "\(workers[index].id) can't be filled: \(reason)")
+    answerFills(index, code: .failed, text: "\(workers[index].id) can't be filled: \(reason)")
   }
 
   /// Records how much of the worker is in swap, which its kernel may have moved there by itself.

@@ -146,7 +146,7 @@ struct TrimHistory: Codable, Sendable, Equatable {
 
 extension TrimRules {
   /// The smallest amount of memory for which a worker is trimmed: a page at least.
-  var leastGain: ByteCount { max(minGain, .kilobytes(4)) }
+  var minTrimGain: ByteCount { max(minGain, .kilobytes(4)) }
 }
 
 extension WorkerRecord {
@@ -181,7 +181,7 @@ extension WorkerRecord {
   /// Whether the ladder may trim the worker now.
   func isTrimmable(at now: Instant) -> Bool {
     mayBeTrimmed && !isTrimming && goal == nil && run.trim?.hasGivenUp != true
-      && expectedTrimGain >= policy.trim.leastGain
+      && expectedTrimGain >= policy.trim.minTrimGain
       && now >= run.trim?.pauseOver(policy.trim) ?? .zero
   }
 

@@ -143,7 +143,7 @@ struct TrimPolicyTests {
     #expect(world.trim?.interval == .seconds(600))
   }
 
-  @Test("A refusal for good ends trims and requests until the next launch")
+  @Test("A permanent refusal ends trims and requests until the next launch")
   func refusal() {
     var world = trimWorld()
     world.pass(.seconds(300))

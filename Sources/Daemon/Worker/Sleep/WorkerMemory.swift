@@ -26,7 +26,7 @@ protocol WorkerMemory: AnyObject {
   func hibernate(_ order: HibernationOrder, then: @escaping (HibernationOutcome) -> Void)
     -> OperationFlag
 
-  /// Moves memory of a running worker to swap. The worker goes on running.
+  /// Moves memory of a running worker to swap. The worker continues to run.
   func trim(
     _ target: HibernationTarget, then: @escaping (Result<TrimSummary, HibernationError>) -> Void
   ) -> OperationFlag

@@ -2,7 +2,7 @@ import Hibernation
 import Lifecycle
 import Policy
 
-// Trims and fills of a running worker. It goes on running, but has one operation at a time.
+// Trims and fills of a running worker. It continues to run, but has one operation at a time.
 
 extension WorkerSleep {
   static let stillMoved = "its memory is still being trimmed or filled"

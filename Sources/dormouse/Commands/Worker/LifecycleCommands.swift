@@ -170,7 +170,7 @@ struct TrimCommand: WorkerCommand {
     commandName: "trim",
     abstract: "Move the memory that running workers don't use out of RAM, while they run.",
     discussion: """
-      The memory goes to the kernel's swap, which may be zram. What a worker needs again comes \
+      The memory is moved to the kernel's swap, which may be zram. What a worker needs again comes \
       back when it is used. The verb ends when the memory has left RAM, and prints how much. The \
       policy's `trim:` does the same regularly.
 
