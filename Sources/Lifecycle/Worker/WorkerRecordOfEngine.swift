@@ -111,9 +111,9 @@ struct WorkerRecord: Codable, Sendable, Equatable {
   /// The last measured footprint; zero until it is measured.
   var footprint: ByteCount { run.footprint ?? .zero }
 
-  /// What hibernation can move out of memory. Offered memory is shared with the daemon and stays;
-  /// the rung `purge` frees it, asleep or awake.
-  var movable: ByteCount { max(.zero, footprint - run.purgeable) }
+  /// What hibernation can move out of RAM. Offered memory is shared with the daemon and stays; the
+  /// rung `purge` frees it, asleep or awake.
+  var movable: ByteCount { max(.zero, resident - run.purgeable) }
 }
 
 /// Profiles hardly ever change, and are the largest component of a record. So copying a record

@@ -94,8 +94,10 @@ final class KernelMemory: WorkerMemory {
         before.measure(pids, missing)
       }
     ) { result in
-      // If the remaining memory can't be measured, it counts as 0.
-      let after = (try? Footprint.measure(pids))?.footprint ?? 0
+      // If the remaining memory can't be measured, it counts as 0. Memory that a trim has moved to
+      // swap stays there, and isn't in RAM.
+      let left = try? Footprint.measure(pids)
+      let after = left.map { $0.footprint - $0.swapped } ?? 0
       done(HibernationOutcome(result: result, before: before.footprint, after: ByteCount(after)))
     }
     return operation
