@@ -15,11 +15,8 @@ class Untouched(Peer):
         pass
 
 
-class Trimmed(Dormouse):
-    """`dormouse trim`."""
-
-    def sleep(self):
-        self.daemon.ask("trim", "web")
+class Running:
+    """A worker that runs while it is away: no order wakes it, and nothing is waited for."""
 
     def asleep(self):
         return anonymous(self.pid), swapped(self.pid)
@@ -31,7 +28,14 @@ class Trimmed(Dormouse):
         pass
 
 
-class PagedOut(Swapped):
+class Trimmed(Running, Dormouse):
+    """`dormouse trim`."""
+
+    def sleep(self):
+        self.daemon.ask("trim", "web")
+
+
+class PagedOut(Running, Swapped):
     """Its pages are moved to swap without Dormouse, by root, while it runs. The swap stays on."""
 
     def prepare(self):
@@ -40,15 +44,6 @@ class PagedOut(Swapped):
     def sleep(self):
         swap.page_out(self.pid)
         self.group.reclaim()
-
-    def asleep(self):
-        return anonymous(self.pid), swapped(self.pid)
-
-    def order(self):
-        pass
-
-    def settle(self):
-        pass
 
 
 def swapped(pid):

@@ -73,7 +73,7 @@ struct BorrowedTrim {
       let stop: (moved: UInt64, time: Duration)
       do throws(HibernationError) { stop = try performStop() } catch {
         // What is in swap by now stays there.
-        if hasMoved, error.aftermath == .intact, !hasLostThread { return }
+        if hasMoved, error.aftermath == .intact, error.phase != .waking, !hasLostThread { return }
         throw error
       }
       longestStop = max(longestStop, stop.time)
@@ -103,10 +103,13 @@ struct BorrowedTrim {
     target.waits.willWake(tree)
     let result = Result { () throws(HibernationError) in try moveSome(of: tree) }
     FaultPoint.trimContinuing.pass()
-    // A process that can't be signalled any more has changed its user, and isn't this worker's.
-    try? tree.continueAll()
+    let continued = Result { () throws(HibernationError) in
+      try attempt(.waking) { try tree.continueAll() }
+    }
     target.waits.didWake()
-    return (try result.get(), .nanoseconds(Clocks.monotonic - began))
+    let moved = try result.get()
+    try continued.get()
+    return (moved, .nanoseconds(Clocks.monotonic - began))
   }
 
   /// Seizes the stopped processes, and moves pages of those that have a waiting thread.

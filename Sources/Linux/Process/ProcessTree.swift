@@ -125,10 +125,16 @@ public struct ProcessTree: Hashable, Sendable {
   }
 
   /// Sends SIGCONT, children first: a parent that wakes must not find them still stopped. A process
-  /// that another program traces gets no signal.
+  /// that another program traces gets no signal. One that can't be signalled doesn't keep the
+  /// others stopped; its error is thrown when all others continue.
   public func continueAll() throws(SystemCallError) {
-    let ours = processes.reversed().filter { !Self.hasForeignTracer($0.pid) }
-    try ProcessTree(processes: ours).signalAll(SIGCONT)
+    var failure: SystemCallError?
+    for stat in processes.reversed() where !Self.hasForeignTracer(stat.pid) {
+      do throws(SystemCallError) { try stat.identity.signal(SIGCONT) } catch {
+        failure = failure ?? error
+      }
+    }
+    if let failure { throw failure }
   }
 
   /// The pid of a process that another program traces; nil if there is none.

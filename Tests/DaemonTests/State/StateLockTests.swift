@@ -54,6 +54,8 @@ import Testing
     let waiting = Task.detached {
       _ = try StateLock(openTrusted(directory, as: .exclusive), timeout: .seconds(60))
     }
+    // Most runs then release the lock while the task waits. A task that begins later gets it at
+    // once.
     try await Task.sleep(for: .milliseconds(30))
     first.release()
     try await waiting.value
