@@ -70,7 +70,7 @@ struct FutileTerminationCheck: Sendable {
     // Under the previous rules, the shortage had lasted longer when the level rose.
     let areRulesRecent = now < rulesSince + .seconds(5)
     guard let pressedSince, now >= pressedSince + minDuration || areRulesRecent else {
-      return "\(name) was terminated for a shortage that hadn't lasted \(minDuration.spoken)"
+      return "\(name) was terminated for a shortage that hadn't lasted \(minDuration.text)"
     }
     let held = after.snapshots().reduce(ByteCount.zero) {
       $1.state.isAlive ? $0 + after.resident(of: $1.worker) : $0

@@ -24,8 +24,8 @@ struct SleepCheck: Sendable {
     // A decision right after the sleep may end a wait.
     let moved = left.first { wait in after[wait.key].map { $0 != wait.value } ?? false }
     return moved.map {
-      "\($0.key): \($0.value.spoken) were left when the machine fell asleep, and "
-        + "\(after[$0.key]?.spoken ?? "nothing") after that"
+      "\($0.key): \($0.value.text) were left when the machine fell asleep, and "
+        + "\(after[$0.key]?.text ?? "nothing") after that"
     }
   }
 

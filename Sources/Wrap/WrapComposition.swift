@@ -158,7 +158,7 @@ public final class WrapComposition {
         hostPipes?.hasBoth == true
         ? "its host has closed its standard input and output"
         : "its host has ended, and the other end of its pipe is closed"
-      run.stop("\(what), and it hasn't ended within \(grace.spoken)")
+      run.stop("\(what), and it hasn't ended within \(grace.text)")
     }
     if let hostPipes, hostPipes.hasBoth { hostPipes.watch() }
   }

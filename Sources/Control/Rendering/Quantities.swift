@@ -12,10 +12,10 @@ public func sizeText(_ bytes: Int64) -> String {
   return "\(decimal(value / 1024)) TB"
 }
 
-/// A duration in seconds, as `Duration.spoken` formats it, or `?` if the number can't be a time.
+/// A duration in seconds, as `Duration.text` formats it, or `?` if the number can't be a time.
 public func durationText(_ seconds: Double) -> String {
   guard seconds.isFinite, seconds < 3.2e9 else { return "?" }
-  return Duration.seconds(max(seconds, 0)).spoken
+  return Duration.seconds(max(seconds, 0)).text
 }
 
 /// The number with one decimal, which is always shown.

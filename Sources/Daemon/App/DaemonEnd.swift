@@ -144,7 +144,7 @@ final class DaemonEnd {
   private func releaseDidFail(_ id: WorkerID, _ failure: String) {
     let pause = OrderlyStop.pauses.delay(afterRestarts: failedReleases[id, default: 0])
     failedReleases[id, default: 0] += 1
-    log(.error, "\(id): can't be released: \(failure); next attempt in \(pause.spoken)")
+    log(.error, "\(id): can't be released: \(failure); next attempt in \(pause.text)")
     timers.after(pause) { [weak self] in
       guard let self, !hasEnded else { return }
       releaseExternals()

@@ -143,7 +143,7 @@ extension ActivityReport.Advice {
   /// - Parameter period: the interval of the worker's uses, if it is regular, as with health
   ///   checks.
   init?(_ quiet: Duration, _ policy: LifecyclePolicy, period: Duration? = nil) {
-    let usual = "the median time between its uses is \(quiet.spoken)"
+    let usual = "the median time between its uses is \(quiet.text)"
     let idle = policy.foreground.mode == .activity ? policy.foreground.idleAfter : .zero
     guard let suspend = policy.background.suspendAfter else {
       self.init(
@@ -155,7 +155,7 @@ extension ActivityReport.Advice {
       if let period {
         self.init(
           code: "regular_use", key: "health_checks_while_asleep",
-          text: "it is used every \(period.spoken): if those are health checks, name their port in "
+          text: "it is used every \(period.text): if those are health checks, name their port in "
             + "health_checks_while_asleep, and they don't keep it awake")
         return
       }
@@ -164,7 +164,7 @@ extension ActivityReport.Advice {
         ? ("foreground.idle_after", idle) : ("background.suspend_after", suspend)
       self.init(
         code: "quiet_too_short", key: key,
-        text: "\(usual), and \(key) is \(time.spoken): with a shorter one, it would sleep between "
+        text: "\(usual), and \(key) is \(time.text): with a shorter one, it would sleep between "
           + "more of its uses")
       return
     }
@@ -174,7 +174,7 @@ extension ActivityReport.Advice {
     self.init(
       code: "quiet_too_short", key: "hibernate.after",
       text:
-        "\(usual), and hibernate.after is \(hibernate.spoken) more than its suspension: with a "
+        "\(usual), and hibernate.after is \(hibernate.text) more than its suspension: with a "
         + "shorter one, it would be hibernated between more of its uses")
   }
 }

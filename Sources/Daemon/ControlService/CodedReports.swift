@@ -19,7 +19,7 @@ extension ShedReport {
   init(_ record: ShedRecord) {
     self.init(
       code: record.after < record.before ? "gave_back" : "gave_nothing_back",
-      text: "\(record.sentence) \(record.kind.spoken)",
+      text: "\(record.sentence) \(record.kind.text)",
       occasion: record.kind == .memoryWarning ? "warning" : "background",
       isAnswered: record.answered, before: record.before.bytes, after: record.after.bytes)
   }

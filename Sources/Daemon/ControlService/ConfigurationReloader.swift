@@ -23,7 +23,7 @@ struct ConfigurationReloader {
   static let timeout = Duration.seconds(10)
   static let isSilent: ReloadOutcome = (
     false,
-    "nothing changed: reading the configuration took longer than \(timeout.spoken); check its "
+    "nothing changed: reading the configuration took longer than \(timeout.text); check its "
       + "file system"
   )
 

@@ -39,7 +39,7 @@ struct ExplanationVerbs {
       return call.answerUnknown(name)
     }
     var report = explanation
-    let text = "\(name) is \(state.spoken): \(report.because.text)"
+    let text = "\(name) is \(state.text): \(report.because.text)"
     var response = ControlResponse(id: call.request.id, result: .done, text: text)
     (report.rule, report.activity) = (facts?.rule, self.facts.activity(of: id))
     report.remedy = remedies.remedy(of: id, facts, activity: report.activity)

@@ -33,7 +33,7 @@ struct PlanReporter {
     switch plans.restart {
     case .backingOff(let due, let reason):
       let seconds = max(0, ((due - now).seconds).rounded(.up))
-      return CodedText("backing_off", "restarts in \(Duration.seconds(seconds).spoken): \(reason)")
+      return CodedText("backing_off", "restarts in \(Duration.seconds(seconds).text): \(reason)")
     case .waitingForMemory(let reason):
       return CodedText("waits_for_memory", "restarts when memory is available: \(reason)")
     case nil: break

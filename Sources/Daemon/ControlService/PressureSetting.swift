@@ -34,7 +34,7 @@ struct PressureSetting {
       engine.pressure > level ? "; measured: \(engine.pressure.name), which is higher" : ""
     let shadow =
       engine.policy.mode == .shadow ? "; shadow mode: decisions are logged, not applied" : ""
-    return (.done, "memory pressure is at least \(level.name) for \(time.spoken)\(worse)\(shadow)")
+    return (.done, "memory pressure is at least \(level.name) for \(time.text)\(worse)\(shadow)")
   }
 
   private func unset() -> (result: ControlResponse.Result, text: String) {
@@ -42,7 +42,7 @@ struct PressureSetting {
     driver.send(.pressureSet(.normal, for: .zero))
     let engine = driver.state
     let now = "memory pressure is \(engine.pressure.name)"
-    let time = engine.policy.pressure.clearAfter.spoken
+    let time = engine.policy.pressure.clearAfter.text
     if let level = engine.fallingPressure {
       let ended = was == nil ? "no level is set any more: " : ""
       return (.done, "\(ended)\(now), and returns to \(level.name) within \(time)")

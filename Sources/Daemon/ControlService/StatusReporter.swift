@@ -66,7 +66,7 @@ struct StatusReporter {
     report.savings = chronicle.savings(of: snapshot.worker, at: now)
     report.activity = facts.activity(of: snapshot.worker)
     return ControlResponse(
-      id: request, result: .done, text: "\(name) is \(snapshot.state.spoken)",
+      id: request, result: .done, text: "\(name) is \(snapshot.state.text)",
       workers: [report], daemon: daemon.report(at: now))
   }
 

@@ -71,7 +71,7 @@ struct WorkerReporter {
   private func describePast(_ report: inout WorkerReport) {
     report.lastShed = snapshot.lastShed.map { ShedReport($0) }
     report.lastMiss = snapshot.lastMiss.map {
-      CodedText("missed_deadline", "\($0.text), \((now - $0.at).spoken) ago")
+      CodedText("missed_deadline", "\($0.text), \((now - $0.at).text) ago")
     }
     report.trim = snapshot.trim.map { TrimReport($0) }
     report.earlyWake = snapshot.earlyWake.map { EarlyWakeReport($0, at: now) }

@@ -127,7 +127,7 @@ final class ExternalAdoption {
   ) throws(AdoptionRefusal) -> ExternalProcess {
     guard case .done(let result) = outcome else {
       throw .refused(
-        "\(name) can't be examined within \(timeout.spoken): one of its processes is busy, or "
+        "\(name) can't be examined within \(timeout.text): one of its processes is busy, or "
           + "waits for a file system")
     }
     return try result.get()

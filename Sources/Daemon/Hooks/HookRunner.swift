@@ -149,7 +149,7 @@ final class HookRunner {
         .warning, "\(title) (\(shellText(entry.command))) failed: \(reason)\(outputText)")
     case .timedOut:
       counts.timedOut += 1
-      let limit = entry.hooks.timeout.spoken
+      let limit = entry.hooks.timeout.text
       services.log(
         .warning, "\(title) (\(shellText(entry.command))) was ended after \(limit)\(outputText)")
     }

@@ -137,7 +137,7 @@ final class ImageDiskMonitor {
       if answers {
         needs.log(
           .error,
-          "the image disk does not respond within \(Self.timeout.spoken) (\(directory)): no "
+          "the image disk does not respond within \(Self.timeout.text) (\(directory)): no "
             + "worker is hibernated until it does")
       }
     }

@@ -49,7 +49,7 @@ final class OrderlyStop {
   private func didFail(_ id: WorkerID, _ answer: Answer) {
     let pause = Self.pauses.delay(afterRestarts: failures[id, default: 0])
     failures[id, default: 0] += 1
-    log(.error, "\(answer.text); it is asked to stop again in \(pause.spoken)")
+    log(.error, "\(answer.text); it is asked to stop again in \(pause.text)")
     timers.after(pause) { [weak self] in
       guard let self else { return }
       asked.remove(id)

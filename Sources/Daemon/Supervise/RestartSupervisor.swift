@@ -164,7 +164,7 @@ final class RestartSupervisor {
     case .restart(let delay): restart(id, after: delay, reason)
     case .giveUp(let restarts, let window):
       let text =
-        "gave up after \(restarts) restart\(restarts == 1 ? "" : "s") within \(window.spoken): "
+        "gave up after \(restarts) restart\(restarts == 1 ? "" : "s") within \(window.text): "
         + "\(reason); "
         + "start it with `dormouse start \(id)`"
       histories[id]?.problem = text
@@ -184,7 +184,7 @@ final class RestartSupervisor {
     histories[id]?.timer = timers.at(moment) { [unowned self] in
       restartIsDue(id, reason, forMemory: forMemory)
     }
-    log(.notice, "\(id): restarts in \(delay.spoken): \(reason)")
+    log(.notice, "\(id): restarts in \(delay.text): \(reason)")
   }
 
   private func restartIsDue(_ id: WorkerID, _ reason: String, forMemory: Bool) {
@@ -262,7 +262,7 @@ final class RestartSupervisor {
   /// Reports to the watchers that the worker has ended shortly after its launch.
   private func answerWatchers(of id: WorkerID, _ cause: Cause) {
     guard let history = histories[id], !history.watchers.isEmpty else { return }
-    let ran = (timers.now - history.launchedAt).spoken
+    let ran = (timers.now - history.launchedAt).text
     if cause == .exited(.exited(0)), history.leftBehind == 0 {
       return answerWatchers(
         of: id, with: Answer(.done, "\(id) has already ended: exited with status 0 after \(ran)"))
@@ -274,7 +274,7 @@ final class RestartSupervisor {
         + "background, use its option that prevents that"
     }
     if case .backingOff(let due, _) = history.plan {
-      text += "; it restarts in \((due - timers.now).spoken)"
+      text += "; it restarts in \((due - timers.now).text)"
     }
     answerWatchers(of: id, with: Answer(.failed, text + lastOutput(of: id)))
   }

@@ -116,7 +116,7 @@ struct SurvivorAdoption {
       guard let requests = returning.requestCount(id) else { return }
       log(
         .warning,
-        "\(id): adopting it takes longer than \(Self.timeout.spoken); "
+        "\(id): adopting it takes longer than \(Self.timeout.text); "
           + "requests that wait for it: \(requests)")
     }
   }

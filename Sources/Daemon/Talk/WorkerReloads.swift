@@ -83,7 +83,7 @@ final class WorkerReloads {
     switch state {
     case .terminated where !returning.isAdopting(id):
       answer(.refused, "\(name) is not running; start it with `dormouse start \(name)`")
-    case .launching, .terminating: answer(.refused, "\(name) is \(state.spoken)")
+    case .launching, .terminating: answer(.refused, "\(name) is \(state.text)")
     case .foreground, .background: signalReload(id, signal, then: reply)
     default:
       hibernation.prioritize(name)
@@ -157,7 +157,7 @@ final class WorkerReloads {
       id, after: limit,
       Answer(
         .failed,
-        "\(id) is reloading (RELOADING=1) and was not ready again within \(limit.spoken), its "
+        "\(id) is reloading (RELOADING=1) and was not ready again within \(limit.text), its "
           + "watchdog.launch"))
   }
 

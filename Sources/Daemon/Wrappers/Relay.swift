@@ -41,7 +41,7 @@ final class Relay {
     request.expires = (EventLoop.now + timeout).nanoseconds
     timer = loop.after(timeout) { [self] in
       timer = nil
-      fail("did not answer within \(timeout.spoken)")
+      fail("did not answer within \(timeout.text)")
     }
     connect(to: path, jobs, request)
   }

@@ -84,7 +84,7 @@ public enum HistoryProblem: Error, Hashable, Sendable, CustomStringConvertible {
     case .empty: "the journal has no records in that time"
     case .unused: "the journal has no use of a worker in that time: nothing can be compared"
     case .short(let length, let needed):
-      "the history is too short: \(length.spoken) of at least \(needed.spoken)"
+      "the history is too short: \(length.text) of at least \(needed.text)"
     }
   }
 }

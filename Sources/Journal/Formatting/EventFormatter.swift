@@ -96,7 +96,7 @@ public struct EventFormatter: Sendable {
     let what =
       after < before ? "freed \(before - after) (from \(before) to \(after))" : "freed nothing"
     var notice = Notice(
-      .memory, worker: worker, text: "\(what) \(kind.spoken)", at: now,
+      .memory, worker: worker, text: "\(what) \(kind.text)", at: now,
       occasion: kind == .memoryWarning ? .warning : .background)
     notice.freed = max(.zero, before - after)
     return notice
@@ -230,10 +230,10 @@ extension EventFormatter {
       notice.took = result.duration
       notice.freed = max(.zero, before - after)
       notice.text +=
-        "; \(before) → \(after), image \(result.imageSize), \(result.duration.spoken)"
+        "; \(before) → \(after), image \(result.imageSize), \(result.duration.text)"
     case .resumed(_, let took):
       notice.took = took
-      notice.text += "; \(took.spoken)"
+      notice.text += "; \(took.text)"
     case .exited:
       guard case .pressure = cause, let pendingChange else { break }
       notice.freed = pendingChange.footprint

@@ -6,7 +6,7 @@ extension Engine {
     let worker = workers[index]
     let deeper = worker.state == .hibernated && worker.goal?.destination == .suspended
     concludeGoal(
-      index, code: .done, text: "\(worker.id) is \(deeper ? "already " : "")\(worker.state.spoken)")
+      index, code: .done, text: "\(worker.id) is \(deeper ? "already " : "")\(worker.state.text)")
   }
 
   mutating func failGoal(_ index: Int, _ text: String) {

@@ -93,7 +93,7 @@ extension Engine {
       workers[index].starts.append(request.id)
     default:
       replaceEnd(index, by: .start)
-      let text = "\(name) is already running, \(workers[index].state.spoken)"
+      let text = "\(name) is already running, \(workers[index].state.text)"
       emit(.answer(request.id, Answer(.done, text)))
     }
   }
@@ -103,7 +103,7 @@ extension Engine {
     guard worker.state == .foreground || worker.state == .background else {
       return refuse(
         request,
-        "\(worker.id) can't be asked to free memory while \(worker.state.spoken); wake it first "
+        "\(worker.id) can't be asked to free memory while \(worker.state.text); wake it first "
           + "with `dormouse wake \(worker.id)`")
     }
     guard worker.profile.canShed else {

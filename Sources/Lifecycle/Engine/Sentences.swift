@@ -13,12 +13,12 @@ extension Cause {
     case .launched: "launched"
     case .becameReady: "ready"
     case .displaced(let other): "\(other) came to the foreground"
-    case .idle(let time): "idle in the foreground for \(time.spoken)"
+    case .idle(let time): "idle in the foreground for \(time.text)"
     case .active: "in use (traffic, output or processor time)"
     case .graceOver(let time, let isIdle): Self.grace(time, isIdle: isIdle ?? false)
     case .wakeNeeded(let reason): "woken by \(reason)"
     case .suspendedFor(let time):
-      time < .seconds(1) ? "hibernated at once" : "asleep for \(time.spoken)"
+      time < .seconds(1) ? "hibernated at once" : "asleep for \(time.text)"
     case .heartbeat: "heartbeat due"
     case .timer: "woken by its own timer"
     case .wokenWith(let other, _): "woken with \(other)"
@@ -39,7 +39,7 @@ extension Cause {
   private static func grace(_ time: Duration?, isIdle: Bool) -> String {
     let what = isIdle ? "idle in the background" : "in the background"
     // Journals of earlier versions lack the time.
-    return time.map { "\(what) for \($0.spoken)" } ?? "\(what) long enough"
+    return time.map { "\(what) for \($0.text)" } ?? "\(what) long enough"
   }
 
   /// The reason with the worker as its subject: `web: launched`.
@@ -120,7 +120,7 @@ extension ShedRecord {
 
 extension Directive.ShedKind {
   /// The occasion as a clause that follows the amount of memory freed.
-  public var spoken: String {
+  public var text: String {
     switch self {
     case .didEnterBackground: "on entering the background"
     case .memoryWarning: "after a memory warning"
@@ -133,7 +133,7 @@ extension FruitlessWarnings {
   /// the last 40 s ago; …`.
   public func sentence(at now: Instant) -> String {
     let often = count == 1 ? "a memory warning" : "\(count) memory warnings"
-    let last = "\(count == 1 ? "" : "the last ")\((now - last).spoken) ago"
+    let last = "\(count == 1 ? "" : "the last ")\((now - last).text) ago"
     return
       "answered \(often) and freed nothing, \(last); warned after all other workers from now on"
   }
@@ -145,7 +145,7 @@ extension EarlyWake {
   public func sentence(at now: Instant) -> String {
     let often = count == 1 ? "once" : count == 2 ? "twice" : "\(count) times"
     let text =
-      "needed again too soon \(often), the last time \((now - last).spoken) ago: band +\(bonus)"
+      "needed again too soon \(often), the last time \((now - last).text) ago: band +\(bonus)"
     return ([text] + backOffs.map(\.sentence)).joined(separator: "; ")
   }
 }
@@ -155,7 +155,7 @@ extension ShadowSummary {
   /// of about 9 ms`.
   public var sentence: String {
     let count = wakes == 1 ? "1 wake" : "\(wakes) wakes"
-    let cost = wakes == 0 ? "no wake" : "\(count) of about \(timePerWake.spoken)"
+    let cost = wakes == 0 ? "no wake" : "\(count) of about \(timePerWake.text)"
     return "would have freed \(freed) at the cost of \(cost)"
   }
 }
@@ -165,14 +165,14 @@ extension RegretTerms {
   public var sentence: String {
     let tenths = Int64((value * 10).rounded())
     let guess = isCostMeasured ? "" : " (estimated)"
-    return "\(tenths / 10).\(tenths % 10) ms/MB: \((chance * 100).spokenPercent) chance of use × "
-      + "\(cost.spoken)\(guess) to come back / \(bytes)"
+    return "\(tenths / 10).\(tenths % 10) ms/MB: \((chance * 100).percentText) chance of use × "
+      + "\(cost.text)\(guess) to come back / \(bytes)"
   }
 }
 
 extension WorkerState {
   /// The state as a phrase that follows "it is" or "while".
-  public var spoken: String {
+  public var text: String {
     switch self {
     case .foreground: "in the foreground"
     case .background: "in the background"
@@ -186,9 +186,9 @@ extension WorkerState {
 }
 
 extension PressureCondition.Amount {
-  var spoken: String {
+  var text: String {
     switch self {
-    case .percent(let share): "\(share.spokenPercent)"
+    case .percent(let share): "\(share.percentText)"
     case .bytes(let count): "\(count)"
     }
   }
@@ -196,7 +196,7 @@ extension PressureCondition.Amount {
 
 extension Double {
   /// A percentage with at most one decimal: `15%`, `12.5%`.
-  var spokenPercent: String {
+  var percentText: String {
     let tenths = Int64((self * 10).rounded())
     return tenths % 10 == 0 ? "\(tenths / 10)%" : "\(tenths / 10).\(tenths % 10)%"
   }

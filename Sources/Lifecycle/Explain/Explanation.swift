@@ -172,7 +172,7 @@ extension WorkerRecord {
     guard let idleAt, now < idleAt else { return [] }
     let whole = policy.foreground.idleAfter
     let text =
-      "idle for \((whole - (idleAt - now)).spoken) of foreground.idle_after \(whole.spoken)"
+      "idle for \((whole - (idleAt - now)).text) of foreground.idle_after \(whole.text)"
     return [Obstacle("idle_time", text, key: "foreground.idle_after", clearsIn: idleAt - now)]
   }
 }

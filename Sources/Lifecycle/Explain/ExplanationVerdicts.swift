@@ -9,7 +9,7 @@ extension Engine {
     case .launching, .foreground, .resuming:
       Verdict(
         code: "not_suspended",
-        sentence: "only suspended workers are hibernated, and it is \(worker.state.spoken)")
+        sentence: "only suspended workers are hibernated, and it is \(worker.state.text)")
     case .background:
       Verdict(
         code: "not_suspended",
@@ -55,15 +55,15 @@ extension HibernationObstacle {
       "the disk has \(free) free; \(adding) less would fall below hibernate.disk.min_free, "
         + "\(minFree)"
     case .slowerThanRelaunch(let resume, let relaunch):
-      "a resume takes about \(resume.spoken), longer than a relaunch, \(relaunch.spoken)"
+      "a resume takes about \(resume.text), longer than a relaunch, \(relaunch.text)"
     case .coolingDown(let time, let whole):
-      "resumed \(time.spoken) ago, within hibernate.cooldown, \(whole.spoken)"
+      "resumed \(time.text) ago, within hibernate.cooldown, \(whole.text)"
     case .failedLately(let reason, let wait):
-      "the last attempt failed (\(reason)); next attempt in \(wait.spoken)"
+      "the last attempt failed (\(reason)); next attempt in \(wait.text)"
     case .onlyUnderPressure:
       "hibernate.after is never: only memory pressure or a request hibernates it"
     case .tooEarly(let slept, let after, let raised):
-      "suspended for \(slept.spoken) of hibernate.after \(after.spoken)"
+      "suspended for \(slept.text) of hibernate.after \(after.text)"
         + (raised.map { " (\($0.sentence))" } ?? "")
     }
   }

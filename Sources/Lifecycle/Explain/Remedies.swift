@@ -71,7 +71,7 @@ extension WorkerRecord {
     guard rules.mode == .activity else {
       return Remedy(
         ["foreground.mode": "activity"], command: command,
-        "it leaves the foreground after \(rules.idleAfter.spoken) without use")
+        "it leaves the foreground after \(rules.idleAfter.text) without use")
     }
     guard let idleAt, idleAt - now > Self.worthwhile else { return nil }
     let idle = (quiet.map { min($0 / 3, rules.idleAfter / 2) } ?? rules.idleAfter / 2).simple
@@ -79,12 +79,12 @@ extension WorkerRecord {
     guard let suspend = shorterSuspendAfter(for: quiet) else {
       return Remedy(
         ["foreground.idle_after": idle.policyText], command: command,
-        "it leaves the foreground after \(idle.spoken) without use")
+        "it leaves the foreground after \(idle.text) without use")
     }
     return Remedy(
       [
         "foreground.idle_after": idle.policyText, "background.suspend_after": suspend.policyText,
-      ], command: command, "it is suspended \((idle + suspend).spoken) after its last use")
+      ], command: command, "it is suspended \((idle + suspend).text) after its last use")
   }
 
   /// A shorter value for `background.suspend_after`. `nil`: the policy's value is short enough.
@@ -104,22 +104,22 @@ extension WorkerRecord {
         let limit = (policy.background.taskLimit / 10).simple
         return Remedy(
           ["background.task_limit": limit.policyText],
-          "it waits at most \(limit.spoken) for the task \(name)")
+          "it waits at most \(limit.text) for the task \(name)")
       case .held(let left) where left > Self.worthwhile:
         let limit = (policy.background.safePoint.hold / 10).simple
         return Remedy(
           ["background.safe_point.hold": limit.policyText],
-          "X_DORMOUSE_HOLD=1 keeps it awake for \(limit.spoken)")
+          "X_DORMOUSE_HOLD=1 keeps it awake for \(limit.text)")
       case .never:
         let time = quiet.map { min($0 / 3, .seconds(30)).simple } ?? .seconds(30)
         return Remedy(
           ["background.suspend_after": time.policyText], command: command,
-          "it is suspended after \(time.spoken) in the background")
+          "it is suspended after \(time.text) in the background")
       case .grace(let spent, let whole, _) where whole - spent > Self.worthwhile:
         let time = (quiet.map { min($0 / 3, whole / 2) } ?? whole / 2).simple
         return Remedy(
           ["background.suspend_after": time.policyText], command: command,
-          "it is suspended after \(time.spoken) in the background")
+          "it is suspended after \(time.text) in the background")
       case .launchedLately(let spent, let minUptime) where minUptime - spent > Self.worthwhile:
         return Remedy(
           ["background.safe_point.after_launch": "0s"], command: command,
@@ -176,12 +176,12 @@ extension HibernationObstacle {
     case .onlyUnderPressure:
       Remedy(
         ["hibernate.after": "2m"], command: command,
-        "it is hibernated after \(Duration.seconds(120).spoken) of suspension")
+        "it is hibernated after \(Duration.seconds(120).text) of suspension")
     case .tooEarly(let spent, let whole, _):
       whole - spent > .seconds(5)
         ? Remedy(
           ["hibernate.after": (whole / 2).simple.policyText], command: command,
-          "it is hibernated after \((whole / 2).simple.spoken) of suspension") : nil
+          "it is hibernated after \((whole / 2).simple.text) of suspension") : nil
     }
   }
 

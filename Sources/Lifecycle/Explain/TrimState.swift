@@ -98,7 +98,7 @@ extension WorkerRecord {
       obstacles.append(Obstacle("given_up", text, key: nil))
     }
     if state != .foreground, state != .background {
-      let text = "only running workers are trimmed, and it is \(state.spoken)"
+      let text = "only running workers are trimmed, and it is \(state.text)"
       obstacles.append(Obstacle("not_running", text, key: nil))
     }
     return obstacles + [gainObstacle].compactMap { $0 }
@@ -121,17 +121,17 @@ extension WorkerRecord {
     var obstacles: [Obstacle] = []
     if let after = policy.trim.after, now < run.runningSince + after {
       let spent = now - run.runningSince
-      let text = "it has run for \(spent.spoken) of trim.after, \(after.spoken)"
+      let text = "it has run for \(spent.text) of trim.after, \(after.text)"
       obstacles.append(Obstacle("too_early", text, key: "trim.after", clearsIn: after - spent))
     }
     guard let trim = run.trim else { return obstacles }
     let interval = trim.interval(policy.trim)
     if let lastAt = trim.lastAt, now < lastAt + interval {
-      let (spent, every) = (now - lastAt, policy.trim.every.spoken)
+      let (spent, every) = (now - lastAt, policy.trim.every.text)
       let text =
         trim.doublings == 0
-        ? "it was trimmed or filled \(spent.spoken) ago, within trim.every, \(every)"
-        : "it was trimmed \(spent.spoken) ago, within \(interval.spoken): trim.every, \(every), is "
+        ? "it was trimmed or filled \(spent.text) ago, within trim.every, \(every)"
+        : "it was trimmed \(spent.text) ago, within \(interval.text): trim.every, \(every), is "
           + "longer because too much memory came back"
       let code = trim.doublings == 0 ? "interval" : "interval_doubled"
       obstacles.append(Obstacle(code, text, key: "trim.every", clearsIn: interval - spent))
@@ -140,7 +140,7 @@ extension WorkerRecord {
       let retryAt = trim.retryAt, now < retryAt
     {
       let next =
-        policy.trim.after == nil ? "" : "; next attempt in \((retryAt - now).spoken)"
+        policy.trim.after == nil ? "" : "; next attempt in \((retryAt - now).text)"
       let text = "the last attempt failed: \(failure)\(next)"
       obstacles.append(Obstacle("failed_lately", text, key: nil, clearsIn: retryAt - now))
     }
@@ -169,9 +169,9 @@ extension TrimState {
 
   private var past: String? {
     guard let sinceLast else { return nil }
-    guard let last else { return isFilled ? "filled \(sinceLast.spoken) ago" : nil }
+    guard let last else { return isFilled ? "filled \(sinceLast.text) ago" : nil }
     return
-      "trimmed \(sinceLast.spoken) ago: \(last.residentBefore) → \(last.residentAfter) in RAM"
+      "trimmed \(sinceLast.text) ago: \(last.residentBefore) → \(last.residentAfter) in RAM"
   }
 
   private func returned(isDoubled: Bool) -> String? {
@@ -179,8 +179,8 @@ extension TrimState {
       return cameBack > .zero ? "\(cameBack) came back since" : nil
     }
     let text =
-      "more than a third (\(cameBack) of \(moved)) came back within \(cameBackAfter.spoken)"
-    return isDoubled ? "\(text), so it is trimmed every \(interval.spoken) at most" : text
+      "more than a third (\(cameBack) of \(moved)) came back within \(cameBackAfter.text)"
+    return isDoubled ? "\(text), so it is trimmed every \(interval.text) at most" : text
   }
 
   private var future: [String] {
@@ -192,6 +192,6 @@ extension TrimState {
     guard lasting.isEmpty, let next else {
       return (decisive.isEmpty ? lasting : decisive).map(\.sentence)
     }
-    return next == .zero ? [] : ["the next trim is in \(next.spoken) at the earliest"]
+    return next == .zero ? [] : ["the next trim is in \(next.text) at the earliest"]
   }
 }

@@ -144,7 +144,7 @@ extension Engine {
     }
     return now < wait.until
       ? "; its readiness was not waited for: memory fell further"
-      : "; it was not ready to be hibernated in \(AwaitedReadiness.timeout.spoken)"
+      : "; it was not ready to be hibernated in \(AwaitedReadiness.timeout.text)"
   }
 }
 

@@ -25,7 +25,7 @@ public struct TerminationNotice: Codable, Hashable, Sendable {
   public func sentence(of worker: WorkerID, at now: Instant) -> String {
     let left = max(.zero, until - now)
     return
-      "will be terminated in \(left.spoken) for lack of memory: \(why); `dormouse protect "
+      "will be terminated in \(left.text) for lack of memory: \(why); `dormouse protect "
       + "\(worker)` keeps it"
   }
 }
@@ -60,7 +60,7 @@ extension Engine {
     guard let notice = workers[index].run.notice else { return "" }
     return now < notice.until
       ? "; asked, not waited for: memory fell further"
-      : "; asked, no veto in \((notice.until - notice.asked).spoken)"
+      : "; asked, no veto in \((notice.until - notice.asked).text)"
   }
 
   /// Withdraws the notices that have lost their reason.
@@ -90,7 +90,7 @@ extension Engine {
       return "its end wouldn't help"
     }
     let isElsewhere = worker.state != notice.state && !worker.state.isTransit
-    return isElsewhere ? "it is \(worker.state.spoken) now" : nil
+    return isElsewhere ? "it is \(worker.state.text) now" : nil
   }
 
   func considerNotices(_ next: inout EarliestDeadline) {

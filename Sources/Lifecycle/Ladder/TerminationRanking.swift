@@ -74,7 +74,7 @@ extension Engine {
           key: nil, measured: worker.resident, limit: Self.minYield))
     }
     if worker.isInTransit || worker.state == .terminating {
-      obstacles.append(Obstacle("in_transit", "it is \(worker.state.spoken)", key: nil))
+      obstacles.append(Obstacle("in_transit", "it is \(worker.state.text)", key: nil))
     }
     let level = levelOfTermination(worker)
     if !worker.profile.mayBeTerminated {

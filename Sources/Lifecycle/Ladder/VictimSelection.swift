@@ -77,12 +77,12 @@ extension Engine {
   ) -> String {
     let worker = workers[index]
     guard let next else {
-      return "the only \(victims.spoken) worker left with memory to free (\(worker.resident))"
+      return "the only \(victims.text) worker left with memory to free (\(worker.resident))"
     }
     let comparison = compared(worker, workers[next], by: policy.terminate.order)
     let grounds = comparison.equal + [comparison.decisive].compactMap { $0 }
     let list = grounds.map { ground(worker, $0) }.joined(separator: ", ")
-    return "\(list) among \(victims.spoken) workers"
+    return "\(list) among \(victims.text) workers"
   }
 
   /// Why one worker is before the other: `same band, unused longer`.
@@ -108,8 +108,8 @@ extension Engine {
     switch criterion {
     case .band: "lowest band (\(worker.band(at: now)))"
     case .footprint: "largest footprint (\(worker.footprint))"
-    case .recency: "unused longest (\((now - lastUse(of: worker)).spoken))"
-    case .relaunchCost: "cheapest relaunch (\((worker.launchCost ?? .zero).spoken))"
+    case .recency: "unused longest (\((now - lastUse(of: worker)).text))"
+    case .relaunchCost: "cheapest relaunch (\((worker.launchCost ?? .zero).text))"
     case .regret: "lowest regret (\(regretTerms(of: worker).sentence))"
     }
   }
@@ -139,7 +139,7 @@ extension TerminationRules.Criterion {
 }
 
 extension Ladder.Rung.Victims {
-  fileprivate var spoken: String {
+  fileprivate var text: String {
     switch self {
     case .suspended: "suspended"
     case .background: "background"

@@ -77,8 +77,8 @@ extension IdleBackOff {
   /// A clause such as `needed within 20 s of falling asleep in 5 of its last 6 sleeps: idle time 30
   /// s → 2 min`.
   public var sentence: String {
-    "needed within \(within.spoken) of falling asleep in \(early) of its last \(sleeps) sleeps: "
-      + "idle time \(base.spoken) → \(idle.spoken)"
+    "needed within \(within.text) of falling asleep in \(early) of its last \(sleeps) sleeps: "
+      + "idle time \(base.text) → \(idle.text)"
   }
 }
 

@@ -101,7 +101,7 @@ public struct LeakSuspicion: Codable, Hashable, Sendable {
   public var sentence: String {
     var text =
       "its footprint when it is suspended grew from \(before) to \(footprint) in \(suspensions) "
-      + "suspensions and \(span.spoken): \(perSuspension) at each"
+      + "suspensions and \(span.text): \(perSuspension) at each"
     if let perDay { text += ", \(perDay) a day" }
     if let leftByWarning { text += "; the last memory warning left \(leftByWarning)" }
     return text

@@ -80,12 +80,12 @@ extension Engine {
     }
     return switch reason(for: holdingLevel()) {
     case nil: share
-    case .short(let limit)?: "\(share), less than \(limit.spoken)"
+    case .short(let limit)?: "\(share), less than \(limit.text)"
     case .stalled?: "the kernel reports that tasks wait for memory (PSI)"
     case .someStall(let time)?:
-      "some tasks waited for memory \(time.spokenPercent) of the time (PSI)"
+      "some tasks waited for memory \(time.percentText) of the time (PSI)"
     case .fullStall(let time)?:
-      "all tasks waited for memory \(time.spokenPercent) of the time (PSI)"
+      "all tasks waited for memory \(time.percentText) of the time (PSI)"
     }
   }
 

@@ -98,7 +98,7 @@ extension Engine {
       // A new episode begins: workers that were warned may be warned again.
       workers.markStale(.noted)
     }
-    let clearAfter = policy.pressure.clearAfter.spoken
+    let clearAfter = policy.pressure.clearAfter.text
     let fell = "no condition has held for \(clearAfter); \(reason)"
     emit(
       .pressureChanged(

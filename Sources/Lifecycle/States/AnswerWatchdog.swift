@@ -31,7 +31,7 @@ extension Engine {
     let name = workers[index].id
     let rules = workers[index].policy.watchdog
     let what = "no answer to \(missed.kind.rawValue) within watchdog.answer, "
-    let text = what + rules.answer.spoken
+    let text = what + rules.answer.text
     workers[index].lastMiss = Miss(at: now, text: text)
     guard rules.onTimeout == .terminate else {
       emit(.watchdogMissed(name, text))

@@ -29,7 +29,7 @@ extension Engine {
     }
     guard let biggest else { return .nothingLeft }
     let after = workers[biggest].policy.hibernate.demoteAfter ?? .zero
-    var reason = "disk space for other images, and not woken for \(after.spoken)"
+    var reason = "disk space for other images, and not woken for \(after.text)"
     if mustWaitForVeto(biggest, reason, at: level) { return .waiting }
     reason += outcomeOfNotice(biggest)
     openBurst(at: level)

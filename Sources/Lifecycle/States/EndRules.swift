@@ -50,7 +50,7 @@ extension Engine {
     }
     if !ending.hasGivenUp, now >= ending.giveUpAt {
       workers[index].run.ending?.hasGivenUp = true
-      let text = "\(workers[index].id) did not end within \(Ending.timeout.spoken) of SIGKILL"
+      let text = "\(workers[index].id) did not end within \(Ending.timeout.text) of SIGKILL"
       failGoal(index, text)
       answerStarts(index, code: .failed, text: text)
       failWarns(index, text)
@@ -78,7 +78,7 @@ extension Engine {
     let restarts = state == .terminating ? workers[index].starts : []
     if !restarts.isEmpty { workers[index].starts = [] }
     if let ending { recordPutToSleep(index, ending.cause) }
-    let reason = ending.map { $0.cause.sentence } ?? "\(status.sentence) while \(state.spoken)"
+    let reason = ending.map { $0.cause.sentence } ?? "\(status.sentence) while \(state.text)"
     concludeRun(index, "\(name) has ended: \(reason)")
     guard !restarts.isEmpty else { return }
     launch(

@@ -111,7 +111,7 @@ extension Engine {
     case .restart where !worker.profile.mayBeTerminated:
       consequence = "not restarted: another program supervises it"
     case .restart:
-      let wait = FootprintLimits.longestWait.spoken
+      let wait = FootprintLimits.longestWait.text
       consequence = "restarted as soon as it isn't in use, after \(wait) at the latest"
     }
     emit(.overLimit(worker.id, excess, consequence))
@@ -154,7 +154,7 @@ extension Engine {
       let due = worker.limitDueAt(step)
       let text =
         due == nil
-        ? "its footprint is over \(step.path), \(limit), for \(limits.sustainedFor.spoken)"
+        ? "its footprint is over \(step.path), \(limit), for \(limits.sustainedFor.text)"
         : "its footprint of \(worker.footprint) is over \(step.path), \(limit); when it isn't in "
           + "use"
       return Move(

@@ -14,7 +14,7 @@ public struct FootprintExcess: Codable, Hashable, Sendable {
 
   /// A clause such as `footprint 1.2 GB over limits.footprint.restart 1 GB for 30 s`.
   public var sentence: String {
-    "footprint \(footprint) over \(step.path) \(limit) for \(lasted.spoken)"
+    "footprint \(footprint) over \(step.path) \(limit) for \(lasted.text)"
   }
 }
 

@@ -99,7 +99,7 @@ extension Engine {
 
   private mutating func missReadiness(_ index: Int) {
     workers[index].run.missedReadiness = true
-    let limit = workers[index].policy.watchdog.launch.spoken
+    let limit = workers[index].policy.watchdog.launch.text
     let name = workers[index].id
     let cause = Cause.watchdog("not ready within watchdog.launch, \(limit)")
     let sentence = "\(name) was not ready within \(limit)"

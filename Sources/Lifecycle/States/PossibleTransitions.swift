@@ -66,7 +66,7 @@ extension Engine {
     guard let watchdog = worker.run.watchdog, let due = watchdog.dueAt, !isShadow(worker) else {
       return []
     }
-    let text = "no WATCHDOG=1 for \(watchdog.interval.spoken)"
+    let text = "no WATCHDOG=1 for \(watchdog.interval.text)"
     return [Move(to: .terminating, code: "watchdog", sentence: text, after: max(.zero, due - now))]
   }
 
@@ -170,7 +170,7 @@ extension Engine {
     if mayHibernateWhenReady(worker, at: level) {
       let text =
         "memory pressure \(level.name), when it is next in order and ready within "
-        + "\(AwaitedReadiness.timeout.spoken), instead of its end"
+        + "\(AwaitedReadiness.timeout.text), instead of its end"
       return [
         Move(to: .hibernated, code: "pressure", sentence: text, key: "ladder.\(level.name)")
       ]

@@ -31,7 +31,7 @@ public enum Protection: String, Codable, Hashable, Sendable, CaseIterable {
   /// - Parameter left: the time until the protection ends. `nil`: it has no end.
   public func sentence(for left: Duration?) -> String {
     guard let left, self == .request else { return sentence }
-    return "protected on request for \(left.spoken) more (`dormouse protect`)"
+    return "protected on request for \(left.text) more (`dormouse protect`)"
   }
 
   /// The policy's key that protects the worker. `nil`: a request does.
@@ -91,7 +91,7 @@ extension Engine {
     let text =
       switch (isOn, workers[index].protection) {
       case (true, _) where lasting != nil:
-        "\(name) is protected for \(lasting?.spoken ?? ""): it isn't terminated for lack of memory"
+        "\(name) is protected for \(lasting?.text ?? ""): it isn't terminated for lack of memory"
       case (true, _): "\(name) is protected: it isn't terminated for lack of memory"
       case (false, nil): "\(name) isn't protected any more: it may be terminated for lack of memory"
       case (false, _?): "\(name) is still protected by its policy (`terminate: never`)"

@@ -107,29 +107,29 @@ extension SuspensionObstacle {
     switch self {
     case .shedding: "it is still freeing memory, as requested"
     case .trimming: "its memory is being trimmed or filled"
-    case .task(let name, let left): "its background task \(name) may run for another \(left.spoken)"
+    case .task(let name, let left): "its background task \(name) may run for another \(left.text)"
     case .held(let left):
-      "it asks not to be suspended (X_DORMOUSE_HOLD=1), for \(left.spoken) at most"
+      "it asks not to be suspended (X_DORMOUSE_HOLD=1), for \(left.text) at most"
     case .failedLately(let reason, let wait):
-      "the last attempt failed: \(reason); next attempt in \(wait.spoken)"
+      "the last attempt failed: \(reason); next attempt in \(wait.text)"
     case .never: "background.suspend_after is never"
     case .notQuiet(let left):
       "its footprint is over limits.footprint.hibernate, and it was used a moment ago; "
-        + "\(left.spoken) left"
+        + "\(left.text) left"
     case .grace(let spent, let grace, let raised):
-      "in the background for \(spent.spoken) of background.suspend_after \(grace.spoken)"
+      "in the background for \(spent.text) of background.suspend_after \(grace.text)"
         + (raised.map { " (\($0.sentence))" } ?? "")
-    case .heartbeat(let left): "its heartbeat lasts another \(left.spoken)"
+    case .heartbeat(let left): "its heartbeat lasts another \(left.text)"
     case .timer(let left):
-      "woken by its own timer: suspended again after \(TimerTick.quiet.spoken) without work, in "
-        + "\(left.spoken) at the earliest"
+      "woken by its own timer: suspended again after \(TimerTick.quiet.text) without work, in "
+        + "\(left.text) at the earliest"
     case .launchedLately(let time, let minUptime):
-      "launched \(time.spoken) ago, within background.safe_point.after_launch, \(minUptime.spoken)"
+      "launched \(time.text) ago, within background.safe_point.after_launch, \(minUptime.text)"
     case .wokenLately(let time, let minUptime):
-      "woken \(time.spoken) ago, within background.safe_point.after_wake, \(minUptime.spoken)"
+      "woken \(time.text) ago, within background.safe_point.after_wake, \(minUptime.text)"
     case .fileLocks(let count, let left):
       "it holds \(count == 1 ? "a file lock" : "\(count) file locks"), "
-        + "and has \(left.spoken) left to release \(count == 1 ? "it" : "them")"
+        + "and has \(left.text) left to release \(count == 1 ? "it" : "them")"
     }
   }
 }

@@ -28,7 +28,7 @@ extension Engine {
       guard workers[index].shadow.depth == nil else { return imagineHibernation(index) }
       guard !workers[index].notes.contains(.suspension) else { return }
       imagineSuspension(index)
-      let time = (now - workers[index].since).spoken
+      let time = (now - workers[index].since).text
       return reportOnce(
         index, step: .suspension, text: "would have been suspended: in the background for \(time)")
     }

@@ -60,7 +60,7 @@ extension Engine {
   mutating func advanceTransit(_ index: Int) {
     guard let transit = workers[index].run.transit, now >= transit.inspectAt else { return }
     let worker = workers[index]
-    let time = (now - worker.since).spoken
+    let time = (now - worker.since).text
     if worker.profile.leader != nil {
       return recordHibernateFailed(
         index, "no answer from its wrapper within \(time)", permanent: false)

@@ -34,7 +34,7 @@ extension Engine {
 
   /// The outcome is lost. The worker's memory is wherever it is, and the worker runs.
   private mutating func giveUpTrim(_ index: Int) {
-    let text = "there was no outcome within \(TrimHistory.timeout.spoken)"
+    let text = "there was no outcome within \(TrimHistory.timeout.text)"
     if workers[index].run.trim?.underWay == .fill {
       recordFillFailed(index, text)
     } else {
@@ -52,7 +52,7 @@ extension Engine {
         request.verb == .trim && worker.state == .suspended
         ? "; `dormouse hibernate \(name)` frees more" : ""
       return refuse(
-        request, "\(name) can't be \(request.verb.trimmed) while \(worker.state.spoken)\(advice)")
+        request, "\(name) can't be \(request.verb.trimmed) while \(worker.state.text)\(advice)")
     }
     var trim = worker.run.trim ?? TrimHistory()
     if request.verb == .fill {
@@ -170,7 +170,7 @@ extension TrimResult {
   /// The result as a clause whose subject is the worker.
   public var sentence: String {
     "trimmed: \(residentBefore) → \(residentAfter) in RAM, \(swapped) in swap, "
-      + "\(duration.spoken)"
+      + "\(duration.text)"
   }
 }
 

@@ -81,7 +81,7 @@ extension Engine {
     guard let interval = workers[index].run.watchdog?.interval,
       workers[index].run.watchdog?.misses(after: sign, at: now) == true
     else { return }
-    endBroken(index, "no WATCHDOG=1 for \(interval.spoken)")
+    endBroken(index, "no WATCHDOG=1 for \(interval.text)")
   }
 
   mutating func recordWatchdogTriggered(_ index: Int) {

@@ -56,7 +56,7 @@ extension Engine {
     if isShadow(index) {
       guard !workers[index].notes.contains(.hibernation) else { return }
       countImagined(index, .hibernated)
-      let text = "would have been hibernated: suspended for \(slept.spoken)"
+      let text = "would have been hibernated: suspended for \(slept.text)"
       return reportOnce(index, step: .hibernation, text: text)
     }
     hibernate(index, excess.map { .footprint($0) } ?? .suspendedFor(slept))
@@ -111,7 +111,7 @@ extension Engine {
     move(index, to: .hibernated, workers[index].cause)
     if workers[index].goal?.destination == .hibernated {
       let text = """
-        \(workers[index].id) is hibernated in \(result.duration.spoken): footprint \
+        \(workers[index].id) is hibernated in \(result.duration.text): footprint \
         \(result.footprintBefore) → \(result.footprintAfter), image \(result.imageSize)
         """
       concludeGoal(index, code: .done, text: text)

@@ -271,7 +271,7 @@ import Testing
     #expect(lines.count == 1)
     #expect(
       lines.last?.hasSuffix(
-        "web: adopting it takes longer than \(SurvivorAdoption.timeout.spoken); "
+        "web: adopting it takes longer than \(SurvivorAdoption.timeout.text); "
           + "requests that wait for it: 1") == true)
     #expect(world.state(of: "other") == .background && !isPerformed)
     world.recovered()

@@ -31,8 +31,8 @@ import Testing
     for verb in ["warn", "background", "suspend", "wake"] { try daemon.done(verb, "journal") }
     #expect(try eventually { try readText(log).contains("didResume") })
     try daemon.done("stop", "journal")
-    let spoken = try readText(log).split(separator: "\n").map { Self.withoutNumbers(String($0)) }
-    #expect(spoken == (try Self.documented().map(Self.withoutNumbers)))
+    let text = try readText(log).split(separator: "\n").map { Self.withoutNumbers(String($0)) }
+    #expect(text == (try Self.documented().map(Self.withoutNumbers)))
   }
 
   private static func withoutNumbers(_ line: String) -> String {

@@ -47,7 +47,7 @@ struct IdleBackOffTests {
     let explanation = try #require(world.engine.explanation(of: web, at: world.now))
     let text =
       "needed within 20 s of falling asleep in 5 of its last 5 sleeps: idle time 10 s → 160 s"
-      .replacing("160 s", with: Duration.seconds(160).spoken)
+      .replacing("160 s", with: Duration.seconds(160).text)
     #expect(explanation.obstacles.contains { $0.sentence.contains(text) })
     #expect(explanation.earlyWake?.sentence(at: world.now).contains(text) == true)
     let raised = world.engine.idleBackOffs(of: web, at: world.now)

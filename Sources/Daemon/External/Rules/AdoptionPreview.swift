@@ -85,7 +85,7 @@ public struct AdoptionPreview: Sendable {
     switch matched {
     case .ready: CodedText("would_adopt", "would be adopted")
     case .tooYoung(let remaining):
-      CodedText("too_young", "would be adopted in \(remaining.spoken) (older_than)")
+      CodedText("too_young", "would be adopted in \(remaining.text) (older_than)")
     case .tooSmall(let footprint, let minimum):
       CodedText(
         "too_small", "too small: \(footprint.map { "\($0)" } ?? "?") of \(minimum) (min_footprint)")

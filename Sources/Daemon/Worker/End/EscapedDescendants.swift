@@ -52,7 +52,7 @@ struct EscapedDescendants: Sendable {
       }
       if isLate {
         failure =
-          "after \(limit.spoken), processes that have left its tree were still found "
+          "after \(limit.text), processes that have left its tree were still found "
           + "(looks: \(round), killed: \(killed.count)); others may run"
         break
       }

@@ -42,7 +42,7 @@ final class StopCommand {
 
   private func reachDeadline(_ limit: Duration) {
     if let hang = program?.program.hang { log(.warning, "its stop command did not start: \(hang)") }
-    log(.warning, "its stop command has not ended within \(limit.spoken) and is killed")
+    log(.warning, "its stop command has not ended within \(limit.text) and is killed")
     program?.cancel()
     finish()
   }

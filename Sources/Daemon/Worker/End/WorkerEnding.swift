@@ -86,7 +86,7 @@ final class WorkerEnding {
     killCount += 1
     let number = killCount
     kills[number] = timers.after(Self.timeout) { [weak self] in
-      self?.killDidEnd(number, "no effect of SIGKILL within \(Self.timeout.spoken)")
+      self?.killDidEnd(number, "no effect of SIGKILL within \(Self.timeout.text)")
     }
     processes.kill(process, of: id.name) { [weak self, handle] failure in
       guard let self else {
@@ -104,7 +104,7 @@ final class WorkerEnding {
   private func killLater() {
     guard step == .running else { return }
     let pause = Self.killPauses.delay(afterRestarts: failedKills - 1)
-    handle.log(.warning, "next SIGKILL in \(pause.spoken)")
+    handle.log(.warning, "next SIGKILL in \(pause.text)")
     set(
       nextKill: timers.after(pause) { [weak self] in
         guard let self, step == .running else { return }
@@ -214,7 +214,7 @@ final class WorkerEnding {
       // Without an outcome, a thread hangs, and so would another attempt.
       if outcome != nil, tries < Self.maxTries {
         let pause = Duration.seconds(Int64(1) << Int64(tries - 1))
-        handle.log(.warning, "next attempt in \(pause.spoken)")
+        handle.log(.warning, "next attempt in \(pause.text)")
         return set(
           timer: timers.after(pause) { [weak self] in
             self?.clear(others: others, tries: tries + 1)
@@ -247,7 +247,7 @@ final class WorkerEnding {
 
   /// Removes the worker's cgroup. The worker has ended only when its cgroup can be used again.
   private func removeGroup(_ status: ExitStatus) {
-    let lost = "can't remove its cgroup within \(Self.timeout.spoken)"
+    let lost = "can't remove its cgroup within \(Self.timeout.text)"
     begin(orElse: lost) {
       $0.processes.removeGroup(of: $0.process, $0.id.name, then: $1)
     } then: {

@@ -97,7 +97,7 @@ final class LaunchAttempt {
   private func undo(_ outcome: Outcome) {
     let number = begin(within: Self.undoTimeout) { [unowned self] in
       warn(
-        "can't undo its launch within \(Self.undoTimeout.spoken)")
+        "can't undo its launch within \(Self.undoTimeout.text)")
       conclude(outcome)
     }
     launch.undo { [weak self] in

@@ -51,8 +51,8 @@ struct WantedAccount: Sendable {
 
   func timeoutText(_ limit: Duration) -> String {
     isOurs
-      ? "can't look for processes of an earlier instance within \(limit.spoken)"
-      : "can't look up \(names) within \(limit.spoken): check the name service "
+      ? "can't look for processes of an earlier instance within \(limit.text)"
+      : "can't look up \(names) within \(limit.text): check the name service "
         + "(nsswitch.conf(5))"
   }
 

@@ -158,7 +158,7 @@ final class ListeningSockets {
       defer { for proceed in waiting { proceed() } }
       guard case .done(let results) = outcome else {
         return then(
-          "can't create its sockets within \(limit.spoken): check their file system")
+          "can't create its sockets within \(limit.text): check their file system")
       }
       var refusal: String?
       for result in results {

@@ -93,7 +93,7 @@ final class WorkerLaunch: LaunchSteps {
       case .overdue, .busy:
         then(
           "can't create its sockets to the daemon within "
-            + "\(limit.spoken) in \(directory): check that file system")
+            + "\(limit.text) in \(directory): check that file system")
       }
     }
   }

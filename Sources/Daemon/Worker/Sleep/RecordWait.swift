@@ -45,7 +45,7 @@ final class RecordWait: Sendable {
     case nil:
       if !waits, !end.hasPassed { return nil }
       return
-        "its record isn't on the disk after \(timeout.spoken): the next daemon would not find "
+        "its record isn't on the disk after \(timeout.text): the next daemon would not find "
         + "it, and would remove its image"
     }
   }

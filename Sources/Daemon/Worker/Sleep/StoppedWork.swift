@@ -19,7 +19,7 @@ enum StoppedWork: Hashable, Sendable {
   var sentence: String {
     switch self {
     case .timer(let timer):
-      "its own timer (\(timer.repeats ? "every" : "due in") \(timer.interval.spoken)) doesn't run "
+      "its own timer (\(timer.repeats ? "every" : "due in") \(timer.interval.text)) doesn't run "
         + "while it sleeps, and it has no clients: it does nothing until it is woken; "
         + "`background: { wake_for_timers: \(max(1, timer.interval.components.seconds))s }` "
         + "wakes it for the timer, and `background: { suspend_after: never }` keeps it awake"

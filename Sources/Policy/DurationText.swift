@@ -1,7 +1,7 @@
 extension Duration {
   /// The duration for people, with two units at most: `850 µs`, `14 ms`, `1.2 s`, `30 s`, `4 m 5
   /// s`, `3 d 4 h`. All screens and sentences use it; policies have `policyText`.
-  public var spoken: String {
+  public var text: String {
     let seconds = max(self.seconds, 0)
     if seconds == 0 { return "0 s" }
     if seconds < 0.000_995 { return Self.oneDecimal(seconds * 1e6, "µs") }
