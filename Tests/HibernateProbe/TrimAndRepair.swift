@@ -11,7 +11,8 @@ func trim(_ arguments: ArraySlice<String>) throws {
   let summary = try HibernationService().wait { (h) throws(HibernationError) in
     guard let mechanism else { return try h.fill(target) }
     h.trimMechanisms = [mechanism]
-    return try h.trim(target, record: arguments[3])
+    return try h.trim(
+      TrimRequest(HibernationRequest(target, to: arguments[3] + ".image"), record: arguments[3]))
   }
   let took = (Clocks.monotonic - began) / 1_000_000
   let stop = summary.stoppedFor.components.attoseconds / 1_000_000_000_000
@@ -26,7 +27,8 @@ func trim(
 ) throws -> Int64 {
   let summary = try service.wait { (h) throws(HibernationError) in
     h.trimMechanisms = [.borrowedThread]
-    return try h.trim(target, record: record)
+    return try h.trim(
+      TrimRequest(HibernationRequest(target, to: record + ".image"), record: record))
   }
   return summary.residentBefore - summary.residentAfter
 }

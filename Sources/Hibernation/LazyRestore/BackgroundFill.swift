@@ -1,12 +1,19 @@
 import Linux
 import Synchronization
 
-/// The number of bytes of a resumed worker that are still in its image only. They return to memory
-/// without any action of the worker, so they count as its memory already.
+/// The number of bytes of a running worker that are still in its image only.
 public final class MissingBytes: Sendable {
   private let count: Atomic<UInt64>
+  /// True if the worker was trimmed: the bytes stay in the image until the worker needs them. False
+  /// if it was resumed: they return to memory without any action of the worker, so they count as
+  /// its memory already.
+  public let isTrimmed: Bool
 
-  init(_ count: UInt64) { self.count = Atomic(count) }
+  /// - Parameter count: in bytes.
+  public init(_ count: UInt64, isTrimmed: Bool = false) {
+    self.count = Atomic(count)
+    self.isTrimmed = isTrimmed
+  }
 
   /// The number of missing bytes, or more. It is exact only when the fill has ended.
   public var bytes: UInt64 { count.load(ordering: .relaxed) }

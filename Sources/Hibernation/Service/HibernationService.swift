@@ -27,6 +27,7 @@ public final class HibernationService: Sendable {
     var standby: StandbyPagerConnection?
     var fillFailed: (@Sendable (String, HibernationError) -> Void)?
     var fillEnded: (@Sendable (String) -> Void)?
+    var trimLost: (@Sendable (String, String) -> Void)?
   }
 
   /// - Parameters:
@@ -55,6 +56,7 @@ public final class HibernationService: Sendable {
         hibernator.standby = shared.standby
         hibernator.fillFailed = shared.fillFailed
         hibernator.fillEnded = shared.fillEnded
+        hibernator.trimLost = shared.trimLost
         shared.runners[key] = HibernatorRunner(hibernator, threads)
       }
       let runner = shared.runners[key]
@@ -77,7 +79,7 @@ public final class HibernationService: Sendable {
     }
   }
 
-  private func all() -> [HibernatorRunner] {
+  func all() -> [HibernatorRunner] {
     shared.withLock { shared in
       for runner in shared.runners.values {
         runner.pending.add(1, ordering: .acquiringAndReleasing)
@@ -88,7 +90,7 @@ public final class HibernationService: Sendable {
 
   /// Submits a short job that needs nothing of what a thread traces. It doesn't start a thousand
   /// threads for that.
-  private func submit(
+  func submit(
     toAll runners: [HibernatorRunner], _ job: @escaping @Sendable (HibernatorRunner) -> Void
   ) {
     for runner in runners {

@@ -39,6 +39,9 @@ public final class Hibernator {
   public var fillFailed: (@Sendable (String, HibernationError) -> Void)?
   /// Called on another thread when all missing pages of a worker are filled.
   public var fillEnded: (@Sendable (String) -> Void)?
+  /// Called on another thread when all memory of a worker that was trimmed by userfaultfd has come
+  /// back although nothing asked for it, with its name and the reason as a clause.
+  public var trimLost: (@Sendable (String, String) -> Void)?
   /// The mechanisms of a trim, in the order in which they are tried. Tests change them.
   public var trimMechanisms = TrimSummary.Mechanism.allCases
   /// The process that continues the lazy restores if the daemon dies.

@@ -11,11 +11,9 @@ extension Hibernator {
   /// Pages that processes share since a fork stay in RAM, and so do locked ones (mlock): the kernel
   /// doesn't move them. If hardly anything could be moved, that isn't an error.
   ///
-  /// - Parameter record: the path of the file that a later daemon needs to repair the worker if
-  ///   this one dies in the middle of it.
-  public func trim(
-    _ target: HibernationTarget, record: String
-  ) throws(HibernationError) -> TrimSummary {
+  /// Call it on the hibernator's thread: it waits for the disk.
+  public func trim(_ request: TrimRequest) throws(HibernationError) -> TrimSummary {
+    let (target, record) = (request.target, request.record)
     let deadline = Deadline(in: Self.moveTimeout)
     try awaitFill(of: target.name)
     // An attempt of this daemon that lost a thread has left it.
@@ -25,6 +23,7 @@ extension Hibernator {
       try Self.checkSwap(of: tree)
       for mechanism in trimMechanisms {
         switch mechanism {
+        case .userfaultfd: continue
         case .processMadvise:
           if try pageOut(tree, until: deadline) { return mechanism }
         case .reclaim:
@@ -171,12 +170,19 @@ extension Hibernator {
 extension HibernationService {
   /// Trims a running worker; see `Hibernator.trim`. It waits for the worker's other operations.
   public func trim(
-    _ target: HibernationTarget, record: String,
+    _ request: TrimRequest,
     then completion: @escaping @Sendable (Result<TrimSummary, HibernationError>) -> Void
   ) {
-    submit(about: target.name, completion) { (hibernator) throws(HibernationError) in
-      try hibernator.trim(target, record: record)
+    submit(about: request.target.name, completion) { (hibernator) throws(HibernationError) in
+      try hibernator.trim(request)
     }
+  }
+
+  /// Sets the report of trims whose memory came back as a whole, with the worker's name and the
+  /// reason as a clause; see `Hibernator.trimLost`.
+  public func onTrimLoss(_ report: @escaping @Sendable (String, String) -> Void) {
+    shared.withLock { $0.trimLost = report }
+    submit(toAll: all()) { $0.hibernator.withLock { $0.trimLost = report } }
   }
 
   /// Fills a running worker; see `Hibernator.fill`.

@@ -1,7 +1,39 @@
+/// The parameters of a trim. `HibernationService` and `Hibernator` get the same request.
+public struct TrimRequest: Sendable {
+  /// The mechanisms among which the trim may choose.
+  public enum Mechanism: Sendable {
+    /// Swap where there is some; otherwise userfaultfd.
+    case auto
+    /// Only userfaultfd: the memory is in an image.
+    case userfaultfd
+    /// Only the kernel's swap.
+    case swap
+  }
+
+  /// The worker, and how its image is written if the trim uses userfaultfd. Its `restore` has no
+  /// effect.
+  public var image: HibernationRequest
+  /// The path of the file that a later daemon needs to repair the worker if this one dies in the
+  /// middle of a trim by a borrowed thread.
+  public var record: String
+  public var mechanism: Mechanism
+
+  public init(_ image: HibernationRequest, record: String, mechanism: Mechanism = .auto) {
+    self.image = image
+    self.record = record
+    self.mechanism = mechanism
+  }
+
+  public var target: HibernationTarget { image.target }
+}
+
 /// What a trim or a fill moved, in bytes.
-public struct TrimSummary: Hashable, Sendable {
+public struct TrimSummary: Sendable {
   /// How the memory was moved.
   public enum Mechanism: String, Sendable, CaseIterable {
+    /// The memory is in an image. The worker's threads wait for a page that they touch until this
+    /// process has put it in place.
+    case userfaultfd
     /// process_madvise(2) on the running worker; needs CAP_SYS_NICE and permission to trace it.
     case processMadvise
     /// `memory.reclaim` of the worker's own cgroup (v2, Linux 5.19).
@@ -16,19 +48,22 @@ public struct TrimSummary: Hashable, Sendable {
   public var residentBefore: Int64
   /// The part of the footprint that is in RAM afterwards.
   public var residentAfter: Int64
-  /// The memory that is in swap afterwards.
+  /// The memory that is in swap or in the image afterwards.
   public var swapped: Int64
+  /// The memory that is in the image only, at any time from now on. `nil`: there is no image.
+  public var missing: MissingBytes?
   /// The longest time for which the worker stood still. Zero: it wasn't stopped.
   public var stoppedFor: Duration
 
   public init(
     mechanism: Mechanism?, residentBefore: Int64, residentAfter: Int64, swapped: Int64,
-    stoppedFor: Duration = .zero
+    missing: MissingBytes? = nil, stoppedFor: Duration = .zero
   ) {
     self.mechanism = mechanism
     self.residentBefore = residentBefore
     self.residentAfter = residentAfter
     self.swapped = swapped
+    self.missing = missing
     self.stoppedFor = stoppedFor
   }
 }

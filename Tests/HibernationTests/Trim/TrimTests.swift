@@ -24,7 +24,8 @@ struct TrimTests {
     let summary = try HibernationService(features: features).wait {
       (h) throws(HibernationError) in
       h.trimMechanisms = mechanisms
-      return try h.trim(target, record: record)
+      return try h.trim(
+        TrimRequest(HibernationRequest(target, to: record + ".image"), record: record))
     }
     #expect(!fileExists(record))
     return summary

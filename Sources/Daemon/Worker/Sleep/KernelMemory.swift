@@ -124,7 +124,8 @@ final class KernelMemory: WorkerMemory {
   ) -> OperationFlag {
     let (operation, done) = callback(then)
     let record = state.trimRecord(of: target.name)
-    services.hibernation.trim(target, record: record, then: done)
+    let image = HibernationRequest(target, to: state.image(of: target.name))
+    services.hibernation.trim(TrimRequest(image, record: record, mechanism: .swap), then: done)
     return operation
   }
 
