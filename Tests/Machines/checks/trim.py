@@ -41,6 +41,9 @@ for name in PORTS:
     check(f"{name} is trimmed", done.code == 0, done.text)
     moved = swapped(name)
     check(f"{name} has memory in swap", moved > 500, f"{moved} KB")
+    last = workers()[name].get("trim", {}).get("last", {})
+    check(f"{name}: memory that its processes share counts once in swap",
+          last.get("swapped", 1 << 60) <= last.get("residentBefore", 0) + (1 << 20), last)
     check(f"{name} still runs, as the same processes", processes(name) == before and workers()[name]["state"] in (
         "foreground", "background"), workers()[name]["state"])
     wrong = clients.ask(name)
