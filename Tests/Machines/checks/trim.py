@@ -7,7 +7,7 @@
 memory.reclaim of its workers' cgroups, root's process_madvise(2)."""
 import os
 
-from common import check, configure, document, dormouse, finish, note, processes, ready, run, skip, status, workers
+from common import check, configure, document, dormouse, finish, note, processes, ready, rolled_up, run, skip, workers
 from services import PORTS, configuration, connected
 
 if os.environ["SWAP"] == "zram":
@@ -30,8 +30,8 @@ for name in PORTS:
 
 
 def swapped(name):
-    """The memory of a worker in swap, in KB."""
-    return sum(int((status(pid, "VmSwap") or "0").split()[0]) for pid in processes(name))
+    """The private memory of a worker in swap, in KB."""
+    return sum(rolled_up(pid, "SwapPss") for pid in processes(name))
 
 
 for name in PORTS:
