@@ -94,6 +94,5 @@ static const struct test tests[] = {
 };
 
 int main(int count, char **arguments) {
-  may_come_back = 1;
   return converse(count, arguments, tests, sizeof tests / sizeof *tests);
 }

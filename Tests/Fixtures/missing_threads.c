@@ -1,6 +1,7 @@
 // Starts programs, starts and ends threads, and gets signals while memory isn't in RAM. missing.h
 // describes the conversation.
 #define _GNU_SOURCE
+#include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -152,6 +153,35 @@ static void hold_mutex(void) {
   start_pthread();
 }
 
+// A thread waits in the kernel for a mutex with priority inheritance. The call begins again when
+// the worker runs again, and then it doesn't wait for the mutex's page.
+
+static int lock_result = -1;
+static void *lock_mutex(void *argument) {
+  lock_result = pthread_mutex_lock(argument);
+  return argument;
+}
+
+static void wait_for_mutex(void) {
+  pthread_mutexattr_t attributes;
+  pthread_mutexattr_init(&attributes);
+  pthread_mutexattr_setprotocol(&attributes, PTHREAD_PRIO_INHERIT);
+  mutex = (pthread_mutex_t *)at(one);
+  memset(mutex, 0, PAGE);
+  if (pthread_mutex_init(mutex, &attributes) || pthread_mutex_lock(mutex)) exit(3);
+  if (pthread_create(&thread, NULL, lock_mutex, mutex)) exit(3);
+  // Its waiters are marked in the word before it waits in the kernel.
+  while (!(*(volatile uint32_t *)mutex & FUTEX_WAITERS)) usleep(1000);
+}
+
+static const char *unlock_mutex(void) {
+  CHECK(!pthread_mutex_unlock(mutex));
+  CHECK(!pthread_join(thread, NULL));
+  CHECK(!lock_result && pthread_mutex_trylock(mutex) == EBUSY);
+  rewrite(one);
+  return NULL;
+}
+
 static const char *join(void) {
   MISSING(one);
   CHECK(write(orders[1], "x", 1) == 1 && !pthread_join(thread, NULL));
@@ -221,6 +251,7 @@ static const struct test tests[] = {
   {"write_thread_numbers", NULL, write_thread_numbers},
   {"clear_thread_number", NULL, clear_thread_number},
   {"join", start_pthread, join},
+  {"unlock_mutex", wait_for_mutex, unlock_mutex},
   {"leave_mutex", hold_mutex, leave_mutex},
   {"alarm_while_using", catch_alarm, alarm_while_using},
   {"alarm_while_reading", catch_alarm, alarm_while_reading},
