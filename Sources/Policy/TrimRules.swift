@@ -2,8 +2,10 @@
 public struct TrimRules: Codable, Hashable, Sendable {
   /// How a worker's memory is moved out of RAM.
   public enum Mechanism: String, Codable, Hashable, Sendable, CaseIterable {
-    /// The best one that the machine permits.
+    /// Swap where it is on, and userfaultfd elsewhere.
     case auto
+    /// The memory is in a compressed image, and the daemon puts back what the worker touches.
+    case userfaultfd
     /// The kernel's swap.
     case swap
     /// The worker is never trimmed, also not on request.

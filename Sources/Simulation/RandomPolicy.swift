@@ -49,7 +49,7 @@ extension LifecyclePolicy {
     policy.trim.after = other.pick([nil, nil, .zero, .seconds(3)])
     policy.trim.every = other.pick([.milliseconds(500), .seconds(4), .seconds(600)])
     policy.trim.minGain = other.pick([.zero, .megabytes(1), .megabytes(8)])
-    policy.trim.mechanism = other.pick([.auto, .swap, .auto, .off])
+    policy.trim.mechanism = other.pick([.auto, .swap, .userfaultfd, .off])
     return policy
   }
 }

@@ -14,7 +14,8 @@ extension SimulatedMachine {
     let moved = ByteCount(resident.bytes / random.pick([2, 3, 50]))
     let result = TrimResult(
       residentBefore: resident, residentAfter: resident - moved,
-      swapped: (workers[worker]?.swapped ?? .zero) + moved, duration: .milliseconds(30))
+      swapped: (workers[worker]?.swapped ?? .zero) + moved,
+      inImage: moved.bytes % 2 == 0 ? nil : moved, duration: .milliseconds(30))
     let event: Event =
       random.chance(12)
       ? .trimFailed(worker, "there is no swap", permanent: random.chance(30))
@@ -40,6 +41,14 @@ extension SimulatedMachine {
   /// the outcome any longer.
   func isMoving(_ worker: WorkerID) -> Bool {
     workers[worker]?.movingSince.map { now < $0 + .seconds(60) } ?? false
+  }
+
+  /// Brings back all memory of a worker, whether or not a trim has moved any. A later measurement
+  /// reports how much is in swap.
+  mutating func loseTrim(_ worker: WorkerID) -> Event? {
+    guard body(worker) == .running else { return nil }
+    workers[worker]?.swapped = .zero
+    return .trimLost(worker, "it forked")
   }
 
   /// Measures a worker with memory in swap, of which some may have come back.

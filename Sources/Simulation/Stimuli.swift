@@ -56,13 +56,14 @@ extension SimulatedMachine {
     return .machineSlept(time)
   }
 
-  /// Requests a trim or a fill, or measures what is in swap. A separate generator keeps the other
+  /// Requests a trim or a fill, measures what is in swap, or loses a trim. A separate generator keeps the other
   /// random choices as they were before this one was added.
   private mutating func moveOrRefault(_ worker: WorkerID) -> Event? {
     var copy = random
     var other = SplitMix64(seed: copy.next() ^ 43)
     guard other.chance(6) else { return nil }
     if other.chance(60) { return refault(worker) }
+    if other.chance(10) { return loseTrim(worker) }
     defer { nextRequest += 1 }
     let verb: Request.Verb = other.chance(70) ? .trim : .fill
     return .request(Request(id: nextRequest, verb: verb, worker: worker))

@@ -52,7 +52,13 @@ import Testing
         TrimResult(
           residentBefore: ByteCount(9), residentAfter: ByteCount(4), swapped: ByteCount(5),
           duration: .milliseconds(30), stoppedFor: .milliseconds(2))),
-      .trimFailed(worker, "no swap", permanent: true), .fillFailed(worker, "EIO"),
+      .trimmed(
+        worker,
+        TrimResult(
+          residentBefore: ByteCount(9), residentAfter: ByteCount(4), swapped: ByteCount(5),
+          inImage: ByteCount(3), duration: .milliseconds(30))),
+      .trimLost(worker, "it forked"), .trimFailed(worker, "no swap", permanent: true),
+      .fillFailed(worker, "EIO"),
       .wakeNeeded(worker, "a connection"),
       .memory(MemoryReading(total: ByteCount(9), available: ByteCount(8))),
       .memory(

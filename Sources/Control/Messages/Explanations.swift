@@ -39,7 +39,7 @@ public struct ExplanationReport: Codable, Hashable, Sendable {
   public var protectedSeconds: Double?
   /// When it was last used, and how often it is.
   public var activity: ActivityReport?
-  /// Its trims; absent if it wasn't trimmed, has nothing in swap, and its policy doesn't trim it.
+  /// Its trims; absent if it wasn't trimmed, has all memory in RAM, and its policy doesn't trim it.
   public var trim: TrimReport?
   /// What would let it sleep; absent if nothing prevents it, or only time does.
   public var remedy: RemedyReport?

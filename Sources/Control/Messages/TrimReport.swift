@@ -1,16 +1,18 @@
 /// The trims of a worker in its present run, and how much of the trimmed memory it needed again.
 /// Sizes are in bytes, times in seconds.
 public struct TrimReport: Codable, Hashable, Sendable {
-  /// The code is `trimmed`, `filled` or `not_trimmed`, by what was done last.
+  /// The code is `trimmed`, `filled`, `lost` (all memory of the last trim came back at once) or
+  /// `not_trimmed`, by what happened last.
   public var code: String
   public var text: String
   /// The operation that is under way, `trim` or `fill`.
   public var underWay: String?
-  /// The part of the footprint that is in swap. The kernel may have moved it there by itself.
+  /// The part of the footprint that is in swap, or in the image of a trim. The kernel may have moved
+  /// memory to swap by itself.
   public var swapped: Int64
   /// The number of trims that moved memory.
   public var trims: Int
-  /// The last trim; nil if there was none, or if the worker was filled after it.
+  /// The last trim; nil if there was none, or if its memory was moved after it, as by a fill.
   public var last: Last?
   /// How much of the last trim's memory has come back.
   public var cameBack: Int64?
@@ -27,8 +29,10 @@ public struct TrimReport: Codable, Hashable, Sendable {
     public var residentBefore: Int64
     /// The part of the footprint that was in RAM right after the trim.
     public var residentAfter: Int64
-    /// The part of the footprint that was in swap right after the trim.
+    /// The part of the footprint that was in swap, or in the trim's image, right after the trim.
     public var swapped: Int64
+    /// How much of `swapped` was in the image; nil if the trim wrote none.
+    public var inImage: Int64?
     /// The duration of the trim. The worker ran meanwhile.
     public var seconds: Double
     /// The longest time for which the worker stood still.
@@ -36,12 +40,13 @@ public struct TrimReport: Codable, Hashable, Sendable {
 
     public init(
       secondsAgo: Double, residentBefore: Int64, residentAfter: Int64, swapped: Int64,
-      seconds: Double, stoppedSeconds: Double
+      inImage: Int64? = nil, seconds: Double, stoppedSeconds: Double
     ) {
       self.secondsAgo = secondsAgo
       self.residentBefore = residentBefore
       self.residentAfter = residentAfter
       self.swapped = swapped
+      self.inImage = inImage
       self.seconds = seconds
       self.stoppedSeconds = stoppedSeconds
     }
@@ -56,7 +61,7 @@ public struct TrimReport: Codable, Hashable, Sendable {
 }
 
 extension WorkerReport {
-  /// The sentence about its trims, escaped; nil if the worker doesn't run and has nothing in swap.
+  /// The sentence about its trims, escaped; nil if the worker doesn't run and has all memory in RAM.
   var trimText: String? {
     trim.flatMap { trim in
       trim.swapped > 0 || ["foreground", "background"].contains(state) ? escaped(trim.text) : nil

@@ -101,7 +101,7 @@ public struct WorkerReport: Codable, Hashable, Sendable {
   /// How it is resumed from an image, and why.
   public var resume: CodedText?
   public var lastExit: ExitStatusReport?
-  /// Its trims; nil if it wasn't trimmed, has nothing in swap, and its policy doesn't trim it.
+  /// Its trims; nil if it wasn't trimmed, has all memory in RAM, and its policy doesn't trim it.
   public var trim: TrimReport?
   /// The bytes of its processes that are in swap. Only `status` reports them.
   public var swapped: Int64?

@@ -25,10 +25,17 @@ extension ShedReport {
   }
 }
 
+extension TrimState {
+  fileprivate var code: String {
+    if last != nil { return "trimmed" }
+    if loss != nil { return "lost" }
+    return sinceLast != nil ? "filled" : "not_trimmed"
+  }
+}
+
 extension TrimReport {
   init(_ trim: TrimState) {
-    let code = trim.last != nil ? "trimmed" : trim.sinceLast != nil ? "filled" : "not_trimmed"
-    self.init(code: code, text: trim.sentence, swapped: trim.swapped.bytes, trims: trim.count)
+    self.init(code: trim.code, text: trim.sentence, swapped: trim.swapped.bytes, trims: trim.count)
     underWay = trim.underWay?.rawValue
     nextSeconds = trim.next?.seconds
     reason = trim.obstacles.first.map { CodedText($0.code, $0.sentence) }
@@ -36,7 +43,8 @@ extension TrimReport {
     last = Last(
       secondsAgo: trim.sinceLast?.seconds ?? 0, residentBefore: result.residentBefore.bytes,
       residentAfter: result.residentAfter.bytes, swapped: result.swapped.bytes,
-      seconds: result.duration.seconds, stoppedSeconds: result.stoppedFor.seconds)
+      inImage: result.inImage?.bytes, seconds: result.duration.seconds,
+      stoppedSeconds: result.stoppedFor.seconds)
     cameBack = trim.cameBack.bytes
     cameBackSeconds = trim.cameBackAfter?.seconds
   }

@@ -161,7 +161,7 @@ extension TrimResult {
     self.init(
       residentBefore: ByteCount(max(0, trim.residentBefore)),
       residentAfter: ByteCount(max(0, trim.residentAfter)),
-      swapped: ByteCount(max(0, trim.swapped)), duration: duration,
-      stoppedFor: .seconds(max(0, trim.stoppedSeconds)))
+      swapped: ByteCount(max(0, trim.swapped)), inImage: trim.inImage.map { ByteCount(max(0, $0)) },
+      duration: duration, stoppedFor: .seconds(max(0, trim.stoppedSeconds)))
   }
 }

@@ -9,7 +9,7 @@ enum EventKind: String, CaseIterable {
   case hold, fileLocks, extendTimeout, purgeableOffered, purged, purgeFailed, disk
   case unhealthy, moved, pressureSet, channelsChanged, found, worked, timerDue
   case watchdogInterval, watchdogSeen, watchdogTriggered, machineSlept
-  case swapped, trimmed, trimFailed, filled, fillFailed
+  case swapped, trimmed, trimFailed, filled, fillFailed, trimLost
 
   /// The switch has no default on purpose: a new event doesn't compile until it has a name here.
   init(of event: Event) {
@@ -62,6 +62,7 @@ enum EventKind: String, CaseIterable {
       case .swapped: .swapped
       case .trimmed: .trimmed
       case .trimFailed: .trimFailed
+      case .trimLost: .trimLost
       case .filled: .filled
       case .fillFailed: .fillFailed
       }

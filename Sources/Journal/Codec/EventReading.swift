@@ -77,7 +77,7 @@ extension FieldReader {
         try worker(), at: try optional("seen", as: Int64.self).map { Instant(nanoseconds: $0) })
     case .watchdogTriggered: return .watchdogTriggered(try worker())
     case .purgeableOffered, .purged, .purgeFailed, .swapped, .trimmed, .trimFailed, .filled,
-      .fillFailed:
+      .fillFailed, .trimLost:
       return try memory(kind)
     case .disk: return .disk(try coded("disk", as: DiskReading.self))
     }
@@ -92,6 +92,7 @@ extension FieldReader {
     case .trimmed: .trimmed(try worker(), try coded("trim", as: TrimResult.self))
     case .trimFailed:
       .trimFailed(try worker(), try text("why"), permanent: try boolean("permanent"))
+    case .trimLost: .trimLost(try worker(), try text("why"))
     case .filled: .filled(try worker(), swapped: try bytes("bytes"))
     case .fillFailed: .fillFailed(try worker(), try text("why"))
     default: .swapped(try worker(), try bytes("bytes"))

@@ -73,7 +73,7 @@ extension FieldWriter {
       set(worker)
       set(status)
     case .footprint, .purgeableOffered, .purged, .swapped, .filled, .fillFailed, .trimmed,
-      .trimFailed:
+      .trimFailed, .trimLost:
       try setMemory(event)
     case .taskBegan(let worker, let task, let limit):
       set(worker)
@@ -134,7 +134,7 @@ extension FieldWriter {
       set(worker)
       set("why", reason)
       set("permanent", permanent)
-    case .fillFailed(let worker, let reason):
+    case .fillFailed(let worker, let reason), .trimLost(let worker, let reason):
       set(worker)
       set("why", reason)
     default: break

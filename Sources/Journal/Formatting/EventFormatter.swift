@@ -72,6 +72,9 @@ public struct EventFormatter: Sendable {
       ]
     case .trimFailed(let worker, let reason, _):
       return [failed(worker, "can't be trimmed: \(reason)", at: now)]
+    case .trimLost(let worker, let reason):
+      let text = "all of its trimmed memory came back: \(reason)"
+      return [Notice(.memory, worker: worker, text: text, at: now, occasion: .fill)]
     case .fillFailed(let worker, let reason):
       return [failed(worker, "can't be filled: \(reason)", at: now)]
     case .purgeFailed(let worker, let reason):

@@ -180,7 +180,7 @@ public struct WhatIf: Sendable {
     case .watchdogSeen, .launched, .launchFailed, .ready, .shedAnswered, .shedFinished, .suspended,
       .fileLocks, .found, .purged, .purgeFailed, .suspendFailed, .hibernated, .hibernateFailed,
       .resumed,
-      .resumeFailed, .trimmed, .trimFailed, .filled, .fillFailed, .swapped, .deadline:
+      .resumeFailed, .trimmed, .trimFailed, .trimLost, .filled, .fillFailed, .swapped, .deadline:
       // These are outcomes of decisions in the journal.
       return []
     }

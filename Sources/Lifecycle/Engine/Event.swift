@@ -63,14 +63,18 @@ public enum Event: Hashable, Sendable {
 
   /// The outcome of `measure`, or an unrequested measurement.
   case footprint(WorkerID, ByteCount)
-  /// How much of the worker's footprint is in swap. It comes before the `footprint` of the same
-  /// measurement, if the worker has memory in swap, or had some at the measurement before.
+  /// How much of the worker's footprint is out of RAM: in swap, or in the image of a trim. It comes
+  /// before the `footprint` of the same measurement, if the worker has such memory, or had some at
+  /// the measurement before.
   case swapped(WorkerID, ByteCount)
   /// The outcome of `trim`: memory has left RAM.
   case trimmed(WorkerID, TrimResult)
   /// The outcome of `trim`: the worker is as it was. The text says why. `permanent`: it can't be
   /// trimmed at all, and isn't tried again until it is relaunched.
   case trimFailed(WorkerID, String, permanent: Bool)
+  /// All memory that the last trim moved to an image came back, although nothing asked for it. The
+  /// text is the reason as a clause, such as `it forked`.
+  case trimLost(WorkerID, String)
   /// The outcome of `fill`, with the memory that is still in swap.
   case filled(WorkerID, swapped: ByteCount)
   /// The outcome of `fill`: the worker's memory is where it was. The text says why.
@@ -241,20 +245,23 @@ public struct TrimResult: Codable, Hashable, Sendable {
   public var residentBefore: ByteCount
   /// The part of the footprint that was in RAM right after the trim.
   public var residentAfter: ByteCount
-  /// The memory that was in swap right after the trim.
+  /// The memory that was in swap, or in the trim's image, right after the trim.
   public var swapped: ByteCount
+  /// How much of `swapped` was in the image. `nil`: the trim wrote none.
+  public var inImage: ByteCount?
   /// The time from the directive to the outcome.
   public var duration: Duration
   /// The longest time for which the worker stood still. Zero: it wasn't stopped.
   public var stoppedFor: Duration
 
   public init(
-    residentBefore: ByteCount, residentAfter: ByteCount, swapped: ByteCount, duration: Duration,
-    stoppedFor: Duration = .zero
+    residentBefore: ByteCount, residentAfter: ByteCount, swapped: ByteCount,
+    inImage: ByteCount? = nil, duration: Duration, stoppedFor: Duration = .zero
   ) {
     self.residentBefore = residentBefore
     self.residentAfter = residentAfter
     self.swapped = swapped
+    self.inImage = inImage
     self.duration = duration
     self.stoppedFor = stoppedFor
   }

@@ -52,6 +52,7 @@ extension Engine {
     case .trimmed(_, let result): recordTrimmed(index, result)
     case .trimFailed(_, let reason, let permanent):
       recordTrimFailed(index, reason, permanent: permanent)
+    case .trimLost(_, let reason): recordTrimLost(index, reason)
     case .filled(_, let swapped): recordFilled(index, swapped: swapped)
     case .fillFailed(_, let reason): recordFillFailed(index, reason)
     case .taskBegan(_, let task, let limit): recordTaskBegan(index, name: task, limit: limit)
@@ -142,7 +143,8 @@ extension Event {
       .watchdogTriggered(let worker),
       .extendTimeout(let worker, _), .purgeableOffered(let worker, _), .purged(let worker, _),
       .purgeFailed(let worker, _), .swapped(let worker, _), .trimmed(let worker, _),
-      .trimFailed(let worker, _, _), .filled(let worker, _), .fillFailed(let worker, _):
+      .trimFailed(let worker, _, _), .trimLost(let worker, _), .filled(let worker, _),
+      .fillFailed(let worker, _):
       worker
     case .request(let request): request.worker
     case .memory, .disk, .stalled, .pressureSet, .machineSlept, .deadline: nil

@@ -56,7 +56,7 @@ public struct WorkerSnapshot: Hashable, Sendable {
   public var leak: LeakSuspicion?
   /// What would have been done with the worker outside shadow mode. `nil`: nothing.
   public var shadow: ShadowSummary?
-  /// Its trims. `nil`: it wasn't trimmed, has nothing in swap, and its policy doesn't trim it.
+  /// Its trims. `nil`: it wasn't trimmed, has all memory in RAM, and its policy doesn't trim it.
   public var trim: TrimState?
 }
 

@@ -32,7 +32,7 @@ public struct Explanation: Hashable, Sendable {
   public var protection: Protection?
   /// The time until the protection ends. `nil`: it has no end, or there is none.
   public var protectionLeft: Duration?
-  /// Its trims. `nil`: it wasn't trimmed, has nothing in swap, and its policy doesn't trim it.
+  /// Its trims. `nil`: it wasn't trimmed, has all memory in RAM, and its policy doesn't trim it.
   public var trim: TrimState?
 }
 

@@ -5,19 +5,29 @@ public struct TrimState: Hashable, Sendable {
   /// An operation that moves the memory of a running worker.
   public enum Operation: String, Codable, Hashable, Sendable { case trim, fill }
 
+  /// All memory of a trim came back although nothing asked for it.
+  public struct Loss: Hashable, Sendable {
+    public var ago: Duration
+    /// A clause, such as `it forked`.
+    public var reason: String
+
+    fileprivate var sentence: String { "its memory came back \(ago.text) ago, because \(reason)" }
+  }
+
   /// The operation that is under way. `nil`: none is.
   public var underWay: Operation?
-  /// How much of the worker's footprint is in swap.
+  /// How much of the worker's footprint is in swap, or in the image of a trim.
   public var swapped: ByteCount
   /// The number of trims that moved memory.
   public var count: Int
-  /// What the last trim achieved. `nil`: there was none, or a fill came after it.
+  /// What the last trim achieved. `nil`: there was none, or its memory has been moved since, for
+  /// example by a fill.
   public var last: TrimResult?
   /// The time since the last trim or fill. `nil`: there was none.
   public var sinceLast: Duration?
   /// Whether a fill came after the last trim.
   public var isFilled: Bool
-  /// How much memory the last trim moved to swap.
+  /// How much memory the last trim moved out of RAM.
   public var moved: ByteCount
   /// How much of `moved` has come back since, because the worker used it.
   public var cameBack: ByteCount
@@ -29,6 +39,8 @@ public struct TrimState: Hashable, Sendable {
   public var interval: Duration
   /// Why the last attempt failed. `nil`: it didn't.
   public var failure: String?
+  /// All memory of the last trim came back: when, and why. `nil`: it didn't.
+  public var loss: Loss?
   /// The time until the policy trims the worker, at the earliest. `nil`: something other than time
   /// prevents it.
   public var next: Duration?
@@ -40,7 +52,7 @@ public struct TrimState: Hashable, Sendable {
 }
 
 extension Engine {
-  /// `nil`: the worker wasn't trimmed, has nothing in swap, and its policy doesn't trim it.
+  /// `nil`: the worker wasn't trimmed, has all memory in RAM, and its policy doesn't trim it.
   func trimState(of worker: WorkerRecord, at now: Instant) -> TrimState? {
     guard worker.state.isAlive, worker.run.trim != nil || worker.policy.trim.after != nil else {
       return nil
@@ -53,7 +65,8 @@ extension Engine {
       underWay: trim.underWay, swapped: trim.swapped, count: trim.count, last: trim.last,
       sinceLast: trim.lastAt.map { max(.zero, now - $0) }, isFilled: trim.isFilled,
       moved: trim.moved, cameBack: trim.cameBack, cameBackAfter: trim.cameBackAfter,
-      interval: trim.interval(worker.policy.trim), failure: trim.failure, next: next,
+      interval: trim.interval(worker.policy.trim), failure: trim.failure,
+      loss: trim.last == nil && !trim.isFilled ? trim.loss(at: now) : nil, next: next,
       obstacles: obstacles, sentence: "")
     state.sentence = state.clauses(isDoubled: trim.doublings > 0).joined(separator: "; ")
     return state
@@ -84,9 +97,7 @@ extension WorkerRecord {
     if let leader = profile.leader {
       obstacles.append(Obstacle("led", "it is controlled by \(leader)", key: nil))
     }
-    if policy.trim.mechanism == .off {
-      obstacles.append(Obstacle("off", "trim.mechanism is off", key: "trim.mechanism"))
-    }
+    if let obstacle = policy.trimObstacle { obstacles.append(obstacle) }
     if let reason = run.trim?.permanentRefusal {
       obstacles.append(
         Obstacle("refused", "it can't be trimmed before its next launch: \(reason)", key: nil))
@@ -144,7 +155,32 @@ extension WorkerRecord {
       let text = "the last attempt failed: \(failure)\(next)"
       obstacles.append(Obstacle("failed_lately", text, key: nil, clearsIn: retryAt - now))
     }
+    if let loss = trim.loss(at: now), let retryAt = trim.retryAt, now < retryAt {
+      obstacles.append(
+        Obstacle("lost_lately", loss.sentence, key: nil, clearsIn: retryAt - now))
+    }
     return obstacles
+  }
+}
+
+extension TrimHistory {
+  fileprivate func loss(at now: Instant) -> TrimState.Loss? {
+    loss.map { TrimState.Loss(ago: max(.zero, now - $0.at), reason: $0.reason) }
+  }
+}
+
+extension LifecyclePolicy {
+  /// Why the policy permits no trim, also not on request. `nil`: it does.
+  var trimObstacle: Obstacle? {
+    let key = "trim.mechanism"
+    switch trim.mechanism {
+    case .off: return Obstacle("off", "trim.mechanism is off", key: key)
+    case .userfaultfd where hibernate.encrypt:
+      let text =
+        "hibernate.encrypt is true, and trim.mechanism is userfaultfd, whose images aren't encrypted"
+      return Obstacle("encrypted", text, key: key)
+    case .auto, .swap, .userfaultfd: return nil
+    }
   }
 }
 
@@ -169,7 +205,7 @@ extension TrimState {
 
   private var past: String? {
     guard let sinceLast else { return nil }
-    guard let last else { return isFilled ? "filled \(sinceLast.text) ago" : nil }
+    guard let last else { return isFilled ? "filled \(sinceLast.text) ago" : loss?.sentence }
     return
       "trimmed \(sinceLast.text) ago: \(last.residentBefore) → \(last.residentAfter) in RAM"
   }

@@ -57,8 +57,8 @@ extension Engine {
     var trim = worker.run.trim ?? TrimHistory()
     if request.verb == .fill {
       trim.fillRequests.append(request.id)
-    } else if worker.policy.trim.mechanism == .off {
-      return refuse(request, "\(name) can't be trimmed: trim.mechanism is off")
+    } else if let obstacle = worker.policy.trimObstacle {
+      return refuse(request, "\(name) can't be trimmed: \(obstacle.sentence)")
     } else if let reason = trim.permanentRefusal {
       return refuse(request, "\(name) can't be trimmed: \(reason)")
     } else {
@@ -123,7 +123,14 @@ extension Engine {
     answerFills(index, code: .failed, text: "\(workers[index].id) can't be filled: \(reason)")
   }
 
-  /// Records how much of the worker is in swap, which its kernel may have moved there by itself.
+  /// Records that the memory of the last trim came back as a whole. The next measurement says how
+  /// much is still out of RAM.
+  mutating func recordTrimLost(_ index: Int, _ reason: String) {
+    workers[index].run.trim?.didLose(reason, at: now)
+  }
+
+  /// Records how much of the worker is out of RAM. The kernel may have moved some of it to swap by
+  /// itself.
   mutating func recordSwapped(_ index: Int, _ bytes: ByteCount) {
     guard workers[index].state.isAlive else { return }
     if workers[index].run.trim == nil {
@@ -169,8 +176,14 @@ extension Engine {
 extension TrimResult {
   /// The result as a clause whose subject is the worker.
   public var sentence: String {
-    "trimmed: \(residentBefore) → \(residentAfter) in RAM, \(swapped) in swap, "
-      + "\(duration.text)"
+    "trimmed: \(residentBefore) → \(residentAfter) in RAM, \(outside), \(duration.text)"
+  }
+
+  /// Where the memory is that isn't in RAM.
+  private var outside: String {
+    guard let inImage, inImage > .zero else { return "\(swapped) in swap" }
+    let swap = swapped - inImage
+    return "\(inImage) in its image" + (swap > .zero ? ", \(swap) in swap" : "")
   }
 }
 

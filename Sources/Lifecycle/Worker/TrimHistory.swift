@@ -11,18 +11,19 @@ struct TrimHistory: Codable, Sendable, Equatable {
   var underWay: TrimState.Operation?
   /// From then on the outcome isn't awaited any more.
   var giveUpAt: Instant?
-  /// The memory that is in swap.
+  /// The memory that is in swap, or in the image of a trim.
   var swapped = ByteCount.zero
   var swappedBefore = ByteCount.zero
   /// The number of trims that moved memory.
   var count = 0
   /// When the last trim or fill ended. `nil`: there was none.
   var lastAt: Instant?
-  /// The result of the last trim, unless a fill or a hibernation came after it.
+  /// The result of the last trim, unless its memory has been moved again since: by a fill, a
+  /// hibernation or a suspension, or because the trim was lost.
   var last: TrimResult?
   /// Whether a fill came after the last trim.
   var isFilled = false
-  /// How much memory the last trim moved to swap.
+  /// How much memory the last trim moved out of RAM.
   var moved = ByteCount.zero
   /// How much of `moved` has come back.
   var cameBack = ByteCount.zero
@@ -38,8 +39,19 @@ struct TrimHistory: Codable, Sendable, Equatable {
   var failure: String?
   /// The number of failures in a row.
   var failures = 0
-  /// From then on the policy and the ladder try again after a failure.
+  /// From then on the policy and the ladder try again after a failure or a loss.
   var retryAt: Instant?
+  /// The last loss. `nil`: no trim was lost, or a later one wasn't.
+  var loss: Loss?
+
+  /// All memory of a trim came back although nothing asked for it.
+  struct Loss: Codable, Sendable, Equatable {
+    /// A clause, such as `it forked`.
+    var reason: String
+    var at: Instant
+    /// The number of losses in a row.
+    var count: Int
+  }
 
   /// A trim of which more than this share comes back isn't worth its cost.
   static let maxReturn = 3
@@ -80,6 +92,7 @@ struct TrimHistory: Codable, Sendable, Equatable {
     if last != nil, let lastAt, cameBackAfter ?? (now - lastAt) >= interval(rules) {
       doublings = 0
     }
+    if last != nil { loss = nil }
     forgetLast()
     swapped = result.swapped
     moved = max(.zero, result.swapped - swappedBefore)
@@ -99,11 +112,29 @@ struct TrimHistory: Codable, Sendable, Equatable {
     isFilled = true
   }
 
-  /// Forgets the last trim: its memory was moved back into RAM, or into an image.
-  mutating func forgetLast() {
+  /// The worker will sleep. A suspension moves memory that is in the image of a trim back into RAM,
+  /// which says nothing about the trim.
+  mutating func willSuspend() {
+    if let image = last?.inImage, image > .zero { forgetLast() }
+  }
+
+  mutating func didHibernate() {
+    forgetLast()
+    swapped = .zero
+  }
+
+  mutating func didLose(_ reason: String, at now: Instant) {
+    guard last != nil else { return }
+    forgetLast()
+    let before = loss?.count ?? 0
+    loss = Loss(reason: reason, at: now, count: before + 1)
+    retryAt = now + Self.pause(after: before)
+  }
+
+  /// Forgets the last trim: its memory was moved back into RAM, or somewhere else.
+  private mutating func forgetLast() {
     last = nil
     isFilled = false
-    swapped = .zero
     moved = .zero
     cameBack = .zero
     cameBackAfter = nil
@@ -113,8 +144,13 @@ struct TrimHistory: Codable, Sendable, Equatable {
   mutating func didFail(_ reason: String, permanent: Bool, at now: Instant) {
     if permanent { permanentRefusal = reason }
     failure = reason
-    retryAt = now + Self.retry * (1 << min(failures, Self.maxDoublings))
+    retryAt = now + Self.pause(after: failures)
     failures += 1
+  }
+
+  /// The time until the next attempt, after one and `count` before it didn't succeed.
+  private static func pause(after count: Int) -> Duration {
+    retry * (1 << min(count, maxDoublings))
   }
 
   /// Compares a new measurement with the last trim.
@@ -122,7 +158,7 @@ struct TrimHistory: Codable, Sendable, Equatable {
   /// - Parameter resident: the part of the footprint that is in RAM.
   mutating func measured(resident: ByteCount, _ rules: TrimRules, at now: Instant) {
     guard underWay == nil, let last, let lastAt else { return }
-    // Memory that the worker has freed leaves swap without coming back.
+    // Memory that the worker has freed leaves swap or the image without coming back.
     let returned = min(last.swapped - swapped, resident - last.residentAfter)
     cameBack = min(max(cameBack, returned), moved)
     guard cameBackAfter == nil else { return }
@@ -174,7 +210,7 @@ extension WorkerRecord {
 
   /// Whether anything but the time and the gain prevents a trim by the policy or the ladder.
   var mayBeTrimmed: Bool {
-    (state == .foreground || state == .background) && policy.trim.mechanism != .off
+    (state == .foreground || state == .background) && policy.trimObstacle == nil
       && run.trim?.permanentRefusal == nil
   }
 

@@ -78,7 +78,8 @@ struct WorkerRecord: Codable, Sendable, Equatable {
     notes = []
     run.lockWatch = nil
     run.watchdog?.entered(next, at: now)
-    if next == .hibernated { run.trim?.forgetLast() }
+    if next == .suspending { run.trim?.willSuspend() }
+    if next == .hibernated { run.trim?.didHibernate() }
     if next.isTransit {
       run.transit = Transit(inspectAt: now + TransitLimits.limit(moving: memoryToMove))
     } else if run.transit != nil {
@@ -190,7 +191,7 @@ struct Run: Codable, Sendable, Equatable {
   var isPurging = false
   /// Whether its footprint has been measured since it was suspended.
   var isMeasuredAsleep = false
-  /// `nil`: the worker wasn't trimmed in this run, and had nothing in swap.
+  /// `nil`: the worker wasn't trimmed in this run, and had all memory in RAM.
   var trim: TrimHistory?
   var hibernation = HibernationHistory()
   /// The ladder's attempts to hibernate it instead of terminating it. `nil`: none.

@@ -28,13 +28,16 @@ extension PolicyKeys {
       PolicyKey(
         "mechanism", \.trim.mechanism, as: .choice,
         about: """
-          `swap`: the kernel's swap, which includes zram. `auto`: the best one that the machine \
-          permits. `off`: never trimmed, also not on request
+          `swap`: the kernel's swap, which includes zram. `userfaultfd`: the memory is in a \
+          compressed image, and the daemon puts back what is touched; this needs no swap, but a \
+          daemon that may use userfaultfd in full, and not `hibernate.encrypt`. `auto`: swap where \
+          it is on, otherwise userfaultfd. `off`: never trimmed, also not on request
           """,
         meanings: [
           "off": "workers are never trimmed",
-          "auto": "the best mechanism of the machine trims workers",
+          "auto": "swap trims workers where it is on, and userfaultfd elsewhere",
           "swap": "only the kernel's swap trims workers",
+          "userfaultfd": "only userfaultfd trims workers: their memory is in images",
         ])
     }
   }

@@ -18,13 +18,14 @@ func trimWorld(_ change: (inout LifecyclePolicy) -> Void = { _ in }) -> World {
 extension World {
   /// Reports the outcome of a trim of `web`, of 52 MB.
   @discardableResult
-  mutating func trimmed(to resident: Int64) -> [Directive] {
+  mutating func trimmed(to resident: Int64, inImage: Bool = false) -> [Directive] {
     send(
       .trimmed(
         web,
         TrimResult(
           residentBefore: .megabytes(52), residentAfter: .megabytes(resident),
-          swapped: .megabytes(52 - resident), duration: .milliseconds(30))))
+          swapped: .megabytes(52 - resident),
+          inImage: inImage ? .megabytes(52 - resident) : nil, duration: .milliseconds(30))))
   }
 
   /// Measures `web`, of 52 MB.
