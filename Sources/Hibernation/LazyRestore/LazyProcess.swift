@@ -81,6 +81,15 @@ final class LazyProcess {
     changes += 1
   }
 
+  /// Forgets moves whose pages are in place, in the journal too. Returns false if the journal would
+  /// become too long.
+  func forgetMoves() -> Bool {
+    layout.forgetMoves()
+    changes += 1
+    guard let dropped = layout.droppedAlone else { return false }
+    return journal.replaceAll(withDropped: dropped)
+  }
+
   /// Writes the journal anew with as few messages as possible. No change may be unfinished.
   func shortenJournal() {
     guard unfinished.isEmpty, let dropped = layout.droppedAlone else { return }

@@ -24,9 +24,6 @@ final class TrimEnd: Sendable {
 extension Pager {
   /// A worker that hasn't waited for a page for this time, in ms, needs no buffers.
   private static let quiet = Int32(1000)
-  /// Threads that wait for this number of chunks within `burst` use most of their memory.
-  private static let answersInBurst = 8
-  private static let burst: Int64 = 10_000_000
   /// Pages of zeros that are put in place at once where the image has nothing: 256 KiB.
   private static let zeroRun = 64
 
@@ -35,19 +32,16 @@ extension Pager {
   func serveTrimmed(until end: TrimEnd) throws {
     resumeTurn?.end()
     let others = try retry.run { try Others(end, processes) }
-    var recent: [Int64] = []
-    var (isQuiet, answeredBefore) = (false, answered)
-    while !isFrozen, !end.isRequested, others.hasLiving {
+    var isQuiet = false
+    while !end.isRequested, others.hasLiving {
+      if isFrozen, !endsTrim { try continueTrimmed() }
+      if isFrozen { return endTrim("it changed its mappings in too many places") }
       let hasServed = try serveAll(wait: isQuiet ? -1 : Self.quiet, also: others.descriptor)
       others.update()
       if !hasServed, !isQuiet { releaseBuffers() }
       isQuiet = !hasServed
-      if answered == answeredBefore { continue }
-      answeredBefore = answered
-      recent.append(Clocks.monotonic)
-      guard recent.count >= Self.answersInBurst else { continue }
-      if recent[recent.count - 1] - recent.removeFirst() < Self.burst {
-        recent = []
+      if sequentialUse.isSeen {
+        sequentialUse.reset()
         try fillRemaining(whileNeeded: true)
       }
     }
