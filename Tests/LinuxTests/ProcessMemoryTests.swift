@@ -75,6 +75,7 @@ import Testing
           Anonymous: \(anonymous) kB
           LazyFree: \(lazyFree) kB
           Swap: 0 kB
+          SwapPss: 0 kB
           """.utf8))
     }
     // The parent has 2 MB of its own, and three children have 1 MB each. They share 40 MB.
@@ -84,6 +85,14 @@ import Testing
     // Memory of one process alone doesn't count twice, and memory that it has freed doesn't count.
     let single = rollup(dirty: 4096, anonymous: 6144, proportional: 6144, lazyFree: 2048)
     #expect(single.sharedByFork == 0 && single.footprint == 4 << 20)
+  }
+
+  @Test func `Memory in swap that processes share counts once`() {
+    // Four processes share 40 MB since a fork. Each also maps shared memory: 10 MB are in swap.
+    let one = Footprint(parsing: Array("Swap: 51200 kB\nSwapPss: 10240 kB\n".utf8))
+    var sum = one
+    for _ in 0..<3 { sum += one }
+    #expect(sum.swapped == 40 << 20 && sum.footprint == 40 << 20)
   }
 
   @Test func `A tree that has forked after it filled its memory shows that memory once`() throws {

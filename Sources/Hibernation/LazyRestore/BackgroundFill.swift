@@ -18,6 +18,9 @@ public final class MissingBytes: Sendable {
   /// The number of missing bytes, or more. It is exact only when the fill has ended.
   public var bytes: UInt64 { count.load(ordering: .relaxed) }
 
+  /// Corrects the number.
+  func set(_ bytes: UInt64) { count.store(bytes, ordering: .relaxed) }
+
   /// Subtracts a chunk that is in place.
   func didFill(_ length: Int) {
     let length = UInt64(length)
@@ -66,6 +69,8 @@ final class BackgroundFill: Sendable {
     var waited: Int64 = 0
     /// The halt of the worker, if there was one.
     var halt: Halt?
+    /// The reason for the halt, as a clause.
+    var haltReason: String?
     /// True if the image, or the base that it names, is still on disk.
     var keepsBase = false
     /// The pages of the base that stays, as they were in the image.
@@ -81,6 +86,8 @@ final class BackgroundFill: Sendable {
   let missing: MissingBytes
   /// The file that stays on disk when all pages are in place.
   let base: BaseFile?
+  /// Set for a trimmed worker: its missing pages stay in the image until this is requested.
+  let trimEnd: TrimEnd?
   /// Called once if a step has to be repeated; see `FillRetry`.
   let delayed: (@Sendable (HibernationError) -> Void)?
   private let outcome = Mutex<Outcome?>(nil)
@@ -90,12 +97,13 @@ final class BackgroundFill: Sendable {
 
   init(
     _ record: ResumeHistory.LazyResume? = nil, missing: UInt64 = 0, base: BaseFile? = nil,
-    delayed: (@Sendable (HibernationError) -> Void)? = nil
+    trimEnd: TrimEnd? = nil, delayed: (@Sendable (HibernationError) -> Void)? = nil
   ) {
+    self.trimEnd = trimEnd
     self.record = record
     self.delayed = delayed
     self.base = base
-    self.missing = MissingBytes(missing)
+    self.missing = MissingBytes(missing, isTrimmed: trimEnd != nil)
   }
 
   /// Records that the resume has let the worker run, or has failed to.
@@ -118,8 +126,9 @@ final class BackgroundFill: Sendable {
 
   var hasSucceeded: Bool { outcome.withLock { $0.map { $0.failure == nil } ?? false } }
 
-  /// Waits for the end of the fill.
+  /// Waits for the end of the fill. The pages of a trimmed worker are all filled then.
   func wait() -> Outcome {
+    trimEnd?.request()
     over.wait()
     over.signal()
     return outcome.withLock { $0 } ?? Outcome()
@@ -158,6 +167,8 @@ extension Hibernator {
         isFrozen: isFrozen, isContinuation: isContinuation, keepsBase: keepsBase,
         retry: retry)
       pager.filled = { missing.didFill($0) }
+      pager.recounted = { missing.set($0) }
+      pager.trimEnd = fill?.trimEnd
       pager.resumeTurn = turn
       pager.beforeRemoval = beforeRemoval
       if let fill {
@@ -167,7 +178,7 @@ extension Hibernator {
       try pager.run(learning)
       for process in pager.processes { outcome.touched[process.pid] = process.touched }
       outcome.waited = pager.waited
-      outcome.halt = pager.halt
+      (outcome.halt, outcome.haltReason) = (pager.halt, pager.haltReason)
       outcome.keepsBase = pager.keepsBase
       outcome.tracked = pager.tracked
       // This isn't computed before the worker runs: the worker would wait for it.

@@ -17,9 +17,13 @@ import Linux
 ///
 /// The journal also shows a later daemon that this userfaultfd was made by Dormouse.
 ///
-///     0        64 bytes: magic, version, pid, start time, userfaultfd's number and inode, phase,
-///              whether a recovery has begun to fill children
-///     4096     slots of 32 bytes, until one whose event is 0 or a page fault
+///     0        72 bytes: magic, version, pid, start time, userfaultfd's number and inode, phase,
+///              whether a recovery has begun to fill children, the area that counts (0 or 1)
+///     4096     area 0: slots of 32 bytes, until one whose event is 0 or a page fault
+///     262144   area 1: slots, too
+///
+/// Two areas: a full journal is written anew, shorter, into the other area, which counts from the
+/// moment when the header names it.
 final class FaultJournal: @unchecked Sendable {
   // Unchecked: one thread at a time uses it. During the background fill it is the pager's thread.
   // Otherwise it is the hibernator's thread, which waits for the pager to end before it touches the
@@ -42,10 +46,11 @@ final class FaultJournal: @unchecked Sendable {
   }
 
   static let name = "dormouse-faults"
-  static let length: UInt64 = 256 * 1024
-  private static let slotsOffset = 4096
-  private static let slotCount = (Int(length) - slotsOffset) / 32
-  private static let magic: UInt64 = 0x4655_4144_4f52_4d31
+  static let length: UInt64 = 512 * 1024
+  /// The offsets of the two areas.
+  private static let areas = [4096, 256 * 1024]
+  /// The number of slots in each area.
+  static let slotCount = (areas[1] - areas[0]) / 32
 
   private let base: UnsafeMutableRawPointer
   private let descriptor: Descriptor
@@ -80,7 +85,7 @@ final class FaultJournal: @unchecked Sendable {
       })
     try file.setMode(0o600, path: name)
     let header = Header(process: process, userfault: userfault, inode: inode)
-    let journal = try FaultJournal(mapping: file, header.words + [Phase.idle.rawValue, 0])
+    let journal = try FaultJournal(mapping: file, header.words + [Phase.idle.rawValue, 0, 0])
     for index in journal.header.indices { journal.writeHeader(index) }
     return journal
   }
@@ -104,12 +109,17 @@ final class FaultJournal: @unchecked Sendable {
     let count = try copy.withUnsafeMutableBytes { try descriptor.read(into: $0, at: 0) }
     guard count == Int(length) else { throw Damaged(description: "its fault journal is cut off") }
     let header = copy.withUnsafeBytes { bytes in
-      (0..<8).map { bytes.loadUnaligned(fromByteOffset: $0 * 8, as: UInt64.self) }
+      (0..<9).map { bytes.loadUnaligned(fromByteOffset: $0 * 8, as: UInt64.self) }
+    }
+    guard header[8] < UInt64(areas.count) else {
+      throw Damaged(description: "its fault journal names an area that it doesn't have")
     }
     let journal = try FaultJournal(mapping: descriptor, header)
+    // The earlier daemon may have died while it emptied or wrote the area that doesn't count.
+    journal.clear(1 - journal.area)
     for index in 0..<(slotCount - 1) {
       var message = copy.withUnsafeBytes {
-        $0.loadUnaligned(fromByteOffset: slotsOffset + index * 32, as: Message.self)
+        $0.loadUnaligned(fromByteOffset: areas[journal.area] + index * 32, as: Message.self)
       }
       // A page fault isn't kept: a daemon that is killed between reading and removing it leaves it
       // at the end. Its page is filled with all others.
@@ -126,43 +136,6 @@ final class FaultJournal: @unchecked Sendable {
   }
 
   // MARK: header
-
-  struct Header {
-    var process: ProcessIdentity
-    var userfault: Int32
-    var inode: UInt64
-    /// It is false if an earlier version of Dormouse made the journal, in a file that the worker
-    /// can write to.
-    private(set) var isTrusted = true
-
-    /// The version of the header. Version 1 was a file of the worker's own.
-    private static let version: UInt64 = 2
-
-    fileprivate var words: [UInt64] {
-      [
-        FaultJournal.magic, Self.version, UInt64(process.pid), process.startTime,
-        UInt64(userfault), inode,
-      ]
-    }
-
-    init(process: ProcessIdentity, userfault: Int32, inode: UInt64) {
-      self.process = process
-      self.userfault = userfault
-      self.inode = inode
-    }
-
-    /// - Parameter isPrivateFile: true if no other user may open the file.
-    init?(_ words: [UInt64], isPrivateFile: Bool) {
-      guard words.count >= 6, words[0] == FaultJournal.magic,
-        words[1] == 1 || words[1] == Self.version,
-        let pid = Int32(exactly: words[2]), let number = Int32(exactly: words[4])
-      else { return nil }
-      self.init(
-        process: ProcessIdentity(pid: pid, startTime: words[3]), userfault: number,
-        inode: words[5])
-      isTrusted = words[1] == Self.version && isPrivateFile
-    }
-  }
 
   private func writeHeader(_ index: Int) {
     base.storeBytes(of: header[index], toByteOffset: index * 8, as: UInt64.self)
@@ -201,8 +174,20 @@ final class FaultJournal: @unchecked Sendable {
   /// of earlier changes than all messages after it.
   private static let quiet: UInt8 = 0xf4
 
-  private func slot(_ index: Int) -> UnsafeMutablePointer<Message> {
-    (base + Self.slotsOffset + index * 32).assumingMemoryBound(to: Message.self)
+  private func slot(_ index: Int) -> UnsafeMutablePointer<Message> { slot(index, in: area) }
+
+  private func slot(_ index: Int, in area: Int) -> UnsafeMutablePointer<Message> {
+    (base + Self.areas[area] + index * 32).assumingMemoryBound(to: Message.self)
+  }
+
+  /// The index of the area that counts.
+  private var area: Int { header[8] == 0 ? 0 : 1 }
+
+  /// Empties an area, and frees its memory.
+  private func clear(_ area: Int) {
+    let length = Self.slotCount * 32
+    if clinux_punch(descriptor.raw, Int64(Self.areas[area]), Int64(length)) == 0 { return }
+    memset(base + Self.areas[area], 0, length)
   }
 
   /// Reads the next message of the userfaultfd. Page faults aren't kept.
@@ -250,6 +235,28 @@ final class FaultJournal: @unchecked Sendable {
     messages.append(mark)
   }
 
+  /// Replaces all messages, which must have been carried out, by one for each range that the
+  /// process has dropped. A daemon that is killed meanwhile leaves the earlier ones.
+  ///
+  /// - Returns: false if these would be nearly as many.
+  func replaceAll(withDropped ranges: [Range<UInt64>]) -> Bool {
+    guard ranges.count < Self.slotCount / 4 else { return false }
+    let other = 1 - area
+    let shorter = ranges.map { range in
+      var message = Message()
+      message.event = UInt8(CLINUX_UFFD_UNMAP)
+      (message.a, message.b) = (range.lowerBound, range.upperBound)
+      return message
+    }
+    for (index, message) in shorter.enumerated() { slot(index, in: other).pointee = message }
+    header[8] = UInt64(other)
+    writeHeader(8)
+    messages = shorter
+    markQuiet()
+    clear(1 - other)
+    return true
+  }
+
   /// The number of forks whose children don't have all of their pages yet.
   var openForks: Int { messages.count { Int($0.event) == CLINUX_UFFD_FORK } }
 
@@ -279,7 +286,7 @@ final class FaultJournal: @unchecked Sendable {
 
   /// Empties the journal.
   func reset(to phase: Phase) {
-    for index in messages.indices { slot(index).pointee = Message() }
+    if !messages.isEmpty { clear(area) }
     messages = []
     hasBegunChildren = false
     self.phase = phase

@@ -81,6 +81,13 @@ final class LazyProcess {
     changes += 1
   }
 
+  /// Writes the journal anew with as few messages as possible. No change may be unfinished.
+  func shortenJournal() {
+    guard unfinished.isEmpty, let dropped = layout.droppedAlone else { return }
+    // If that doesn't make it shorter, the worker will be halted.
+    _ = journal.replaceAll(withDropped: dropped)
+  }
+
   /// Returns the chunk that has a page of the image.
   func chunk(with page: UInt64) -> Int? {
     var low = 0

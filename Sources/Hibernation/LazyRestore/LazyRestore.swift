@@ -78,9 +78,11 @@ extension Hibernator {
 
   /// Writes the pages that mustn't be missing, and lets the worker run. The other pages follow in
   /// the background.
+  ///
+  /// - Parameter trimEnd: if it is set, the other pages follow when it is requested.
   func restoreLazily(
     _ target: HibernationTarget, from restingImage: RestingImage, learns: Bool, keepsBase: Bool,
-    recorded: () -> String?
+    trimEnd: TrimEnd?, recorded: () -> String?
   ) throws(HibernationError) -> LazyRestoreResult {
     let image = try openVerified(restingImage, of: target, heldBase: bases[target.name]?.image)
     guard let cgroup = target.cgroup?.freezer, tracedSessions[target.name] == nil else {
@@ -128,13 +130,18 @@ extension Hibernator {
     for paged in pagedProcesses { paged.handle.journal.phase = .filling }
     FaultPoint.fillPrepared.pass()
     let backgroundFill = image.backgroundFillLength
-    let record = ResumeHistory.LazyResume(
-      beforeRunning: Clocks.monotonic - began, waited: 0, wanted: image.dataLength - backgroundFill,
-      total: image.dataLength, wasLearning: !isLearned,
-      learnedMore: isLearned && histories[target.name]?.learnsMore == true)
+    // What a trim costs says nothing about resumes.
+    let record =
+      trimEnd != nil
+      ? nil
+      : ResumeHistory.LazyResume(
+        beforeRunning: Clocks.monotonic - began, waited: 0,
+        wanted: image.dataLength - backgroundFill,
+        total: image.dataLength, wasLearning: !isLearned,
+        learnedMore: isLearned && histories[target.name]?.learnsMore == true)
     try start(
       image, target: target, cgroup: cgroup, pagedProcesses: pagedProcesses, record: record,
-      keepsBase: keepsBase)
+      keepsBase: keepsBase, trimEnd: trimEnd)
     try wake(target, image, before: fills[target.name])
     return .done(written: image.dataLength - backgroundFill, backgroundFill: backgroundFill)
   }
@@ -227,19 +234,24 @@ extension Hibernator {
   /// Starts the fill's thread. If there is none, all pages are filled on this one.
   private func start(
     _ image: ImageReader, target: HibernationTarget, cgroup: WorkerCgroup,
-    pagedProcesses: [PagedProcess], record: ResumeHistory.LazyResume, keepsBase: Bool
+    pagedProcesses: [PagedProcess], record: ResumeHistory.LazyResume?, keepsBase: Bool,
+    trimEnd: TrimEnd?
   ) throws(HibernationError) {
-    let learning = Pager.Learning(
-      isLearning: record.wasLearning || record.learnedMore,
-      untilOutput: !learnedSets(of: target.name).isEmpty)
+    let learning = record.map {
+      Pager.Learning(
+        isLearning: $0.wasLearning || $0.learnedMore,
+        untilOutput: !learnedSets(of: target.name).isEmpty)
+    }
     let fill = BackgroundFill(
       record, missing: image.backgroundFillLength,
-      base: keepsBase ? baseFile(after: image, of: target.name) : nil,
+      base: keepsBase ? baseFile(after: image, of: target.name) : nil, trimEnd: trimEnd,
       delayed: { [fillFailed] in fillFailed?(target.name, $0) })
     let keepsBase = fill.base != nil
     let (fillFailed, fillEnded, standby) = (fillFailed, fillEnded, standby)
+    let trimLost = trimEnd == nil ? nil : trimLost
     // The counters are read before the worker runs.
-    let firstOutput = FirstOutput(of: pagedProcesses.map(\.handle.userfault.pid))
+    let firstOutput = FirstOutput(
+      of: trimEnd == nil ? pagedProcesses.map(\.handle.userfault.pid) : [])
     // The other thread drops the last reference to the descriptors, so they are closed before the
     // end of the fill is known.
     let handoff = Handoff(pagedProcesses)
@@ -256,6 +268,7 @@ extension Hibernator {
       standby?.retract(image: image.path)
       if let failure = outcome.failure { fillFailed?(target.name, failure) }
       fill.end(outcome)
+      if let reason = outcome.haltReason, outcome.failure == nil { trimLost?(target.name, reason) }
       if outcome.failure == nil { fillEnded?(target.name) }
       clinux_trim_own_memory()
     }

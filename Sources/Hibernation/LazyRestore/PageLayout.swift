@@ -8,6 +8,9 @@ struct PageLayout: Sendable {
     case moved(from: UInt64, to: UInt64, length: UInt64)
     case dropped(Range<UInt64>)
   }
+  /// The pages that were dropped before the first of `changes`.
+  private var dropped = DroppedPages()
+  /// The changes since memory was first moved. Their order matters.
   private var changes: [Change] = []
 
   /// Two changes were made at the same time, and the right content of memory depends on their
@@ -29,12 +32,13 @@ struct PageLayout: Sendable {
   private static let smallestPage: UInt64 = 4096
 
   /// True if all pages are at the addresses that they have in the image.
-  var isIdentity: Bool { changes.isEmpty }
+  var isIdentity: Bool { dropped.ranges.isEmpty && changes.isEmpty }
 
   /// True if some pages are at other addresses than in the image.
-  var hasMoves: Bool {
-    changes.contains { if case .moved = $0 { true } else { false } }
-  }
+  var hasMoves: Bool { !changes.isEmpty }
+
+  /// Everything that was dropped, if nothing was moved: the order of such changes doesn't matter.
+  var droppedAlone: [Range<UInt64>]? { hasMoves ? nil : dropped.ranges }
 
   init() {}
 
@@ -45,6 +49,7 @@ struct PageLayout: Sendable {
   /// Returns the present address of a page of the image, or `nil` if the process has dropped the
   /// page.
   func currentAddress(of address: UInt64) -> UInt64? {
+    if dropped.contains(address) { return nil }
     var address = address
     for change in changes {
       switch change {
@@ -66,6 +71,10 @@ struct PageLayout: Sendable {
   func currentRun(from start: UInt64, _ length: UInt64) -> (address: UInt64?, length: UInt64) {
     var (address, length) = (start, length)
     func cut(_ edge: UInt64) { if edge > address { length = min(length, edge - address) } }
+    if let next = dropped.first(endingAfter: address) {
+      if next.contains(address) { return (nil, min(length, next.upperBound - address)) }
+      cut(next.lowerBound)
+    }
     for change in changes {
       switch change {
       case .dropped(let range):
@@ -102,7 +111,35 @@ struct PageLayout: Sendable {
         }
       }
     }
-    return address
+    return dropped.contains(address) ? nil : address
+  }
+
+  /// The ranges from which memory was moved, and those to which it was.
+  var moves: (from: [Range<UInt64>], to: [Range<UInt64>]) {
+    var (from, to): ([Range<UInt64>], [Range<UInt64>]) = ([], [])
+    for case .moved(let source, let destination, let length) in changes {
+      from.append(source..<(source + length))
+      to.append(destination..<(destination + length))
+    }
+    return (from, to)
+  }
+
+  /// Forgets where memory was moved. All pages of the image that were moved must be in place: then
+  /// nothing of the image is missing at the addresses that a move or a later change has touched.
+  mutating func forgetMoves() {
+    for change in changes {
+      switch change {
+      case .moved(let from, let to, let length):
+        dropped.insert(from..<(from + length))
+        dropped.insert(to..<(to + length))
+      case .dropped(let range): dropped.insert(range)
+      }
+    }
+    changes = []
+  }
+
+  private mutating func drop(_ range: Range<UInt64>) {
+    if changes.isEmpty { dropped.insert(range) } else { changes.append(.dropped(range)) }
   }
 
   /// Applies the changes between two moments at which no change was under way. Each thread waits
@@ -117,7 +154,7 @@ struct PageLayout: Sendable {
   mutating func apply(_ batch: [FaultJournal.Message]) throws {
     guard batch.allSatisfy(Self.isPossible) else { throw Impossible() }
     for message in batch where Int(message.event) == CLINUX_UFFD_REMOVE {
-      changes.append(.dropped(message.a..<max(message.a, message.b)))
+      drop(message.a..<max(message.a, message.b))
     }
     let moves = batch.filter { Int($0.event) == CLINUX_UFFD_REMAP }.map(Move.init)
     for move in try Self.inOrder(moves) {
@@ -128,7 +165,7 @@ struct PageLayout: Sendable {
     for message in batch where Int(message.event) == CLINUX_UFFD_UNMAP {
       // A move to an address has already dropped the memory that was there before.
       for paged in Self.subtract(moves.map(\.to), from: message.a..<max(message.a, message.b)) {
-        changes.append(.dropped(paged))
+        drop(paged)
       }
     }
   }

@@ -47,9 +47,10 @@ struct PagePlan: Sendable {
   ///   - keepsProtected: true keeps pages that the process may not write, too.
   ///   - workingSet: the pages that are needed first, for an image from which a process may be
   ///     restored lazily; otherwise `nil`.
+  ///   - servesPages: true if the process gets only the pages that it needs.
   init(
     process: Int, mappings: [MemoryMapping], pages: PageMap, keep: [Range<UInt64>],
-    keepsProtected: Bool = false, workingSet: WorkingSet? = nil
+    keepsProtected: Bool = false, workingSet: WorkingSet? = nil, servesPages: Bool = false
   ) throws(SystemCallError) {
     isForLazyRestore = workingSet != nil
     var byKind: [Kind: [PageRange]] = [:]
@@ -85,7 +86,7 @@ struct PagePlan: Sendable {
       let ranges = byKind[kind] ?? []
       self.byKind.append((kind, ranges))
       let limit =
-        switch (kind.isPrefetched, workingSet?.isLearned) {
+        switch (kind.isPrefetched, servesPages ? false : workingSet?.isLearned) {
         case (true, _): ImageLayout.prefetchChunkLength
         // It isn't known which pages are needed first: each of them costs its chunk's
         // decompression.

@@ -50,7 +50,14 @@ final class Pager {
   /// Detects the first output. Few of the pages that are needed after it are learned.
   var firstOutput: FirstOutput
   /// The number of chunks that threads of the worker have waited for.
-  private var answered = 0
+  private(set) var answered = 0
+  /// Set for a trimmed worker: until then only pages that are needed are filled.
+  var trimEnd: TrimEnd?
+  var isTrimmed: Bool { trimEnd != nil }
+  /// The reason why a trimmed worker was halted, as a clause.
+  var haltReason: String?
+  /// Called with the number of bytes that are missing, when that was counted.
+  var recounted: ((UInt64) -> Void)?
   /// A worker that has waited for this number of chunks needs more than its working set: the other
   /// chunks follow at once.
   private static let answersBeforeFill = 8
@@ -61,6 +68,8 @@ final class Pager {
   private var hasTurn = false
   /// The time between two attempts to enter while a fill waits for its turn, in ms.
   private static let turnPollInterval = Int32(40)
+  /// A fill of what is needed ends when no thread has waited for a page for this time, in ns.
+  private static let unneeded: Int64 = 3_000_000
   /// The number of chunks (16 MB) after which another worker may fill.
   private static let chunksInTurn = 64
   /// The time for which threads waited for pages, in ns.
@@ -112,7 +121,12 @@ final class Pager {
     // An earlier pager has filled everything.
     if processes.contains(where: { $0.journal.phase == .complete }) { return try tearDown() }
     for process in processes where !process.unfinished.isEmpty { try finish(process) }
-    try FillTurns.shared.whileAnswering { try serveFirst(learning) }
+    if let trimEnd {
+      FaultPoint.trimmed.pass()
+      try serveTrimmed(until: trimEnd)
+    } else {
+      try FillTurns.shared.whileAnswering { try serveFirst(learning) }
+    }
     try fillRemaining()
     try drainEvents()
     FaultPoint.filled.pass()
@@ -151,7 +165,9 @@ final class Pager {
   private var doneCount: Int { processes.reduce(0) { $0 + $1.done.count } }
 
   /// Fills all chunks that aren't in place yet.
-  private func fillRemaining() throws {
+  ///
+  /// - Parameter whileNeeded: true ends the fill when no thread has waited for a page for a while.
+  func fillRemaining(whileNeeded: Bool = false) throws {
     let isFilled = processes.allSatisfy { $0.chunks.allSatisfy($0.done.contains) }
     if !isFilled { try waitForTurn() }
     defer { leaveTurn() }
@@ -169,8 +185,10 @@ final class Pager {
     }
     let doneBefore = doneCount
     var isHalfDone = false
+    var needed = Clocks.monotonic
     while true {
-      if !isFrozen { try serveAll(wait: 0) }
+      if !isFrozen, try serveAll(wait: 0) { needed = Clocks.monotonic }
+      if whileNeeded, Clocks.monotonic - needed > Self.unneeded { return }
       if !isHalfDone, doneCount - doneBefore >= chunks.count / 2 {
         isHalfDone = true
         FaultPoint.filling.pass()
@@ -205,22 +223,27 @@ final class Pager {
   }
 
   /// Fills the pages for all waiting threads. Returns true if a thread waited.
+  ///
+  /// - Parameter other: a descriptor that ends the wait when it can be read.
   @discardableResult
-  func serveAll(wait: Int32, singly: Bool = false) throws -> Bool {
+  func serveAll(wait: Int32, singly: Bool = false, also other: Int32? = nil) throws -> Bool {
     var polled = processes.map {
       pollfd(fd: $0.userfault.descriptor.raw, events: Int16(POLLIN), revents: 0)
     }
+    if let other { polled.append(pollfd(fd: other, events: Int16(POLLIN), revents: 0)) }
     let isWaiting = processes.contains { !$0.faults.isEmpty }
     guard poll(&polled, nfds_t(polled.count), isWaiting ? 0 : wait) > 0 || isWaiting else {
       return false
     }
     let began = Clocks.monotonic
+    var hasServed = false
     for (process, result) in zip(processes, polled)
     where result.revents & Int16(POLLIN) != 0 || !process.faults.isEmpty {
       try serve(process, singly: singly)
+      hasServed = true
     }
     waited += Clocks.monotonic - began
-    return true
+    return hasServed
   }
 
   private func serve(_ process: LazyProcess, singly: Bool) throws {
@@ -280,7 +303,7 @@ final class Pager {
         first: original)
     }
     // The page was never in the image, or the program has dropped it since.
-    switch try retry.run({ () throws(SystemCallError) in try process.userfault.fillZero(page) }) {
+    switch try fillZeros(at: page, of: process) {
     case .present: process.userfault.wake(page, pageSize)
     case .eventFirst:
       process.faults.append(page)

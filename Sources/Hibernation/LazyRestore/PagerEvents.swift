@@ -38,6 +38,7 @@ extension Pager {
     if let early { try checkOrder(of: early.message, batch, process) }
     let before = process.layout
     try process.apply(batch)
+    haltReason = haltReason ?? Self.reason(of: children, batch)
     let wiped = children.isEmpty ? [] : try wipedOnFork(process)
     for child in children {
       let destination = Destination(
@@ -47,6 +48,14 @@ extension Pager {
     }
     if !children.isEmpty { process.journal.forksAreDone() }
     process.journal.markQuiet()
+  }
+
+  private static func reason(
+    of children: [Descriptor], _ batch: [FaultJournal.Message]
+  ) -> String {
+    if !children.isEmpty { return "it forked" }
+    return batch.contains { Int($0.event) == CLINUX_UFFD_REMAP }
+      ? "it moved memory (mremap)" : "it freed memory in too many places"
   }
 
   private func checkOrder(

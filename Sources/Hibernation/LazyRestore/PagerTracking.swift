@@ -81,7 +81,7 @@ extension Pager {
       }
     }
     for page in pages {
-      switch try retry.run({ () throws(SystemCallError) in try process.userfault.fillZero(page) })
+      switch try retry.run({ () throws(SystemCallError) in try process.userfault.fillZeros(page) })
       {
       case .present: process.userfault.wake(page, pageSize)
       case .eventFirst: process.faults.append(page)

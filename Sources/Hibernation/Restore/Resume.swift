@@ -35,6 +35,15 @@ extension Hibernator {
     _ target: HibernationTarget, from image: RestingImage, keepsBase: Bool = false,
     recorded: () -> String? = { nil }
   ) throws(HibernationError) -> ResumeSummary {
+    try resume(target, from: image, keepsBase: keepsBase, trimEnd: nil, recorded: recorded)
+  }
+
+  /// - Parameter trimEnd: if it is set, the worker gets only the pages that it needs until that is
+  ///   requested.
+  func resume(
+    _ target: HibernationTarget, from image: RestingImage, keepsBase: Bool, trimEnd: TrimEnd?,
+    recorded: () -> String? = { nil }
+  ) throws(HibernationError) -> ResumeSummary {
     try awaitFill(of: target.name)
     turn = ResumeTurns.shared.acquire()
     // A turn ends with its last reference.
@@ -51,7 +60,8 @@ extension Hibernator {
           target, from: image, run: true, keepsBase: keepsBase, recorded: recorded)
       case .lazy(let learns):
         switch try restoreLazily(
-          target, from: image, learns: learns, keepsBase: keepsBase, recorded: recorded)
+          target, from: image, learns: learns, keepsBase: keepsBase, trimEnd: trimEnd,
+          recorded: recorded)
         {
         case .done(let written, let backgroundFill):
           (summary.restored, summary.backgroundFill) = (written, backgroundFill)

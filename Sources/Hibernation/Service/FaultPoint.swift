@@ -24,6 +24,8 @@ public enum FaultPoint: String, CaseIterable, Sendable {
   case filling
   case eventRead = "event-read"
   case filled
+  /// The worker is trimmed: its pager fills only what it needs.
+  case trimmed
   case handingOver = "handing-over"
   case unregistered, thawed
   // These points are passed in a trim that borrows threads, the last one in its repair.

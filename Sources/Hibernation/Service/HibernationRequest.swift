@@ -17,6 +17,8 @@ public struct HibernationRequest: Sendable {
   /// True drops also clean pages of files that no other process uses.
   public var dropsFilePages: Bool
   public var storage: ImageStorage
+  /// True if the worker runs on while its pages are missing: they are stored in small chunks.
+  var isTrim = false
   /// Called on the hibernation's thread before anything is done, with false, and before the image
   /// gets its name, with true: then it may wait. If it returns a reason, the hibernation fails, and
   /// the worker stays suspended as before.

@@ -136,7 +136,7 @@ public final class Hibernator {
   var keepsProtectedPages: Bool { features.forcedAccess != .anyThread && kept.isNeeded }
 
   /// Chooses the way of resuming from the worker's policy and its history.
-  private func plan(_ request: HibernationRequest, _ tree: ProcessTree) -> RestorePlan {
+  func plan(_ request: HibernationRequest, _ tree: ProcessTree) -> RestorePlan {
     if request.isSealed { return RestorePlan(eager: "its images are encrypted") }
     if kept.isNeeded {
       return RestorePlan(

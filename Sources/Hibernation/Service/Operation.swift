@@ -203,7 +203,8 @@ struct Operation {
         process: index, mappings: mappings, pages: pages,
         keep: processes[index].kept,
         keepsProtected: hibernator.keepsProtectedPages,
-        workingSet: restore.isLazy ? workingSet(of: processes[index]) : nil)
+        workingSet: restore.isLazy ? workingSet(of: processes[index]) : nil,
+        servesPages: request.isTrim)
     }
   }
 

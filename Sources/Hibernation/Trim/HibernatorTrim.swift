@@ -5,8 +5,8 @@ extension Hibernator {
   /// A trim or a fill ends after this time, with what it has moved by then.
   private static var moveTimeout: Duration { .seconds(50) }
 
-  /// Moves the anonymous memory of a running worker to the kernel's swap. The worker runs
-  /// meanwhile and afterwards; what it touches comes back by itself.
+  /// Moves the anonymous memory of a running worker to the kernel's swap, or to an image. What the
+  /// worker touches comes back by itself.
   ///
   /// Pages that processes share since a fork stay in RAM, and so do locked ones (mlock): the kernel
   /// doesn't move them. If hardly anything could be moved, that isn't an error.
@@ -19,7 +19,15 @@ extension Hibernator {
     // An attempt of this daemon that lost a thread has left it.
     try Self.repairTrim(record: record, of: target.root)
     var stoppedFor = Duration.zero
+    var missing: MissingBytes?
     var summary = try move(target) { (tree) throws(HibernationError) in
+      if request.mechanism == .userfaultfd
+        || request.mechanism == .auto && Self.swapObstacle(of: tree.pids) != nil
+          && imageObstacle(request) == nil
+      {
+        (missing, stoppedFor) = try moveToImage(request, tree)
+        return .userfaultfd
+      }
       try Self.checkSwap(of: tree)
       for mechanism in trimMechanisms {
         switch mechanism {
@@ -37,6 +45,8 @@ extension Hibernator {
         .checking, "this daemon may not move its memory to swap", aftermath: .ineligible)
     }
     summary.stoppedFor = stoppedFor
+    summary.missing = missing
+    summary.swapped += Int64(clamping: missing?.bytes ?? 0)
     return summary
   }
 

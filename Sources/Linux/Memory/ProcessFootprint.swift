@@ -38,7 +38,9 @@ public struct Footprint: Hashable, Sendable {
   /// The sum of LazyFree: anonymous memory that the program has freed by MADV_FREE and that the
   /// kernel hasn't reclaimed yet.
   var droppable: Int64 = 0
-  /// The share of `footprint` that is in swap.
+  /// The share of `footprint` that is in swap: the sum of SwapPss, so that a page that processes
+  /// share since a fork counts once. Swap would count it for each of them, and also all of the
+  /// shared memory that is in swap, for each process that maps it.
   public var swapped: Int64 = 0
 
   public init() {}
@@ -78,7 +80,7 @@ public struct Footprint: Hashable, Sendable {
 
   private static let fields: [String: @Sendable (inout Footprint, Int64) -> Void] = [
     "Private_Dirty": { $0.privateDirty &+= $1 },
-    "Swap": { $0.swapped &+= $1 },
+    "SwapPss": { $0.swapped &+= $1 },
     "Pss_Shmem": { $0.sharedMemory = ($0.sharedMemory ?? 0) &+ $1 },
     "Private_Clean": { $0.reclaimable &+= $1 },
     "Shared_Clean": { $0.reclaimable &+= $1 },

@@ -127,9 +127,11 @@ public struct Userfault: Sendable {
       clinux_uffd_copy(descriptor.raw, address, source, length, protects), address)
   }
 
-  /// Fills one missing page with zeros.
-  public func fillZero(_ address: UInt64) throws(SystemCallError) -> Filling {
-    try outcome(clinux_uffd_zero(descriptor.raw, address, pageSize), address)
+  /// Fills missing pages with zeros.
+  public func fillZeros(
+    _ address: UInt64, _ length: UInt64 = pageSize
+  ) throws(SystemCallError) -> Filling {
+    try outcome(clinux_uffd_zero(descriptor.raw, address, length), address)
   }
 
   private func outcome(_ result: Int64, _ address: UInt64) throws(SystemCallError) -> Filling {

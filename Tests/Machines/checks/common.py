@@ -186,11 +186,16 @@ def status(pid, key):
 
 
 def anonymous(pid):
-    """The anonymous memory of a process in RAM, in KB; 0 if it has ended. It is counted page by page: the kernel's own
-    counters (RssAnon) can be wrong by up to 64 pages for each processor or thread."""
+    """The anonymous memory of a process in RAM, in KB; 0 if it has ended."""
+    return rolled_up(pid, "Anonymous")
+
+
+def rolled_up(pid, key):
+    """A sum over the mappings of a process, in KB; 0 if it has ended. The pages are counted one by one: the kernel's own
+    counters (RssAnon, VmSwap) can be wrong by up to 64 pages for each processor or thread."""
     try:
         for line in open(f"/proc/{pid}/smaps_rollup"):
-            if line.startswith("Anonymous:"):
+            if line.startswith(key + ":"):
                 return int(line.split()[1])
     except OSError:
         pass

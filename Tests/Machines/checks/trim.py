@@ -7,7 +7,7 @@
 memory.reclaim of its workers' cgroups, root's process_madvise(2)."""
 import os
 
-from common import check, configure, document, dormouse, finish, note, processes, ready, run, skip, status, workers
+from common import check, configure, document, dormouse, finish, note, processes, ready, rolled_up, run, skip, workers
 from services import PORTS, configuration, connected
 
 if os.environ["SWAP"] == "zram":
@@ -30,8 +30,8 @@ for name in PORTS:
 
 
 def swapped(name):
-    """The memory of a worker in swap, in KB."""
-    return sum(int((status(pid, "VmSwap") or "0").split()[0]) for pid in processes(name))
+    """The private memory of a worker in swap, in KB."""
+    return sum(rolled_up(pid, "SwapPss") for pid in processes(name))
 
 
 for name in PORTS:
@@ -41,6 +41,9 @@ for name in PORTS:
     check(f"{name} is trimmed", done.code == 0, done.text)
     moved = swapped(name)
     check(f"{name} has memory in swap", moved > 500, f"{moved} KB")
+    last = workers()[name].get("trim", {}).get("last", {})
+    check(f"{name}: memory that its processes share counts once in swap",
+          last.get("swapped", 1 << 60) <= last.get("residentBefore", 0) + (1 << 20), last)
     check(f"{name} still runs, as the same processes", processes(name) == before and workers()[name]["state"] in (
         "foreground", "background"), workers()[name]["state"])
     wrong = clients.ask(name)

@@ -1,0 +1,44 @@
+import Linux
+
+extension FaultJournal {
+  /// The beginning of a journal, which says whose it is.
+  struct Header {
+    private static let magic: UInt64 = 0x4655_4144_4f52_4d31
+
+    var process: ProcessIdentity
+    var userfault: Int32
+    var inode: UInt64
+    /// It is false if an earlier version of Dormouse made the journal, in a file that the worker
+    /// can write to.
+    private(set) var isTrusted = true
+
+    /// The version of the header. Version 1 was a file of the worker's own, and version 2 had one
+    /// area.
+    private static let version: UInt64 = 3
+
+    var words: [UInt64] {
+      [
+        Self.magic, Self.version, UInt64(process.pid), process.startTime,
+        UInt64(userfault), inode,
+      ]
+    }
+
+    init(process: ProcessIdentity, userfault: Int32, inode: UInt64) {
+      self.process = process
+      self.userfault = userfault
+      self.inode = inode
+    }
+
+    /// - Parameter isPrivateFile: true if no other user may open the file.
+    init?(_ words: [UInt64], isPrivateFile: Bool) {
+      guard words.count >= 6, words[0] == Self.magic,
+        (1...Self.version).contains(words[1]),
+        let pid = Int32(exactly: words[2]), let number = Int32(exactly: words[4])
+      else { return nil }
+      self.init(
+        process: ProcessIdentity(pid: pid, startTime: words[3]), userfault: number,
+        inode: words[5])
+      isTrusted = words[1] == Self.version && isPrivateFile
+    }
+  }
+}

@@ -1,0 +1,144 @@
+import CLinux
+import Glibc
+import Linux
+import Synchronization
+
+/// The end of the time in which the pager of a trimmed worker fills only the pages that the worker
+/// needs.
+final class TrimEnd: Sendable {
+  let counter: EventCounter
+  private let state = Atomic(false)
+
+  init() throws(SystemCallError) { counter = try EventCounter() }
+
+  /// Asks for all missing pages. Any thread may call it.
+  func request() {
+    state.store(true, ordering: .releasing)
+    counter.signal()
+  }
+
+  var isRequested: Bool { state.load(ordering: .acquiring) }
+}
+
+/// How the pager serves a trimmed worker: what it doesn't need stays in the image.
+extension Pager {
+  /// A worker that hasn't waited for a page for this time, in ms, needs no buffers.
+  private static let quiet = Int32(1000)
+  /// Threads that wait for this number of chunks within `burst` use most of their memory.
+  private static let answersInBurst = 8
+  private static let burst: Int64 = 10_000_000
+  /// Pages of zeros that are put in place at once where the image has nothing: 256 KiB.
+  private static let zeroRun = 64
+
+  /// Fills what threads wait for until `end` is requested, all processes have ended, or the worker
+  /// is halted: it has forked, or has moved memory.
+  func serveTrimmed(until end: TrimEnd) throws {
+    resumeTurn?.end()
+    let others = try retry.run { try Others(end, processes) }
+    var recent: [Int64] = []
+    var (isQuiet, answeredBefore) = (false, answered)
+    while !isFrozen, !end.isRequested, others.hasLiving {
+      let hasServed = try serveAll(wait: isQuiet ? -1 : Self.quiet, also: others.descriptor)
+      others.update()
+      if !hasServed, !isQuiet { releaseBuffers() }
+      isQuiet = !hasServed
+      if answered == answeredBefore { continue }
+      answeredBefore = answered
+      recent.append(Clocks.monotonic)
+      guard recent.count >= Self.answersInBurst else { continue }
+      if recent[recent.count - 1] - recent.removeFirst() < Self.burst {
+        recent = []
+        try fillRemaining(whileNeeded: true)
+      }
+    }
+  }
+
+  private func releaseBuffers() {
+    scratch.release()
+    for process in processes { process.dropCache() }
+    recounted?(processes.reduce(0) { $0 + $1.missingLength(in: image) })
+  }
+
+  /// What ends the wait for faults, beside them.
+  private final class Others {
+    private let epoll: Epoll
+    private var living: [UInt64: (pidfd: Descriptor, process: LazyProcess)] = [:]
+
+    var descriptor: Int32 { epoll.descriptor.raw }
+    var hasLiving: Bool { !living.isEmpty }
+
+    init(_ end: TrimEnd, _ processes: [LazyProcess]) throws {
+      epoll = try Epoll()
+      try epoll.add(end.counter.descriptor.raw, .readable, token: 0)
+      for (index, process) in processes.enumerated() {
+        guard
+          let pidfd = try readIfPossible({ () throws(SystemCallError) in
+            try Descriptor.pidfd(of: process.pid)
+          })
+        else { continue }
+        let token = UInt64(index + 1)
+        try epoll.add(pidfd.raw, .readable, token: token)
+        living[token] = (pidfd, process)
+      }
+    }
+
+    /// Notes the processes that have ended.
+    func update() {
+      // The next call reports what an error hides now.
+      for ready in (try? epoll.wait(milliseconds: 0)) ?? [] {
+        guard let ended = living.removeValue(forKey: ready.token) else { continue }
+        epoll.remove(ended.pidfd.raw)
+        ended.process.hasVanished = true
+      }
+    }
+  }
+
+  // MARK: pages of zeros
+
+  /// Fills a page that the image doesn't have. A trimmed worker gets the empty pages behind it,
+  /// too: a program that uses new memory mostly uses it in order.
+  func fillZeros(at page: UInt64, of process: LazyProcess) throws -> Userfault.Filling {
+    let count = isTrimmed ? emptyPages(from: page, of: process) : 1
+    let result = try retry.run { () throws(SystemCallError) in
+      try process.userfault.fillZeros(page, UInt64(count) * pageSize)
+    }
+    guard count > 1, result == .notRegistered || result == .present else { return result }
+    return try retry.run { () throws(SystemCallError) in
+      try process.userfault.fillZeros(page, pageSize)
+    }
+  }
+
+  private func emptyPages(from page: UInt64, of process: LazyProcess) -> Int {
+    var count = 1
+    while count < Self.zeroRun, process.isEmpty(page + UInt64(count) * pageSize) { count += 1 }
+    return count
+  }
+}
+
+extension LazyProcess {
+  /// True if the image has nothing for an address that isn't in place already.
+  fileprivate func isEmpty(_ page: UInt64) -> Bool {
+    guard let original = layout.original(of: page), let chunk = chunk(with: original) else {
+      return true
+    }
+    return done.contains(chunk) || filled.contains(original)
+  }
+
+  /// The number of bytes that the image alone has.
+  fileprivate func missingLength(in image: ImageReader) -> UInt64 {
+    if hasVanished { return 0 }
+    var missing: UInt64 = 0
+    for chunk in chunks where !done.contains(chunk) {
+      for range in image.steps[chunk].ranges {
+        var counted: UInt64 = 0
+        while counted < range.length {
+          let run = layout.currentRun(from: range.address + counted, range.length - counted)
+          if run.address != nil { missing += run.length }
+          counted += run.length
+        }
+      }
+    }
+    let single = filled.count { page in chunk(with: page).map { !done.contains($0) } ?? false }
+    return missing - min(missing, UInt64(single) * pageSize)
+  }
+}

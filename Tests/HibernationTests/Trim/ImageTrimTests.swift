@@ -1,0 +1,129 @@
+import Glibc
+import TestSupport
+import Testing
+
+@testable import Hibernation
+@testable import Linux
+
+/// Workers that run while their memory is in an image (userfaultfd).
+@Suite(
+  .serialized, .enabled(if: Victim.cgroupRoot != nil, "no cgroup for workers can be made here"),
+  .enabled(if: LazyRestoreTests.isPermitted(), "userfaultfd for workers takes root here"))
+struct ImageTrimTests {
+  let service = HibernationService()
+
+  private func start(_ command: [String]) throws -> (victim: Victim, image: String) {
+    let victim = try Victim(command, parking: .frozen)
+    #expect(try victim.line().hasPrefix("ready"))
+    return (victim, Fixture.imagePath())
+  }
+
+  @discardableResult
+  private func trim(
+    _ victim: Victim, to path: String, _ mechanism: TrimRequest.Mechanism = .userfaultfd
+  ) throws -> TrimSummary {
+    let request = TrimRequest(
+      HibernationRequest(victim.target, to: path), record: path + ".trim", mechanism: mechanism)
+    return try service.wait { (h) throws(HibernationError) in try h.trim(request) }
+  }
+
+  private func fill(_ victim: Victim) throws -> TrimSummary {
+    let target = victim.target
+    return try service.wait { (h) throws(HibernationError) in try h.fill(target) }
+  }
+
+  @Test("A process with a thread in every kind of blocking call keeps every byte over trims")
+  func torture() throws {
+    let (victim, path) = try start([try Fixture.compile("torture"), "8", "16", "7"])
+    let sum = try victim.ask("sum")
+    for round in 1...Nightly.rounds(5, of: 30) {
+      let summary = try trim(victim, to: path)
+      #expect(summary.mechanism == .userfaultfd)
+      #expect(summary.stoppedFor > .zero)
+      // `sum` reads everything, so the working set soon has all pages.
+      if round == 1 {
+        #expect(summary.swapped > 4 << 20, "\(summary)")
+        #expect(summary.residentAfter < summary.residentBefore - 4 << 20, "\(summary)")
+      }
+      #expect(try victim.target.isFrozen() == false)
+      try #require(try victim.ask("sum") == sum, "round \(round)")
+      #expect(try victim.ask("wake").hasPrefix("woke"))
+    }
+    #expect(fileExists(path))
+    let filled = try fill(victim)
+    #expect(filled.swapped == 0)
+    #expect(!fileExists(path))
+    #expect(
+      try MemoryMapping.all(of: victim.process.pid).allSatisfy { !$0.flags.contains(.userfault) })
+    #expect(try victim.ask("sum") == sum)
+    #expect(try victim.ask("errors") == "errors 0 eintr 0")
+  }
+
+  @Test("What a trimmed worker doesn't touch stays in its image, and a hibernation takes it over")
+  func staysOut() throws {
+    let (victim, path) = try start([try Fixture.compile("torture"), "16", "4", "7"])
+    let sum = try victim.ask("sum")
+    let summary = try trim(victim, to: path)
+    let missing = try #require(summary.missing)
+    #expect(missing.isTrimmed)
+    let before = missing.bytes
+    #expect(before > 8 << 20, "\(summary)")
+    for _ in 0..<20 { #expect(try victim.ask("wake").hasPrefix("woke")) }
+    #expect(missing.bytes > before - 1 << 20)
+    try service.awaitFill(of: victim.target.name)
+    #expect(missing.bytes == 0)
+    #expect(try victim.ask("sum") == sum)
+    try trim(victim, to: path)
+    try service.awaitFill(of: victim.target.name)
+    try victim.suspend()
+    let target = victim.target
+    let slept = try service.wait { (h) throws(HibernationError) in
+      try h.hibernate(HibernationRequest(target, to: path))
+    }
+    #expect(slept.moved > 8 << 20)
+    try victim.wake(service, from: path)
+    #expect(try victim.ask("sum") == sum)
+  }
+
+  @Test(
+    "A worker that changes its mappings and forks while it is trimmed keeps its memory",
+    arguments: [1, 4])
+  func churn(threads: Int) throws {
+    let (victim, path) = try start([try Fixture.compile("churn"), "\(threads)", "6", "64"])
+    for round in 1...LazyRestoreTests.churnRounds {
+      let name = victim.target.name
+      _ = try service.wait { (h) throws(HibernationError) in h.workingSets[name] = nil }
+      try trim(victim, to: path)
+      let answer = try victim.ask("churn \(round)")
+      try service.awaitFill(of: name)
+      try #require(answer.hasSuffix("errors 0"), "round \(round): \(answer)")
+    }
+    #expect(try victim.ask("verify").hasSuffix("errors 0"))
+  }
+
+  @Test("A trimmed worker that ends leaves no image, and nothing waits for it")
+  func ends() throws {
+    let (victim, path) = try start([try Fixture.compile("churn"), "2", "6", "64"])
+    try trim(victim, to: path)
+    #expect(fileExists(path))
+    kill(victim.process.pid, SIGKILL)
+    service.forget(victim.target.name)
+    #expect(try eventually { !fileExists(path) })
+  }
+
+  @Test("A worker whose image would be encrypted isn't trimmed by userfaultfd")
+  func encrypted() throws {
+    let (victim, path) = try start([try Fixture.compile("churn"), "2", "6", "64"])
+    let target = victim.target
+    let error = #expect(throws: HibernationError.self) {
+      _ = try service.wait { (h) throws(HibernationError) in
+        var image = HibernationRequest(target, to: path)
+        image.isSealed = true
+        return try h.trim(
+          TrimRequest(image, record: path + ".trim", mechanism: .userfaultfd))
+      }
+    }
+    #expect(error?.aftermath == .ineligible)
+    #expect(try victim.ask("verify").hasSuffix("errors 0"))
+  }
+}
