@@ -208,24 +208,6 @@ final class Pager {
 
   // MARK: faults
 
-  /// Fills only pages that a thread waits for, until no more faults come.
-  private func learnWorkingSet(_ learning: Learning) throws {
-    defer { for process in processes { process.dropCache() } }
-    let end = Clocks.monotonic + learning.length.nanoseconds
-    var last = Clocks.monotonic
-    while !isFrozen, Clocks.monotonic < end {
-      if try serveAll(wait: 5, singly: true) { last = Clocks.monotonic }
-      let hasAnswered = firstOutput.check()
-      if learning.untilOutput, hasAnswered { return }
-      if hasAnswered, LazyProcess.cacheIsCrowded {
-        for process in processes { process.dropCache() }
-      }
-      if Clocks.monotonic - last > ResumeTurns.quiet { resumeTurn?.end() }
-      if Clocks.monotonic - last > learning.quiet.nanoseconds { return }
-      if processes.reduce(0, { $0 + $1.touched.count }) > learning.limit { return }
-    }
-  }
-
   /// Fills the pages for all waiting threads. Returns true if a thread waited.
   ///
   /// - Parameter other: a descriptor that ends the wait when it can be read.
@@ -317,11 +299,5 @@ final class Pager {
     case .vanished: process.hasVanished = true
     case .filled, .notRegistered: break
     }
-  }
-}
-
-extension Duration {
-  fileprivate var nanoseconds: Int64 {
-    components.seconds * 1_000_000_000 + components.attoseconds / 1_000_000_000
   }
 }

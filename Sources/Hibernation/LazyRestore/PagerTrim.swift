@@ -31,6 +31,11 @@ extension Pager {
   /// is halted: it has forked, or has moved memory.
   func serveTrimmed(until end: TrimEnd) throws {
     resumeTurn?.end()
+    for process in processes {
+      // Guard pages can't be seen then, as on older kernels.
+      guard let pages = try? PageMap(pid: process.pid), pages.showsGuardPages else { continue }
+      process.guards = pages
+    }
     let others = try retry.run { try Others(end, processes) }
     var isQuiet = false
     while !end.isRequested, others.hasLiving {

@@ -12,9 +12,9 @@ final class KernelMemory: WorkerMemory {
   let state: StateDirectory
   let bootID: String
   let keeper: KeeperStarter
-  private let standby: StandbyStarter<StandbyPagerConnection>
-  private let resumeChoice: ResumeChoice
-  private let recordTimeout: Duration
+  let standby: StandbyStarter<StandbyPagerConnection>
+  let resumeChoice: ResumeChoice
+  let recordTimeout: Duration
 
   init(
     _ services: Services, _ state: StateDirectory, bootID: String,
@@ -117,24 +117,6 @@ final class KernelMemory: WorkerMemory {
       let measurement = Measurement.measure(pids, missing)
       value.withLock { $0 = measurement.footprint }
     }
-  }
-
-  func trim(
-    _ target: HibernationTarget, then: @escaping (Result<TrimSummary, HibernationError>) -> Void
-  ) -> OperationFlag {
-    let (operation, done) = callback(then)
-    let record = state.trimRecord(of: target.name)
-    let image = HibernationRequest(target, to: state.image(of: target.name))
-    services.hibernation.trim(TrimRequest(image, record: record, mechanism: .swap), then: done)
-    return operation
-  }
-
-  func fill(
-    _ target: HibernationTarget, then: @escaping (Result<TrimSummary, HibernationError>) -> Void
-  ) -> OperationFlag {
-    let (operation, done) = callback(then)
-    services.hibernation.fill(target, then: done)
-    return operation
   }
 
   func thaw(
