@@ -172,11 +172,15 @@ static const char *guard(void) {
   return NULL;
 }
 
+// Nobody is told of a guard region. The pages are empty only if it was seen while it existed.
 static const char *guard_briefly(void) {
   MISSING(one);
   if (madvise(at(one), FEW * PAGE, GUARD_INSTALL)) return NULL;  // an older kernel
   CHECK(!madvise(at(one), FEW * PAGE, GUARD_REMOVE));
-  expect_zeros(one, FEW);
+  for (int page = one; page < one + FEW; page++) {
+    CHECK(is_intact(page) || has(at(page), 0));
+    rewrite(page);
+  }
   CHECK(are_intact(one - 1, FEW + 2));
   return NULL;
 }
