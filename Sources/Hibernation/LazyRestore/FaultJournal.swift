@@ -38,6 +38,8 @@ final class FaultJournal: @unchecked Sendable {
     case filling
     /// No page is missing any more.
     case complete
+    /// The worker runs, and is trimmed: its missing pages stay in the image.
+    case trimmed
   }
 
   /// The journal has content that no kernel and no daemon can have written.

@@ -124,6 +124,15 @@ final class LazyProcess {
     return ranges[low].chunk
   }
 
+  /// Records pages that are in place already, by their present addresses.
+  func didFind(_ present: [PageRange]) {
+    for page in present.lazy.flatMap(\.pages) {
+      if let original = layout.original(of: page), chunk(with: original) != nil {
+        filled.insert(original)
+      }
+    }
+  }
+
   /// Returns the number of bytes from a page on, at most `length`, before the next page that was
   /// filled alone.
   func unfilled(from page: UInt64, _ length: UInt64) -> UInt64 {

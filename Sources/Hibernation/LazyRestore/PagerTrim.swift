@@ -31,6 +31,9 @@ extension Pager {
   /// is halted: it has forked, or has moved memory.
   func serveTrimmed(until end: TrimEnd) throws {
     resumeTurn?.end()
+    // If this pager dies after that, the next one fills everything.
+    defer { for process in processes { process.journal.phase = .filling } }
+    if isContinuation { try recordPresentPages() }
     for process in processes {
       // Guard pages can't be seen then, as on older kernels.
       guard let pages = try? PageMap(pid: process.pid), pages.showsGuardPages else { continue }
@@ -48,6 +51,18 @@ extension Pager {
       if sequentialUse.isSeen {
         sequentialUse.reset()
         try fillRemaining(whileNeeded: true)
+      }
+    }
+  }
+
+  /// Records what an earlier pager has put in place.
+  private func recordPresentPages() throws {
+    for process in processes {
+      try retry.run { () throws(SystemCallError) in
+        try readIfPossible { () throws(SystemCallError) in
+          let pages = try PageMap(pid: process.pid).populatedPages(inRegistered: process.mappings)
+          process.didFind(pages)
+        }
       }
     }
   }
