@@ -74,6 +74,11 @@ struct TrimKernelTests {
   func changes(test: Case) throws { try check(test) }
 
   @Test(
+    "Code, a deep stack and huge pages have the right contents while they come back",
+    arguments: Case.all("missing_kinds", ["execute", "deepen", "check_huge", "drop_huge"]))
+  func kinds(test: Case) throws { try check(test) }
+
+  @Test(
     "Memory that is moved or grows while it is missing has the right contents",
     arguments: Case.all(
       "missing_changes", ["move", "grow", "move_over", "move_keeping", "resize_block"]))
