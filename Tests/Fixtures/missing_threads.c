@@ -77,6 +77,19 @@ static const char *spawn_many(void) {
   return NULL;
 }
 
+static const char *exec_itself(void) {
+  execl("/proc/self/exe", "missing_threads", "join", directory, NULL);
+  return "it isn't executed";
+}
+
+// As a program does that makes itself a daemon.
+static const char *close_all(void) {
+  MISSING(one);
+  for (int file = 3; file < 1024; file++) close(file);
+  CHECK(is_intact(one));
+  return NULL;
+}
+
 // Threads that the kernel itself writes about.
 
 enum {
@@ -248,6 +261,8 @@ static const struct test tests[] = {
   {"exec_in_vfork", write_arguments, exec_in_vfork},
   {"spawn_one", write_arguments, spawn_one},
   {"spawn_many", NULL, spawn_many},
+  {"exec_itself", NULL, exec_itself},
+  {"close_all", NULL, close_all},
   {"write_thread_numbers", NULL, write_thread_numbers},
   {"clear_thread_number", NULL, clear_thread_number},
   {"join", start_pthread, join},

@@ -47,7 +47,7 @@ struct TrimKernelTests {
       [
         "exec_in_vfork", "spawn_one", "spawn_many", "write_thread_numbers", "join",
         "unlock_mutex",
-        "alarm_while_using", "alarm_while_reading",
+        "alarm_while_using", "alarm_while_reading", "close_all",
       ]))
   func threads(test: Case) throws { try check(test) }
 
