@@ -56,7 +56,8 @@ package final class ProgramRun {
     }
     shared.pressure.follow(driver.state.policy)
     FillReports.follow(services.hibernation, loopReturn: services.loopReturn, log: services.log) {
-      [unowned self] in components.senses.meter.measureSoon($0)
+      [unowned self] in
+      components.senses.meter.measureSoon($0)
     } lose: { [unowned self] in
       shared.workers[$0]?.sleep?.didLoseTrim($1)
     }
