@@ -81,6 +81,17 @@ class Daemon:
     def worker(self, name):
         return self.ask("status", name)["workers"][0]
 
+    def pid_of(self, name):
+        """The process of a worker, once it has one."""
+        failure = f"{name} could not be launched: "
+        while "pid" not in (worker := self.worker(name)):
+            with open(self.log.name) as file:
+                for row in file:
+                    if failure in row:
+                        raise RuntimeError(row.strip())
+            time.sleep(0.02)
+        return worker["pid"]
+
     def close(self):
         try:
             self.ask("shutdown")

@@ -73,9 +73,13 @@ class Workers:
         """Until those that were woken can be put to sleep again."""
         time.sleep(5)
 
+    def chosen(self):
+        """The connections of those that are woken."""
+        return self.connections[::max(1, len(self.connections) // self.options.wakes)][:self.options.wakes]
+
     def wake(self):
         """Milliseconds to the first byte of each of the requests, which are sent at even distances within a second."""
-        chosen = self.connections[::max(1, len(self.connections) // self.options.wakes)][:self.options.wakes]
+        chosen = self.chosen()
         times, threads = [], []
 
         def ask(connection):
@@ -151,6 +155,9 @@ class Swapped(Workers):
     def start(self):
         self.device = swap.Zram(self.options.workers * 40)
         self.device.on()
+        self.launch()
+
+    def launch(self):
         self.group = swap.MemoryGroup()
         self.processes = []
         for first in range(0, len(self.ports), LAUNCHED_AT_ONCE):
@@ -170,13 +177,16 @@ class Swapped(Workers):
     def left(self):
         return (sum(anonymous(process.pid) for process in self.processes) + self.device.in_ram()) / 1e6, 0
 
-    def close(self):
+    def end(self):
         for process in self.processes:
             process.kill()
         for process in self.processes:
             process.wait()
-        self.device.close()
         self.group.close()
+
+    def close(self):
+        self.end()
+        self.device.close()
 
 
 def measure(name, workers, options):

@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 """Running workers whose unused memory leaves RAM (docs/trim.md), each beside an untouched twin. See README.md here.
 
-    sudo python3 Benchmarks/trim.py memory [--minutes 10] [--output FILE.json]
-    sudo python3 Benchmarks/trim.py latency [--rounds 9] [--hogs] [--user NAME]
+    sudo python3 Benchmarks/trim.py memory [--minutes 10] [--mechanism userfaultfd] [--user NAME]
+    sudo python3 Benchmarks/trim.py latency [--rounds 9] [--all-rounds 3] [--hogs]
+    sudo python3 Benchmarks/trim.py objects [--megabytes 15,44,123] [--memcr FILE]
+    sudo python3 Benchmarks/trim.py many [--workers 1000] [--wakes 200]
 """
 import argparse
 import contextlib
 import json
 import os
-import re
 import shutil
 import signal
 import statistics
@@ -16,130 +17,60 @@ import subprocess
 import sys
 import time
 
-from bench import BINARY, Daemon, as_user, free_port, machine, processor, proportional
+from bench import BINARY, Daemon, machine
 from peers import megabytes, milliseconds, p95
+from thousand import percentile
 from Peers import swap
+from Peers.pairs import BY_NAME, USES, Pair, journaled_trims, now, size_of
 from Peers.processor import Hogs
-from Peers.programs import PROGRAMS
-from Peers.trimmed import PagedOut, Trimmed, Untouched, device, major_faults, swapped
-from Peers.ways import Dormouse, anonymous
+from Peers.trimmed import PagedOutCrowd, TrimmedCrowd, daemon_cost, device, is_wanted, rules, ways
+from Peers.ways import anonymous
 
-BY_NAME = {program.name: program for program in PROGRAMS}
 # The time between a trim and the next request, as in real use; an idle worker's page tables are cold by then.
 PAUSE = 2.2
-# Key, program, what uses it, seconds between requests (None: there are none), and whether each has its own connection.
-USES = [
-    ("python-timer", "python", "a timer each second", None, False),
-    ("python", "python", "a light request each 5 s", 5, False),
-    ("asyncio", "asyncio", "a ping each 20 s", 20, False),
-    ("redis", "redis", "a light request each 5 s", 5, False),
-    ("ruby", "ruby", "a timer each second, a light request each 5 s", 5, False),
-    ("node", "node", "a timer each second, a health check each 10 s", 10, True),
-    ("jvm", "jvm", "a timer each second, a health check each 10 s", 10, True),
-    ("jvm-serial", "jvm-serial", "a timer each second, a health check each 10 s", 10, True),
-    ("go", "go", "a timer each second, a health check each 10 s", 10, True),
-]
-TIMER = {"TIMER": "1"}
+# The bytes of python's worker without objects, and those of each object.
+EMPTY, OBJECT = 11.2e6, 298
+FAILURES = (OSError, RuntimeError, KeyError, swap.Unavailable, subprocess.SubprocessError)
 
 
-def size_of(program):
-    """The second of its sizes: 40 to 80 MB."""
-    return program.sizes[min(1, len(program.sizes) - 1)]
+def short(values):
+    """Median and p95, of times that may be short."""
+    return f"{statistics.median(values):.2f} ({p95(values):.2f})" if values else "–"
+
+
+def ratio(values, others):
+    """How many times as long as the others: the median, and the p95."""
+    if not values or not others:
+        return "–"
+    return f"{statistics.median(values) / statistics.median(others):.2f} ({p95(values) / p95(others):.2f})"
 
 
 # MARK: memory
 
-class Pair:
-    """A trimmed worker and its twin, which get the same requests at the same times."""
-
-    def __init__(self, key, name, use, every, is_new):
-        self.key, self.program, self.use, self.every, self.is_new = key, BY_NAME[name], use, every, is_new
-        self.ports = free_port(), free_port()
-        self.environment = TIMER if "timer" in use else {}
-        self.times = [], []
-        self.samples = []
-
-    def command(self, side):
-        return self.program.command(size_of(self.program), self.ports[side])
-
-    def configuration(self):
-        return {"command": self.command(0), "environment": self.environment, "readiness": {"tcp": self.ports[0]}}
-
-    def begin(self, daemon, user):
-        while "pid" not in daemon.worker(self.key):
-            time.sleep(0.05)
-        self.twin = subprocess.Popen(as_user(user) + self.command(1), stdin=subprocess.DEVNULL,
-                                     stdout=subprocess.DEVNULL, env={**os.environ, **self.environment},
-                                     start_new_session=True)
-        self.pids = daemon.worker(self.key)["pid"], self.twin.pid
-        self.connections = [self.program.connect(port, size_of(self.program)) for port in self.ports]
-        for connection in self.connections:
-            connection.ask("all")
-            for _ in range(20):
-                connection.ask("light")
-        self.sums = [connection.checksum() for connection in self.connections]
-        self.before = anonymous(self.pids[0])  # The checksum has just read all of it.
-
-    def ask(self, number):
-        """One light request to each; they take turns at being first."""
-        for side in ((0, 1), (1, 0))[number % 2]:
-            start = time.perf_counter()
-            if self.is_new:
-                connection = self.program.connection(self.ports[side])
-                connection.ask("light")
-                connection.line.close()
-            else:
-                self.connections[side].ask("light")
-            self.times[side].append((time.perf_counter() - start) * 1000)
-
-    def sample(self, seconds):
-        self.samples.append([round(seconds, 1), *[anonymous(pid) for pid in self.pids], swapped(self.pids[0]),
-                             major_faults(self.pids[0])])
-
-    def result(self, log):
-        """The faults a minute are those since a minute after the first trim."""
-        trims = re.findall(rf"(?<![\w-]){self.key}(?![\w-]): trimmed: (.*)", log)
-        first = next((row[0] for row in self.samples if row[3] > 0), None)
-        later = [row for row in self.samples if first is not None and row[0] >= first + 60]
-        faults = (later[-1][4] - later[0][4]) / (later[-1][0] - later[0][0]) * 60 if len(later) > 1 else None
-        # A health check may have closed the connection that was open from the beginning.
-        after = [self.program.connect(port, size_of(self.program)).checksum() if self.is_new else connection.checksum()
-                 for port, connection in zip(self.ports, self.connections)]
-        return {"use": self.use, "before": self.before, "after": self.samples[-1][1],
-                "twin": self.samples[-1][2], "swapped": self.samples[-1][3], "faults": faults, "trims": trims,
-                "times": self.times, "equal": after == self.sums, "samples": self.samples}
-
-    def end(self):
-        if hasattr(self, "twin"):
-            self.twin.kill()
-            self.twin.wait()
-
-
 def memory_rules(options):
     return {"background": {"suspend_after": "never"}, "hibernate": {"after": "never"},
-            "trim": {"after": f"{options.after:g}s", "every": f"{options.every:g}s"}}
+            "trim": {"after": f"{options.after:g}s", "every": f"{options.every:g}s", **rules(options.mechanism[0])}}
 
 
 def watch(pairs, daemon, options):
-    """The run itself. Returns seconds, the daemon's processor seconds, its RSS in MB, and the RAM in MB that the trimmed
-    memory uses as a compressed copy or in the swap cache, for each sample."""
+    """The run itself. Returns for each sample: seconds, the processor seconds of the daemon and its standby pager, the
+    daemon's RSS in MB, the RAM in MB that memory in swap uses (compressed, or in the swap cache), and the pager's RSS."""
     costs, number, before = [], 0, swap.all_in_ram()
     start = time.monotonic()
     due = {pair.key: place * 0.3 + 1 for place, pair in enumerate(pairs)}
     sample = 0.0
-    while (now := time.monotonic() - start) < options.minutes * 60:
+    while (passed := time.monotonic() - start) < options.minutes * 60:
         for pair in pairs:
-            if pair.every and now >= due[pair.key]:
+            if pair.every and passed >= due[pair.key]:
                 due[pair.key] += pair.every
                 number += 1
                 pair.ask(number)
-        if now >= sample:
+        if passed >= sample:
             sample += options.sample
             for pair in pairs:
-                pair.sample(now)
-            pid = daemon.process.pid
-            costs.append([round(now, 1), processor(pid), proportional(pid, "Rss") / 1024,
-                          max(0, swap.all_in_ram() - before) / 1e6])
+                pair.sample(passed)
+            used, rss, pager = daemon_cost(daemon)
+            costs.append([round(passed, 1), used, rss, max(0, swap.all_in_ram() - before) / 1e6, pager])
         time.sleep(0.02)
     return costs
 
@@ -151,162 +82,313 @@ def memory(options, wanted):
     try:
         for pair in pairs:
             pair.begin(daemon, options.user)
+        start = now()
         costs = watch(pairs, daemon, options)
-        with open(os.path.join(daemon.directory, "log")) as file:
-            log = file.read()
-        programs = {pair.key: pair.result(log) for pair in pairs}
+        trims = journaled_trims(daemon, start)
+        programs = {pair.key: pair.result(trims.get(pair.key, []), daemon.worker(pair.key)) for pair in pairs}
     finally:
         for pair in pairs:
             pair.end()
         daemon.close()
-    used = (costs[-1][1] - costs[0][1]) / (costs[-1][0] - costs[0][0])
-    return {"minutes": options.minutes, "after": options.after, "every": options.every, "programs": programs,
-            "swap in RAM": costs[-1][3],
-            "daemon": {"processor": used, "rss": [costs[0][2], costs[-1][2]], "samples": costs}}
+    first, last = costs[0], costs[-1]
+    trimmed = sum(1 for row in programs.values() if row["trims"])
+    return {"minutes": options.minutes, "after": options.after, "every": options.every,
+            "mechanism": options.mechanism[0], "programs": programs, "swap in RAM": last[3],
+            "daemon": {"processor": (last[1] - first[1]) / (last[0] - first[0]), "rss": [first[2], last[2]],
+                       "pager": [first[4], last[4]], "trimmed": trimmed, "samples": costs}}
 
 
 def memory_table(result):
-    print("\n| worker | used by | MB before | after | twin | in swap | trims | faults a minute "
-          "| light request, ms: median (p95) | twin | state |\n|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---|")
+    print("\n| worker | used by | MB before | after | twin | in swap or image | trims | stood still, ms: median (most) "
+          "| faults a minute | light request, ms: median (p95) | twin | ratio | state |\n"
+          "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---|")
     for key, row in result["programs"].items():
         faults = "–" if row["faults"] is None else f"{row['faults']:.0f}"
+        stops = [trim["stood still"] for trim in row["trims"]]
+        still = f"{statistics.median(stops):.1f} ({max(stops):.1f})" if stops else "–"
         print(f"| {key} | {row['use']} | {row['before'] / 1e6:.1f} | {row['after'] / 1e6:.1f} | {row['twin'] / 1e6:.1f} "
-              f"| {row['swapped'] / 1e6:.1f} | {len(row['trims'])} | {faults} | {later(row['times'][0])} "
-              f"| {later(row['times'][1])} | {'equal' if row['equal'] else 'DIFFERENT'} |")
+              f"| {row['swapped'] / 1e6:.1f} | {len(row['trims'])} | {still} | {faults} | {short(row['times'][0])} "
+              f"| {short(row['times'][1])} | {ratio(*row['times'])} | {'equal' if row['equal'] else 'DIFFERENT'} |")
     before, after, twins = (sum(row[key] for row in result["programs"].values()) for key in ("before", "after", "twin"))
     cost = result["daemon"]
-    print(f"| all | | {before / 1e6:.1f} | {after / 1e6:.1f} | {twins / 1e6:.1f} | | | | | | |\n")
-    print(f"{result['minutes']:g} minutes; trim after {result['after']:g} s, every {result['every']:g} s. In swap and still in RAM "
-          f"(compressed, or in the swap cache): {result['swap in RAM']:.1f} MB. Daemon: "
-          f"{cost['processor']:.2%} of a core, RSS {cost['rss'][0]:.1f} MB at the beginning, {cost['rss'][1]:.1f} at the end.")
+    print(f"| all | | {before / 1e6:.1f} | {after / 1e6:.1f} | {twins / 1e6:.1f} | | | | | | | | |\n")
+    count = max(1, cost["trimmed"])
+    rise, pager = (cost[key][1] - cost[key][0] for key in ("rss", "pager"))
+    print(f"{result['minutes']:g} minutes; trim.mechanism {result['mechanism']}, after {result['after']:g} s, every "
+          f"{result['every']:g} s. In swap and still in RAM (compressed, or in the swap cache): {result['swap in RAM']:.1f} "
+          f"MB.\nDaemon with its standby pager: {cost['processor']:.3%} of a core, {cost['processor'] / count:.3%} for each "
+          f"trimmed worker. RSS of the daemon: {cost['rss'][0]:.1f} MB before, {cost['rss'][1]:.1f} after, "
+          f"{rise * 1024 / count:.0f} KB for each trimmed worker; of its pager: {cost['pager'][0]:.1f} MB before, "
+          f"{cost['pager'][1]:.1f} after, {pager * 1024 / count:.0f} KB.")
     return all(row["equal"] for row in result["programs"].values())
 
 
-# MARK: latency
+# MARK: ways in turns
 
-def make_peers(program, options):
-    size = options.size or size_of(program)
-    peers = [Untouched("untouched", program, size), Trimmed("trimmed", program, size),
-             Dormouse("frozen and hibernated", program, size)]
-    if options.pages_out:
-        peers.append(PagedOut("paged out without Dormouse", program, size, None))
-    for peer in peers:
-        peer.user = options.user
-        peer.results = {"first": [], "later": [], "all": [], "ram": [], "swap": [], "sleep": []}
-    return [peer for peer in peers if not options.only or any(word in peer.name for word in options.only)]
+class Comparison:
+    """The ways of one program, in turns. One that fails is left out from then on; `failures` has the reasons."""
 
+    def __init__(self, peers):
+        self.peers = peers
+        self.failures = {}
+        self.results = {peer: {key: [] for key in ("first", "later", "all", "ram", "swap", "sleep", "still")}
+                        for peer in peers}
 
-def one_round(peers, number, kind, count):
-    """All are put away; each has its first request, and then `count` light ones in turn."""
-    turn = [peers[(place + number) % len(peers)] for place in range(len(peers))]
-    figures = {peer: {} for peer in peers}
-    for peer in turn:
-        peer.prepare()
-        start = time.perf_counter()
-        peer.sleep()
-        figures[peer]["sleep"] = (time.perf_counter() - start) * 1000
-    time.sleep(PAUSE)
-    for peer in turn:
-        figures[peer]["ram"], figures[peer]["swap"] = peer.asleep()
-    for peer in turn:
-        start = time.perf_counter()
-        peer.wake(kind)
-        figures[peer]["first" if kind == "light" else "all"] = (time.perf_counter() - start) * 1000
-        peer.connection.rest()
-        peer.settle()
-    for _ in range(count):
-        for peer in turn:
-            figures[peer].setdefault("later", []).append(peer.connection.ask("light"))
-        time.sleep(0.005)
-    return figures
-
-
-def latency_of(program, options):
-    peers = make_peers(program, options)
-    started = []
-    try:
+    def each(self, peers, step):
         for peer in peers:
-            started.append(peer)
-            peer.launch()
-            peer.sum = peer.connection.checksum()
-            for _ in range(20):
-                peer.connection.ask("light")
-        size = max(anonymous(peer.pid) for peer in peers)
-        warm_up = 1
-        for number in range(warm_up + options.rounds + options.all_rounds):
-            kind = "light" if number < warm_up + options.rounds else "all"
-            for peer, figures in one_round(peers, number, kind, options.later if kind == "light" else 0).items():
-                if number < warm_up:
-                    continue
-                for key, value in figures.items():
-                    peer.results[key] += value if isinstance(value, list) else [value]
-        for peer in peers:
-            peer.is_equal = peer.connection.checksum() == peer.sum
-    finally:
-        for peer in started:
-            with contextlib.suppress(OSError, RuntimeError, AttributeError, subprocess.SubprocessError):
-                peer.end()
-            peer.close()
-    return {"size": size, "ways": {peer.name: {**peer.results, "equal": peer.is_equal} for peer in peers}}
+            if peer.name not in self.failures:
+                try:
+                    step(peer)
+                except FAILURES as error:
+                    self.failures[peer.name] = f"{error}" or repr(error)
 
+    def launch(self, peer):
+        peer.launch()
+        peer.sum = peer.connection.checksum()
+        for _ in range(20):
+            peer.connection.ask("light")
+
+    def round(self, number, kind, count):
+        """All are put away; each has its first request, and then `count` light ones in turn. Returns the figures."""
+        turn = [self.peers[(place + number) % len(self.peers)] for place in range(len(self.peers))]
+        figures = {peer: {key: [] for key in self.results[peer]} for peer in turn}
+
+        def put_away(peer):
+            peer.prepare()
+            start = time.perf_counter()
+            peer.sleep()
+            figures[peer]["sleep"].append((time.perf_counter() - start) * 1000)
+
+        def measure(peer):
+            ram, away = peer.asleep()
+            figures[peer]["ram"].append(ram)
+            figures[peer]["swap"].append(away)
+            if getattr(peer, "stood_still", None) is not None:
+                figures[peer]["still"].append(peer.stood_still)
+
+        def wake(peer):
+            start = time.perf_counter()
+            peer.wake(kind)
+            figures[peer]["first" if kind == "light" else "all"].append((time.perf_counter() - start) * 1000)
+            peer.connection.rest()
+            peer.settle()
+
+        self.each(turn, put_away)
+        time.sleep(PAUSE)
+        self.each(turn, measure)
+        self.each(turn, wake)
+        for _ in range(count):
+            self.each(turn, lambda peer: figures[peer]["later"].append(peer.connection.ask("light")))
+            time.sleep(0.005)
+        return figures
+
+    def check(self, peer):
+        peer.is_equal = peer.connection.checksum() == peer.sum
+
+    def measured(self, kinds, later):
+        """`kinds`: the request of each round. One more round, the first, isn't counted."""
+        try:
+            self.each(self.peers, self.launch)
+            living = [peer for peer in self.peers if peer.name not in self.failures]
+            size = max((anonymous(peer.pid) for peer in living), default=0)
+            for number, kind in enumerate(kinds[:1] + kinds):
+                figures = self.round(number, kind, later if kind == "light" else 0)
+                for peer in self.peers if number else ():
+                    for key, values in figures[peer].items():
+                        self.results[peer][key] += values
+            self.each(self.peers, self.check)
+        finally:
+            for peer in self.peers:
+                with contextlib.suppress(AttributeError, *FAILURES):  # It may not have been launched.
+                    peer.end()
+                peer.close()
+        return {"size": size, "ways": {
+            peer.name: {**self.results[peer], "equal": getattr(peer, "is_equal", False),
+                        "failure": self.failures.get(peer.name)} for peer in self.peers}}
+
+
+def state(row):
+    return f"failed: {row['failure']}" if row["failure"] else "equal" if row["equal"] else "DIFFERENT"
+
+
+def rows(name, result):
+    """For each way: the first cell, its name, what was measured, and what was measured of the twin."""
+    twin = result["ways"].get("untouched", {})
+    for number, (way, row) in enumerate(result["ways"].items()):
+        yield f"{name}, {result['size'] / 1e6:.0f} MB" if number == 0 else "", way, row, twin
+
+
+def are_whole(results):
+    return all(row["equal"] and not row["failure"] for result in results.values() for row in result["ways"].values())
+
+
+# MARK: latency and objects
 
 def latency(options, wanted):
-    print("\n| worker | way | first light request, ms | later ones | first request, all objects | to put away "
-          "| MB in RAM | in swap or image | state |\n|---|---|---:|---:|---:|---:|---:|---:|---|", flush=True)
+    print("\n| worker | way | first light request, ms | × twin | later ones | × twin | first request, all objects "
+          "| to put away | stood still | MB in RAM | in swap or image | state |\n"
+          "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---|", flush=True)
     programs = {}
     for program in wanted:
-        found = programs[program.name] = latency_of(program, options)
-        for place, (name, row) in enumerate(found["ways"].items()):
-            head = f"{program.name}, {found['size'] / 1e6:.0f} MB" if place == 0 else ""
-            print(f"| {head} | {name} | {later(row['first'])} | {later(row['later'])} | {milliseconds(row['all'])} "
-                  f"| {milliseconds(row['sleep'])} | {megabytes(row['ram'])} | {megabytes(row['swap'])} "
-                  f"| {'equal' if row['equal'] else 'DIFFERENT'} |", flush=True)
+        comparison = Comparison(ways(program, options.size or size_of(program), options))
+        programs[program.name] = comparison.measured(["light"] * options.rounds + ["all"] * options.all_rounds,
+                                                     options.later)
+        for head, way, row, twin in rows(program.name, programs[program.name]):
+            print(f"| {head} | {way} | {short(row['first'])} | {ratio(row['first'], twin.get('first'))} "
+                  f"| {short(row['later'])} | {ratio(row['later'], twin.get('later'))} | {milliseconds(row['all'])} "
+                  f"| {milliseconds(row['sleep'])} | {milliseconds(row['still'])} | {megabytes(row['ram'])} "
+                  f"| {megabytes(row['swap'])} | {state(row)} |", flush=True)
     print(f"\nMedians (p95) of {options.rounds} rounds, {options.all_rounds} for all objects, each {PAUSE:g} s after the worker "
-          "was put away, with the ways in turns.")
+          "was put away, with the ways in turns. × twin: the ratio of the medians (of the p95).")
     return {"rounds": options.rounds, "hogs": options.hogs, "programs": programs}
 
 
-def later(values):
-    """Median and p95, of times that may be short."""
-    return f"{statistics.median(values):.2f} ({p95(values):.2f})" if values else "–"
+def objects(options, _):
+    """Python's worker, by size, because the time is that of its pages."""
+    print("\n| worker | way | first request, all objects, ms | × twin | to put away | stood still | MB in RAM "
+          "| in swap or image | state |\n|---|---|---:|---:|---:|---:|---:|---:|---|", flush=True)
+    sizes = {}
+    for size in options.megabytes:
+        comparison = Comparison(ways(BY_NAME["python"], max(1, round((size * 1e6 - EMPTY) / OBJECT)), options))
+        sizes[size] = comparison.measured(["all"] * options.rounds, 0)
+        for head, way, row, twin in rows("python", sizes[size]):
+            print(f"| {head} | {way} | {milliseconds(row['all'])} | {ratio(row['all'], twin.get('all'))} "
+                  f"| {milliseconds(row['sleep'])} | {milliseconds(row['still'])} | {megabytes(row['ram'])} "
+                  f"| {megabytes(row['swap'])} | {state(row)} |", flush=True)
+    print(f"\nMedians (p95) of {options.rounds} rounds, each {PAUSE:g} s after the worker was put away, with the ways in turns.")
+    return {"rounds": options.rounds, "hogs": options.hogs, "programs": sizes}
+
+
+# MARK: many
+
+def crowds(options):
+    made = {f"trimmed, {mechanism}": lambda mechanism=mechanism: TrimmedCrowd(options, mechanism)
+            for mechanism in options.mechanism}
+    if options.pages_out:
+        made["paged out without Dormouse"] = lambda: PagedOutCrowd(options)
+    return {name: make for name, make in made.items() if is_wanted(name, options)}
+
+
+def crowd_result(crowd, options):
+    """One crowd: woken untouched, put away, at rest, and woken in each turn."""
+    def cost():
+        return daemon_cost(crowd.daemon) if crowd.daemon else (0, 0, 0)
+
+    crowd.start()
+    sums = [connection.checksum() for connection in crowd.chosen()]
+    untouched = crowd.wake()
+    before, in_ram = cost(), swap.all_in_ram()
+    start = time.monotonic()
+    crowd.sleep()
+    passed = time.monotonic() - start
+    time.sleep(PAUSE)
+    ram, away = crowd.left()
+    copies = max(0, swap.all_in_ram() - in_ram)
+    trimmed, start = cost(), time.monotonic()
+    time.sleep(options.idle)
+    idle = (cost()[0] - trimmed[0]) / (time.monotonic() - start)
+    turns = [crowd.wake()]
+    for _ in range(options.turns - 1):
+        crowd.sleep()
+        time.sleep(PAUSE)
+        turns.append(crowd.wake())
+    after = cost()
+    equal = sums == [connection.checksum() for connection in crowd.chosen()]
+    return {"untouched": untouched, "put away": passed, "ram": ram, "copies": copies, "away": away, "turns": turns,
+            "rss": [before[1], trimmed[1], after[1]], "pager": [before[2], trimmed[2], after[2]], "idle": idle,
+            "equal": equal}
+
+
+def many(options, _):
+    print("\n| way | untouched, ms: median (p99) | put away in, s | MB in RAM | zram's copies | in swap or image "
+          "| first byte, ms: median (p99) of each turn | daemon's RSS, MB: before, trimmed, at the end | KB each "
+          "| its pager's RSS | % of a core at rest | state |\n"
+          "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---|", flush=True)
+    results = {}
+    for name, make in crowds(options).items():
+        crowd = make()
+        try:
+            row = results[name] = crowd_result(crowd, options)
+        except FAILURES as error:
+            print(f"| {name} | | | | | | | | | | | failed: {error} |", flush=True)
+            results[name] = {"equal": False, "failure": f"{error}"}
+            continue
+        finally:
+            with contextlib.suppress(AttributeError, *FAILURES):  # It may not have been launched.
+                crowd.close()
+        times = [f"{statistics.median(each):.1f} ({percentile(each, 0.99):.1f})"
+                 for each in [row["untouched"]] + row["turns"]]
+        each = (row["rss"][1] - row["rss"][0]) * 1024 / options.workers
+        daemon = [", ".join(f"{size:.1f}" for size in row["rss"]), f"{each:.1f}",
+                  ", ".join(f"{size:.1f}" for size in row["pager"]), f"{row['idle'] * 100:.2f}"]
+        print(f"| {name} | {times[0]} | {row['put away']:.1f} | {row['ram'] / 1e6:.0f} | {row['copies'] / 1e6:.0f} "
+              f"| {row['away'] / 1e6:.0f} | {', '.join(times[1:])} | {' | '.join(daemon if crowd.daemon else ['–'] * 4)} "
+              f"| {'equal' if row['equal'] else 'DIFFERENT'} |", flush=True)
+    print(f"\n{options.workers} workers of python with {options.objects} objects; {options.wakes} requests in a second.")
+    return {"workers": options.workers, "wakes": options.wakes, "ways": results}
+
+
+# MARK: the program
+
+def numbers(text):
+    return [float(word) for word in text.split(",")]
 
 
 def arguments():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog="DORMOUSE=FILE in the environment names the executable. Without swap, it needs root to make some.")
-    parser.add_argument("mode", choices=("memory", "latency"))
+        epilog="DORMOUSE=FILE in the environment names the executable, MEMCR=FILE memcr's. Ways that need swap are left out "
+        "if none is on and none can be made, which takes root.")
+    parser.add_argument("mode", choices=("memory", "latency", "objects", "many"))
+    parser.add_argument("--mechanism", nargs="+", choices=("auto", "userfaultfd", "swap"),
+                        help="trim.mechanism; several are compared (userfaultfd and swap; memory takes one: auto)")
     parser.add_argument("--program", nargs="+", choices=list(BY_NAME), default=[name for name in BY_NAME if name != "c"])
     parser.add_argument("--user", help="the daemon and the workers are this user's; the script is root's")
+    parser.add_argument("--only", nargs="+", metavar="WORD", help="ways whose name contains one of these words")
     parser.add_argument("--swap", choices=("zram", "file"), default="zram", help="what is made if no swap is on (zram)")
-    parser.add_argument("--swap-megabytes", type=int, default=2048)
-    parser.add_argument("--output", metavar="FILE", help="all numbers, as JSON")
-    memory = parser.add_argument_group("memory")
-    memory.add_argument("--minutes", type=float, default=10)
-    memory.add_argument("--sample", type=float, default=5, help="seconds between two measurements (5)")
-    memory.add_argument("--after", type=float, default=30, help="seconds until the first trim, as trim.after (30)")
-    memory.add_argument("--every", type=float, default=120, help="as trim.every (120)")
-    latency = parser.add_argument_group("latency")
-    latency.add_argument("--rounds", type=int, default=9)
-    latency.add_argument("--all-rounds", type=int, default=3, help="rounds whose request touches all objects (3)")
-    latency.add_argument("--later", type=int, default=20, help="light requests after the first one (20)")
-    latency.add_argument("--size", type=int, help="in objects, keys or MB: see Peers/programs.py")
-    latency.add_argument("--only", nargs="+", metavar="WORD", help="ways whose name contains one of these words")
-    latency.add_argument("--hogs", action="store_true", help="with a process on each processor that computes all the time")
-    return parser.parse_args()
+    parser.add_argument("--swap-megabytes", type=int, help="its size (2048; many: 40 for each worker)")
+    parser.add_argument("--output", "--json", metavar="FILE", help="all numbers, as JSON")
+    parser.add_argument("--hogs", action="store_true", help="with a process on each processor that computes all the time")
+    group = parser.add_argument_group("memory")
+    group.add_argument("--minutes", type=float, default=10)
+    group.add_argument("--sample", type=float, default=5, help="seconds between two measurements (5)")
+    group.add_argument("--after", type=float, default=30, help="seconds until the first trim, as trim.after (30)")
+    group.add_argument("--every", type=float, default=120, help="as trim.every (120)")
+    group = parser.add_argument_group("latency, objects")
+    group.add_argument("--rounds", type=int, default=9)
+    group.add_argument("--all-rounds", type=int, default=3, help="rounds whose request touches all objects (3)")
+    group.add_argument("--later", type=int, default=20, help="light requests after the first one (20)")
+    group.add_argument("--size", type=int, help="in objects, keys or MB: see Peers/programs.py")
+    group.add_argument("--megabytes", type=numbers, default=[15, 44, 123], help="sizes of objects' worker (15,44,123)")
+    group.add_argument("--resume", choices=("auto", "eager", "lazy"), default="lazy", help="of the frozen worker (lazy)")
+    group.add_argument("--memcr", metavar="FILE", default=os.environ.get("MEMCR"))
+    group = parser.add_argument_group("many")
+    group.add_argument("--workers", type=int, default=1000)
+    group.add_argument("--objects", type=int, default=13000, help="of each worker; 13000 make 15 MB")
+    group.add_argument("--wakes", type=int, default=200, help="requests in a second, each to another worker (200)")
+    group.add_argument("--turns", type=int, default=2)
+    group.add_argument("--idle", type=float, default=30, help="seconds at rest, for the daemon's processor time (30)")
+    options = parser.parse_args()
+    options.mechanism = options.mechanism or (["auto"] if options.mode == "memory" else ["userfaultfd", "swap"])
+    if options.mode == "memory" and len(options.mechanism) > 1:
+        parser.error("memory takes one mechanism")
+    options.memcr = options.memcr if options.mode == "objects" else None
+    return options
 
 
 def installed(options):
-    for name in options.program:
-        program = BY_NAME[name]
+    names = options.program if options.mode in ("memory", "latency") else ["python"]
+    for program in (BY_NAME[name] for name in names):
         if program.is_there():
             yield program
         else:
-            print(f"left out: {name}: {program.tool} is not installed")
+            print(f"left out: {program.name}: {program.tool} is not installed")
 
 
-def pages_out():
-    """Says why another process can't move a worker's pages to swap."""
+def pages_out(options):
+    """Whether another process can move a worker's pages to swap. Says why not."""
+    if options.mode == "memory" or not is_wanted("paged out without Dormouse", options):
+        return False
     try:
         if os.geteuid() != 0:
             raise swap.Unavailable("needs root")
@@ -317,6 +399,24 @@ def pages_out():
         return False
 
 
+def prepare_swap(options, stack):
+    """Swap for the ways that need it, and its description. Without it they are left out."""
+    options.pages_out = pages_out(options)
+    trims = [each for each in options.mechanism if each != "userfaultfd" and is_wanted(f"trimmed, {each}", options)]
+    if not trims and not options.pages_out:
+        return "none"
+    size = options.swap_megabytes or (40 * options.workers if options.mode == "many" else 2048)
+    try:
+        return stack.enter_context(device(options.swap, size))
+    except (OSError, swap.Unavailable) as error:
+        print(f"left out: everything that needs swap: none is on, and none can be made: {error}")
+        options.pages_out = False
+        options.mechanism = [each for each in options.mechanism if each != "swap"]
+        if not options.mechanism:
+            sys.exit("nothing is left to be measured")
+        return "none"
+
+
 def main():
     options = arguments()
     if not os.path.exists(BINARY):
@@ -325,24 +425,21 @@ def main():
         sys.exit("--user needs root, and setpriv")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that swap is switched off
     with contextlib.ExitStack() as stack:
-        try:
-            words = stack.enter_context(device(options.swap, options.swap_megabytes))
-        except (OSError, swap.Unavailable) as error:
-            sys.exit(f"no swap is on, and none can be made: {error}")
-        about = {"date": time.strftime("%Y-%m-%d"), "machine": machine(), "swap": words,
+        description = prepare_swap(options, stack)
+        about = {"date": time.strftime("%Y-%m-%d"), "machine": machine(), "swap": description,
                  "user": options.user or ("root" if os.geteuid() == 0 else "an ordinary user")}
-        print(f"{about['machine']}; swap: {words}; the daemon's user: {about['user']}", flush=True)
+        print(f"{about['machine']}; swap: {description}; the daemon's user: {about['user']}", flush=True)
         wanted = list(installed(options))
         for program in wanted:
             stack.callback(program.remove)
+        stack.enter_context(Hogs(options.hogs))
+        result = {"memory": memory, "latency": latency, "objects": objects, "many": many}[options.mode](options, wanted)
         if options.mode == "memory":
-            result = memory(options, wanted)
             is_whole = memory_table(result)
+        elif options.mode == "many":
+            is_whole = all(row["equal"] for row in result["ways"].values())
         else:
-            options.pages_out = pages_out()
-            stack.enter_context(Hogs(options.hogs))
-            result = latency(options, wanted)
-            is_whole = all(row["equal"] for found in result["programs"].values() for row in found["ways"].values())
+            is_whole = are_whole(result["programs"])
         result = {**about, "load at the end": os.getloadavg()[0], "mode": options.mode, **result}
         if options.output:
             with open(options.output, "w") as file:

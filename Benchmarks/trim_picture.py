@@ -78,12 +78,13 @@ def draw(result):
              + "</desc>", STYLE, '<rect class="back" width="100%" height="100%" rx="6"/>',
              text(24, 34, title, 17, weight="bold")]
     x = 24
-    for kind, words in LEGEND:
+    for kind, words in LEGEND if result["swap"] != "none" else LEGEND[:2]:
         parts += [f'<rect class="{kind}" x="{x}" y="49" width="11" height="11" rx="2"/>', text(x + 17, 59, words, 12, "dim")]
         x += 40 + round(6.2 * len(words))
     parts += [text(24, TOP - 16, "anonymous memory of all", 12, "dim"), text(NAMES, TOP - 16, "of each, at the end", 12, "dim"),
               *curves(found, height), *bars(programs)]
-    parts.append(text(24, height - 14, f"Timers of 1 s, requests each 5 to 20 s. Swap: {result['swap']}. Benchmarks/trim.py, "
+    mechanism = f"Swap: {result['swap']}" if result["swap"] != "none" else "Trims by userfaultfd"
+    parts.append(text(24, height - 14, f"Timers of 1 s, requests each 5 to 20 s. {mechanism}. Benchmarks/trim.py, "
                       f"{result['date']}; load {result['load at the end']:.1f}.", 12, "dim"))
     return "\n".join([*parts, "</svg>"]) + "\n"
 

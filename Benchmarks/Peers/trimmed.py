@@ -1,8 +1,20 @@
 """The ways that trim.py compares: a worker that runs on while memory that it doesn't use is elsewhere, and its peers."""
 import contextlib
+import os
 
+from bench import Daemon, processor, proportional
+from thousand import Swapped as SwappedCrowd
+from thousand import Workers
 from Peers import swap
-from Peers.ways import Dormouse, Peer, Swapped, anonymous
+from Peers.ways import Dormouse, Memcr, Peer, Swapped, anonymous
+
+# Requests to the daemon that are under way at the same time.
+TRIMMED_AT_ONCE = 8
+
+
+def rules(mechanism):
+    """The part of a policy that sets the mechanism of its trims."""
+    return {} if mechanism == "auto" else {"mechanism": mechanism}
 
 
 class Untouched(Peer):
@@ -30,9 +42,20 @@ class Running:
 
 class Trimmed(Running, Dormouse):
     """`dormouse trim`."""
+    stood_still = None
+
+    def __init__(self, name, program, size, mechanism):
+        super().__init__(name, program, size)
+        self.overrides = {"trim": rules(mechanism)}
 
     def sleep(self):
         self.daemon.ask("trim", "web")
+
+    def asleep(self):
+        """Userfaultfd's memory is in an image; then the kernel counts nothing as swapped."""
+        trim = self.daemon.worker("web")["trim"]
+        self.stood_still = trim["last"]["stoppedSeconds"] * 1000
+        return anonymous(self.pid), trim["swapped"]
 
 
 class PagedOut(Running, Swapped):
@@ -46,6 +69,76 @@ class PagedOut(Running, Swapped):
         self.group.reclaim()
 
 
+def is_wanted(way, options):
+    return not options.only or any(word in way for word in options.only)
+
+
+def ways(program, size, options):
+    """All ways that this run compares, as workers of their own with the same state."""
+    peers = [Untouched("untouched", program, size)]
+    peers += [Trimmed(f"trimmed, {mechanism}", program, size, mechanism) for mechanism in options.mechanism]
+    peers.append(Dormouse(f"frozen and hibernated, {options.resume}", program, size, options.resume))
+    if options.pages_out:
+        peers.append(PagedOut("paged out without Dormouse", program, size, None))
+    if options.memcr:
+        peers.append(Memcr("memcr, lz4", program, size, options.memcr, ["-z", "lz4"]))
+    chosen = [peer for peer in peers if is_wanted(peer.name, options)]
+    for peer in chosen:
+        peer.user = options.user
+    return chosen
+
+
+# MARK: many workers
+
+class TrimmedCrowd(Workers):
+    """Workers of one daemon, all of them trimmed by request."""
+
+    def __init__(self, options, mechanism):
+        super().__init__(options)
+        self.mechanism = mechanism
+
+    def start(self):
+        self.daemon = Daemon({
+            "policy_overrides": {
+                "foreground": {"max": "unlimited"}, "background": {"suspend_after": "never"},
+                "watchdog": {"launch": "10m"}, "trim": rules(self.mechanism),
+                "hibernate": {"after": "never", "disk": {"budget": "50GB", "daily_writes": "1000GB"}}},
+            "workers": {f"w{port}": {"command": self.command(port), "readiness": {"tcp": port}} for port in self.ports}},
+            user=self.options.user)
+        for port in self.ports:
+            self.connect(port)
+
+    def sleep(self):
+        for first in range(0, len(self.ports), TRIMMED_AT_ONCE):
+            lines = [self.daemon.send("trim", f"w{port}") for port in self.ports[first:first + TRIMMED_AT_ONCE]]
+            for line in lines:
+                self.daemon.answer(line)
+
+    def left(self):
+        reports = self.daemon.ask("ps")["workers"]
+        return sum(anonymous(report["pid"]) for report in reports), sum(report["trim"]["swapped"] for report in reports)
+
+    def close(self):
+        self.daemon.close()
+
+
+class PagedOutCrowd(SwappedCrowd):
+    """Workers without Dormouse that are paged out to the swap that is on."""
+    daemon = None
+
+    def start(self):
+        self.launch()
+
+    def left(self):
+        pids = [process.pid for process in self.processes]
+        return sum(anonymous(pid) for pid in pids), sum(swapped(pid) for pid in pids)
+
+    def close(self):
+        self.end()
+
+
+# MARK: measurements
+
 def swapped(pid):
     """Bytes of the process that are in swap."""
     with open(f"/proc/{pid}/smaps_rollup") as file:
@@ -53,9 +146,29 @@ def swapped(pid):
 
 
 def major_faults(pid):
-    """Page faults that had to wait for a disk or for zram."""
+    """Page faults that had to wait: for a disk, for zram, or for the process that serves a userfaultfd."""
     with open(f"/proc/{pid}/stat") as file:
         return int(file.read().rsplit(")", 1)[1].split()[9])
+
+
+def processes_of(daemon):
+    """The daemon's pid, and that of its standby pager: its children that run its executable."""
+    pid = daemon.process.pid
+    children = []
+    for thread in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{thread}/children") as file:
+            children += [int(word) for word in file.read().split()]
+    with contextlib.suppress(OSError):  # A child has ended, or runs as a user whom this one may not look at.
+        executable = os.readlink(f"/proc/{pid}/exe")
+        return [pid] + [child for child in children if os.readlink(f"/proc/{child}/exe") == executable]
+    return [pid]
+
+
+def daemon_cost(daemon):
+    """Seconds of processor time of the daemon with its standby pager, the daemon's RSS in MB, and the pager's."""
+    pids = processes_of(daemon)
+    sizes = [proportional(pid, "Rss") / 1024 for pid in pids]
+    return sum(processor(pid) for pid in pids), sizes[0], sum(sizes[1:])
 
 
 @contextlib.contextmanager

@@ -229,6 +229,7 @@ class Dormouse(Peer):
     def __init__(self, name, program, size, resume="auto", is_dropped=False):
         super().__init__(name, program, size)
         self.resume, self.is_dropped = resume, is_dropped
+        self.overrides = {}
         self.pause = 0
 
     def prepare(self):
@@ -241,11 +242,9 @@ class Dormouse(Peer):
                 "background": {"suspend_after": "never"},
                 "hibernate": {"after": "never", "cooldown": "0s", "max_footprint": "unlimited", "resume": self.resume,
                               "only_if_faster_than_relaunch": False,
-                              "disk": {"budget": "20GB", "daily_writes": "1000GB"}}},
+                              "disk": {"budget": "20GB", "daily_writes": "1000GB"}}, **self.overrides},
             "workers": {"web": {"command": self.command(), "readiness": {"tcp": self.port}}}}, user=self.user)
-        while "pid" not in self.daemon.worker("web"):
-            time.sleep(0.02)
-        self.pid = self.daemon.worker("web")["pid"]
+        self.pid = self.daemon.pid_of("web")
 
     def end(self):
         self.daemon.close()

@@ -62,11 +62,12 @@ final class StandbyStarter<Process: Sendable> {
 extension StandbyStarter where Process == StandbyPagerConnection {
   /// A starter for a `StandbyPagerConnection`, whose program is this program.
   static func pager(
-    jobs: LoopJobs, hibernation: HibernationService, log: DaemonLog, hasSuccessors: Bool
+    jobs: LoopJobs, hibernation: HibernationService, log: DaemonLog, hasSuccessors: Bool,
+    lock: String
   ) -> StandbyStarter {
     StandbyStarter(hasSuccessors: hasSuccessors) { then in
       jobs.run(about: "standby pager", within: .seconds(10)) {
-        Result { try StandbyPagerConnection(command: [thisExecutable, "pager"]) }
+        Result { try StandbyPagerConnection(command: [thisExecutable, "pager", "--lock", lock]) }
       } then: {
         then($0)
       }

@@ -29,9 +29,9 @@ for name in PORTS:
     clients.ask(name)
 
 
-def swapped(name):
-    """The private memory of a worker in swap, in KB."""
-    return sum(rolled_up(pid, "SwapPss") for pid in processes(name))
+def swapped(name, key="SwapPss"):
+    """The private memory of a worker in swap, in KB. `Swap` includes shared memory, for each process that maps it."""
+    return sum(rolled_up(pid, key) for pid in processes(name))
 
 
 for name in PORTS:
@@ -51,6 +51,7 @@ for name in PORTS:
     done = dormouse("fill", name)
     check(f"{name} is filled", done.code == 0, done.text)
     check(f"{name} has nothing in swap any more", swapped(name) < 100, f"{swapped(name)} KB")
+    note(f"{name} after the fill: {swapped(name, 'Swap')} KB in swap with shared memory")
     wrong = clients.ask(name)
     check(f"{name} answers again", wrong is None, wrong)
 finish()

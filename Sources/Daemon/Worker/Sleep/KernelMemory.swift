@@ -156,7 +156,12 @@ final class KernelMemory: WorkerMemory {
     _ target: HibernationTarget, expecting: ImageExpectation,
     then: @escaping (RecoveryOutcome) -> Void
   ) -> OperationFlag {
-    let (operation, done) = callback(then)
+    let (operation, done) = callback { [standby] (outcome: RecoveryOutcome) in
+      if case .success(let done) = outcome.result, done.stillMissing != nil {
+        standby.startStandbyPager()
+      }
+      then(outcome)
+    }
     let path = state.image(of: target.name)
     let trimRecord = state.trimRecord(of: target.name)
     // Earlier operations on the worker have ended.
@@ -166,7 +171,9 @@ final class KernelMemory: WorkerMemory {
       do throws(HibernationError) {
         try Hibernator.repairTrim(record: trimRecord, of: target.root)
       } catch { return done(RecoveryOutcome(result: .failure(error), imageAt: path)) }
-      hibernation.recover(target, from: path, expecting: expecting, recorded: recorded) {
+      hibernation.recover(
+        target, from: path, expecting: expecting, keepsTrims: true, recorded: recorded
+      ) {
         done(RecoveryOutcome(result: $0, imageAt: path))
       }
     }
