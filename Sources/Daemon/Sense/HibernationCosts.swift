@@ -3,8 +3,8 @@ import Lifecycle
 import Linux
 import Policy
 
-/// Records the costs of hibernations and trims: for reports, for the disk of the images, and in the log. It
-/// belongs to the event loop's thread.
+/// Records the costs of hibernations and trims: for reports, for the disk of the images, and in the
+/// log. It belongs to the event loop's thread.
 final class HibernationCosts {
   private let imageDisk: ImageDiskMonitor
   private let log: (DaemonLog.Priority, String) -> Void

@@ -27,8 +27,8 @@ struct Measurement: Sendable {
   /// PR_SET_DUMPABLE), this measures what any user may see: anonymous memory.
   ///
   /// - Parameter missing: the memory of a worker that was resumed a moment ago, or trimmed, that
-  ///   isn't back yet. It is read first: a page that is restored meanwhile is counted twice, and not
-  ///   missed.
+  ///   isn't back yet. It is read first: a page that is restored meanwhile is counted twice, and
+  ///   not missed.
   static func measure(_ pids: [Int32], _ missing: MissingBytes? = nil) -> Measurement {
     let start = EventLoop.now
     let toCome = ByteCount(Int64(clamping: missing?.bytes ?? 0))

@@ -34,7 +34,8 @@ extension KernelMemory {
     var image = HibernationRequest(
       order.target, to: state.image(of: name), by: order.rules,
       restore: resumeChoice.preference(order.rules), dropsCache: order.dropsCache)
-    image.obstacle = { [obstacle = order.diskObstacle] in obstacle ?? recordWait.obstacle(waits: $0) }
+    let diskObstacle = order.diskObstacle
+    image.obstacle = { diskObstacle ?? recordWait.obstacle(waits: $0) }
     return TrimRequest(
       image, record: state.trimRecord(of: name), mechanism: TrimRequest.Mechanism(order.mechanism))
   }
