@@ -56,8 +56,8 @@ extension SimulatedMachine {
     return .machineSlept(time)
   }
 
-  /// Requests a trim or a fill, measures what is in swap, or loses a trim. A separate generator keeps the other
-  /// random choices as they were before this one was added.
+  /// Requests a trim or a fill, measures what is in swap, or loses a trim. A separate generator
+  /// keeps the other random choices as they were before this one was added.
   private mutating func moveOrRefault(_ worker: WorkerID) -> Event? {
     var copy = random
     var other = SplitMix64(seed: copy.next() ^ 43)

@@ -14,7 +14,7 @@ extension FuzzTarget {
     }, seeds: journalSeeds)
 }
 
-private let headerLength = 64
+private let headerLength = 72
 private let slotLength = 32
 
 private func adopt(_ bytes: [UInt8]) {

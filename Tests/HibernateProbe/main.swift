@@ -286,7 +286,10 @@ do {
   case "trim": try trim(arguments.dropFirst())
   case "protected": try protected(arguments.dropFirst())
   case "mortal": try mortal(arguments.dropFirst())
-  case "pager": for line in StandbyPager.run(input: Descriptor(owning: 0)) { report(line) }
+  case "pager":
+    StandbyPager.run(
+      input: Descriptor(owning: 0), lock: getenv("DORMOUSE_LOCK").map { String(cString: $0) }
+    ) { report($0) }
   case "bench": try bench(arguments.dropFirst())
   case "durable": try durable(arguments.dropFirst())
   case "second": try second(arguments.dropFirst())

@@ -7,8 +7,8 @@ public struct TrimReport: Codable, Hashable, Sendable {
   public var text: String
   /// The operation that is under way, `trim` or `fill`.
   public var underWay: String?
-  /// The part of the footprint that is in swap, or in the image of a trim. The kernel may have moved
-  /// memory to swap by itself.
+  /// The part of the footprint that is in swap, or in the image of a trim. The kernel may have
+  /// moved memory to swap by itself.
   public var swapped: Int64
   /// The number of trims that moved memory.
   public var trims: Int
@@ -61,7 +61,8 @@ public struct TrimReport: Codable, Hashable, Sendable {
 }
 
 extension WorkerReport {
-  /// The sentence about its trims, escaped; nil if the worker doesn't run and has all memory in RAM.
+  /// The sentence about its trims, escaped; nil if the worker doesn't run and has all memory in
+  /// RAM.
   var trimText: String? {
     trim.flatMap { trim in
       trim.swapped > 0 || ["foreground", "background"].contains(state) ? escaped(trim.text) : nil

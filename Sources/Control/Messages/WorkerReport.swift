@@ -103,7 +103,8 @@ public struct WorkerReport: Codable, Hashable, Sendable {
   public var lastExit: ExitStatusReport?
   /// Its trims; nil if it wasn't trimmed, has all memory in RAM, and its policy doesn't trim it.
   public var trim: TrimReport?
-  /// The bytes of its processes that are in swap. Only `status` reports them.
+  /// The bytes of its processes that are in swap, or in the image of a trim. Only `status` reports
+  /// them.
   public var swapped: Int64?
   /// The ends of its last runs, the latest last.
   public var exits: [ExitReport]?

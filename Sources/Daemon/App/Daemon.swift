@@ -124,7 +124,10 @@ public final class Daemon {
       !phase.isClosing
     }
     FillReports.follow(services.hibernation, loopReturn: services.loopReturn, log: services.log) {
-      [unowned self] in components.senses.meter.measureSoon($0)
+      [unowned self] in
+      components.senses.meter.measureSoon($0)
+    } lose: { [unowned self] in
+      shared.workers[$0]?.sleep?.didLoseTrim($1)
     }
     begin()
     do throws(SystemCallError) {

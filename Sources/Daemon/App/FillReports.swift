@@ -1,13 +1,17 @@
 import Hibernation
 import Lifecycle
 
-/// Reports the outcomes of lazy restores, which fill in missing pages on the hibernator's threads.
+/// Reports the outcomes of lazy restores and of trims, whose missing pages come back on the
+/// hibernator's threads.
 enum FillReports {
-  /// - Parameter measure: called on the loop when all pages of a worker are there. Its memory
-  ///   differs from that at its wake even if it did nothing.
+  /// - Parameters:
+  ///   - measure: called on the loop when all pages of a worker are there. Its memory differs from
+  ///     that at its wake even if it did nothing.
+  ///   - lose: called on the loop when all memory of a trimmed worker came back although nothing
+  ///     asked for it, with the reason as a clause.
   static func follow(
     _ hibernation: HibernationService, loopReturn: LoopReturn, log: DaemonLog,
-    measure: @escaping (WorkerID) -> Void
+    measure: @escaping (WorkerID) -> Void, lose: @escaping (WorkerID, String) -> Void
   ) {
     hibernation.onFillFailure { name, error in
       if error.aftermath == .intact {
@@ -20,5 +24,9 @@ enum FillReports {
       measure(WorkerID($0))
     }
     hibernation.onFillEnd(hasEnded)
+    let isLost: @Sendable ((name: String, reason: String)) -> Void = loopReturn.relay {
+      lose(WorkerID($0.name), $0.reason)
+    }
+    hibernation.onTrimLoss { isLost(($0, $1)) }
   }
 }

@@ -56,7 +56,10 @@ package final class ProgramRun {
     }
     shared.pressure.follow(driver.state.policy)
     FillReports.follow(services.hibernation, loopReturn: services.loopReturn, log: services.log) {
-      [unowned self] in components.senses.meter.measureSoon($0)
+      [unowned self] in
+      components.senses.meter.measureSoon($0)
+    } lose: { [unowned self] in
+      shared.workers[$0]?.sleep?.didLoseTrim($1)
     }
     components.declared.introduceWorkers(shared.configuration.current.workers)
     shared.requests.request(.start, id) { _ in }
@@ -87,7 +90,7 @@ package final class ProgramRun {
   /// The program's state; nil: the engine doesn't know the program.
   package var state: WorkerState? { driver.state.state(of: id) }
   package var footprint: ByteCount { driver.state.footprint(of: id) }
-  /// The part of the footprint that is in swap.
+  /// The part of the footprint that is in swap, or in the image of a trim.
   package var swapped: ByteCount { driver.state.swapped(of: id) }
   /// The program's processes; nil: it has none.
   package var process: WorkerProcess? { unit?.process }

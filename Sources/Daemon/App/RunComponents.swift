@@ -26,7 +26,7 @@ struct RunComponents {
       services, shared.state, bootID: shared.bootID, keeper: components.keeperStarter,
       standby: .pager(
         jobs: services.jobs, hibernation: hibernation, log: log,
-        hasSuccessors: role.hasSuccessor),
+        hasSuccessors: role.hasSuccessor, lock: shared.state.lockPath),
       resumeChoice: ResumeChoice(override: role.resumeOverride))
     ends = WorkerEnds(
       loop: loop, processes: KernelWorkerProcesses(services, scanner: components.senses.scanner),

@@ -36,6 +36,8 @@ struct WorkerFacts {
 
   /// The bytes on disk: of its image, as its record has it, and of its base.
   var imageLength: Int64?
+  /// The bytes that are in the image of a trim only.
+  var bytesInTrimImage: Int64 = 0
   var baseSize: Int64 = 0
   var lastHibernation: LastHibernation?
   var restoreMode: CodedText?

@@ -45,6 +45,7 @@ struct WorkerFactsReader {
     facts.connections = worker.conversation?.connectionCount
     facts.talk = worker.conversation?.withoutEffect
     facts.imageLength = worker.image?.length
+    facts.bytesInTrimImage = Int64(clamping: worker.bytesInTrimImage)
     facts.baseSize = worker.image == nil ? imageDisk.base(of: id.name) : 0
     facts.lastHibernation = worker.lastHibernation
     facts.restoreMode = worker.sleep?.restoreMode

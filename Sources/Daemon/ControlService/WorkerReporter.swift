@@ -128,7 +128,7 @@ struct WorkerReporter {
     report.pid = process.identity.pid
     report.processes = pids.count
     if withGroup {
-      report.swapped = pids.reduce(0) { sum, pid in
+      report.swapped = pids.reduce(facts.bytesInTrimImage) { sum, pid in
         // A process that has just ended has no swap.
         sum + ((try? ProcessStatus.read(pid))?.swappedBytes ?? 0)
       }

@@ -39,8 +39,8 @@ extension ExternalAdoption {
 
   /// Gives a worker back.
   ///
-  /// - Parameter done: gets a sentence if the worker couldn't be woken; then it stays a worker of
-  ///   this daemon.
+  /// - Parameter done: gets a sentence if the worker couldn't be woken, or its memory couldn't be
+  ///   moved back into RAM; then it stays a worker of this daemon.
   func release(_ id: WorkerID, then done: @escaping (String?) -> Void) {
     guard let worker = workers[id], isAlive(id) else { return done(nil) }
     releasing.insert(id)
@@ -53,10 +53,14 @@ extension ExternalAdoption {
         }
         return
       }
-      finishRelease(worker)
-      return done(nil)
+      guard worker.bytesInTrimImage > 0 else {
+        finishRelease(worker)
+        return done(nil)
+      }
     }
-    ends.requests.request(.wake, id) { [unowned self] answer in
+    // What is in the image of a trim is moved back while the daemon still manages the worker.
+    let verb: Request.Verb = driver.state.state(of: id)?.runs == true ? .fill : .wake
+    ends.requests.request(verb, id) { [unowned self] answer in
       guard answer.code == .done else {
         releasing.remove(id)
         return done(answer.text)

@@ -132,7 +132,8 @@ protocol FootprintSource: AnyObject {
   /// Measures and calls back once on the event loop, later, with nil if the worker's processes have
   /// ended meanwhile. A measurement that hangs doesn't call back.
   ///
-  /// - Parameter missing: the memory of a worker that was resumed a moment ago that isn't back yet.
+  /// - Parameter missing: the memory of a worker that was resumed a moment ago, or trimmed, that
+  ///   isn't back yet.
   func measure(
     _ process: WorkerProcess, of id: WorkerID, _ missing: MissingBytes?,
     then: @escaping (Measurement?) -> Void)
@@ -199,13 +200,14 @@ final class FootprintMeter {
     if let measurement = worker.measuring.consumeFromSuspension() {
       return report(measurement, of: worker)
     }
-    if let missing = worker.missing, missing.bytes > 0 { return measureSoon(id) }
+    // What is in the image of a trim doesn't return by itself.
+    if let missing = worker.missing, missing.bytes > 0, !missing.isTrimmed {
+      return measureSoon(id)
+    }
     measure(worker) { [unowned self] measurement in
       guard let measurement else { return }
-      // A page that is restored meanwhile is counted twice, and not missed.
-      let missing = ByteCount(Int64(clamping: worker.missing?.bytes ?? 0))
       sendSwapped(measurement, of: worker)
-      driver.send(.footprint(id, measurement.footprint + missing))
+      driver.send(.footprint(id, measurement.footprint))
     }
   }
 
@@ -226,7 +228,7 @@ final class FootprintMeter {
     }
   }
 
-  /// Reports how much is in swap, unless it is nothing and was nothing.
+  /// Reports how much is in swap or in the image of a trim, unless it is nothing and was nothing.
   private func sendSwapped(_ measurement: Measurement, of worker: WorkerUnit) {
     let swapped = ByteCount(measurement.swapped)
     if swapped == .zero, driver.state.swapped(of: worker.id) == .zero { return }

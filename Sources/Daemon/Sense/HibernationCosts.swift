@@ -3,8 +3,8 @@ import Lifecycle
 import Linux
 import Policy
 
-/// Records the costs of hibernations: for reports, for the disk of the images, and in the log. It
-/// belongs to the event loop's thread.
+/// Records the costs of hibernations and trims: for reports, for the disk of the images, and in the
+/// log. It belongs to the event loop's thread.
 final class HibernationCosts {
   private let imageDisk: ImageDiskMonitor
   private let log: (DaemonLog.Priority, String) -> Void
@@ -40,6 +40,14 @@ final class HibernationCosts {
         "\(id): its next hibernation compares pages: writes can't be tracked: \(reason)")
     }
     if let files = summary.filePages { record(files, of: id) }
+  }
+
+  /// Records the image of a trim.
+  ///
+  /// - Parameter length: in bytes.
+  func record(trimImage length: Int64, of worker: WorkerUnit, took duration: Duration) {
+    imageDisk.didWriteImage(of: worker.id.name, length: length, bytes: length, took: duration)
+    worker.recordImageWritten(length)
   }
 
   private func record(_ files: FilePages.Outcome, of id: WorkerID) {

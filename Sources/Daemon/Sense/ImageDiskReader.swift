@@ -57,8 +57,9 @@ final class ImageDiskReader {
     }
     let images = workers.values.map { worker in
       let name = worker.id.name
+      let trimImage = worker.bytesInTrimImage > 0 ? image(name) : nil
       return (
-        name: name, path: worker.image?.path,
+        name: name, path: worker.image?.path ?? trimImage,
         base: Hibernator.basePath(of: image(name))
       )
     }

@@ -12,7 +12,7 @@ struct Measurement: Sendable {
   /// The share of `footprint` that processes share since a fork, in bytes; see
   /// `Footprint.sharedByFork`.
   var sharedByFork: Int64 = 0
-  /// The share of `footprint` that is in swap, in bytes.
+  /// The share of `footprint` that is in swap, or in the image of a trim, in bytes.
   var swapped: Int64 = 0
   /// The anonymous memory in bytes. `sample` compares with it: if it has changed, the worker is
   /// measured again. It is read before the measurement, so that a page that is added meanwhile
@@ -26,8 +26,9 @@ struct Measurement: Sendable {
   /// Measures processes, on a measuring thread. If their memory can't be examined closely (setuid,
   /// PR_SET_DUMPABLE), this measures what any user may see: anonymous memory.
   ///
-  /// - Parameter missing: the memory of a worker that was resumed a moment ago that isn't back yet.
-  ///   It is read first: a page that is restored meanwhile is counted twice, and not missed.
+  /// - Parameter missing: the memory of a worker that was resumed a moment ago, or trimmed, that
+  ///   isn't back yet. It is read first: a page that is restored meanwhile is counted twice, and
+  ///   not missed.
   static func measure(_ pids: [Int32], _ missing: MissingBytes? = nil) -> Measurement {
     let start = EventLoop.now
     let toCome = ByteCount(Int64(clamping: missing?.bytes ?? 0))
@@ -41,8 +42,9 @@ struct Measurement: Sendable {
       (sharedByFork, swapped) = (exact.sharedByFork, exact.swapped)
     } catch {
       refusal = "\(error)"
-      footprint = ByteCount(Int64(clamping: anonymous))
+      footprint = ByteCount(Int64(clamping: anonymous)) + toCome
     }
+    if missing?.isTrimmed == true { swapped += toCome.bytes }
     let now = EventLoop.now
     return Measurement(
       footprint: footprint, reclaimable: reclaimable, sharedByFork: sharedByFork,

@@ -78,6 +78,8 @@ package struct StateDirectory {
   }
 
   func image(of worker: String) -> String { "\(images)/\(worker).image" }
+  /// The file that a daemon keeps locked (`StateLock`).
+  var lockPath: String { "\(path)/lock" }
   /// The file that exists while a thread of the worker is borrowed for a trim.
   func trimRecord(of worker: String) -> String { "\(path)/trims/\(worker)" }
   func log(of worker: String) -> String { "\(logs)/\(worker).log" }

@@ -15,6 +15,9 @@ final class StandbyStarter<Process: Sendable> {
   private let use: (Process) -> Void
   private let log: (DaemonLog.Priority, String) -> Void
   private var current: Process?
+  private var isStarting = false
+  /// Called when the start that is under way has ended.
+  private var waiting: [() -> Void] = []
 
   /// - Parameter hasSuccessors: false in `dormouse wrap`, because its program doesn't outlive it.
   init(
@@ -29,20 +32,29 @@ final class StandbyStarter<Process: Sendable> {
   }
 
   /// Starts the pager if it doesn't run or was killed.
-  func startStandbyPager() {
-    guard hasSuccessors else { return }
-    if let current, !hasEnded(current) { return }
+  ///
+  /// - Parameter then: called when the pager runs, or can't be started.
+  func startStandbyPager(then: @escaping () -> Void = {}) {
+    guard hasSuccessors else { return then() }
+    if let current, !hasEnded(current) { return then() }
+    waiting.append(then)
+    if isStarting { return }
+    isStarting = true
     start { [weak self] outcome in
       guard let self else { return }
+      isStarting = false
       switch outcome {
       case .done(.success(let new)):
         current = new
         use(new)
       case .done(.failure(let error)): log(.warning, "no standby pager: \(error)")
       case .overdue: log(.warning, "no standby pager: its program did not start within 10 s")
-      // A start is under way, which is enough.
+      // The thread of an earlier start, which was overdue, hasn't ended.
       case .busy: break
       }
+      let waiting = waiting
+      self.waiting = []
+      for action in waiting { action() }
     }
   }
 }
@@ -50,11 +62,12 @@ final class StandbyStarter<Process: Sendable> {
 extension StandbyStarter where Process == StandbyPagerConnection {
   /// A starter for a `StandbyPagerConnection`, whose program is this program.
   static func pager(
-    jobs: LoopJobs, hibernation: HibernationService, log: DaemonLog, hasSuccessors: Bool
+    jobs: LoopJobs, hibernation: HibernationService, log: DaemonLog, hasSuccessors: Bool,
+    lock: String
   ) -> StandbyStarter {
     StandbyStarter(hasSuccessors: hasSuccessors) { then in
       jobs.run(about: "standby pager", within: .seconds(10)) {
-        Result { try StandbyPagerConnection(command: [thisExecutable, "pager"]) }
+        Result { try StandbyPagerConnection(command: [thisExecutable, "pager", "--lock", lock]) }
       } then: {
         then($0)
       }

@@ -178,6 +178,7 @@ struct SurvivorAdoption {
         .notice,
         "\(id): adopted and woken, pid \(record.process.pid)"
           + (restored > .zero ? ", \(restored) of memory restored" : ""))
+      worker.sleep?.missing = done.stillMissing
       let state: WorkerState = worker.returnsToFront ? .foreground : .background
       worker.returnsToFront = false
       driver.send(.adopted(id, worker.profile, state))

@@ -32,8 +32,10 @@ final class WorkerUnit {
   var isBusy: Bool { run.sleep?.isBusy ?? false }
   /// The image, while the worker is hibernated.
   var image: ImageOnDisk? { run.sleep?.resumeMethod.image }
-  /// The memory that a lazy restore hasn't restored yet.
+  /// The memory that a lazy restore hasn't restored yet, or that is in the image of a trim.
   var missing: MissingBytes? { run.sleep?.missing }
+  /// The number of bytes that are in the image of a trim only.
+  var bytesInTrimImage: UInt64 { missing.map { $0.isTrimmed ? $0.bytes : 0 } ?? 0 }
   /// Waits until the images of an earlier run have been removed. Not for the loop's thread.
   var imageRemoval: (@Sendable () -> Void)?
 

@@ -90,21 +90,36 @@ final class BackgroundFill: Sendable {
   let trimEnd: TrimEnd?
   /// Called once if a step has to be repeated; see `FillRetry`.
   let delayed: (@Sendable (HibernationError) -> Void)?
+  private let target: HibernationTarget
+  private let image: String
+  /// The process that continues if this one dies.
+  private let standby = Mutex<StandbyPagerConnection?>(nil)
   private let outcome = Mutex<Outcome?>(nil)
   private let awake = Mutex<Bool?>(nil)
   private let dropsBase = Atomic(false)
   private let over = Semaphore()
 
   init(
-    _ record: ResumeHistory.LazyResume? = nil, missing: UInt64 = 0, base: BaseFile? = nil,
-    trimEnd: TrimEnd? = nil, delayed: (@Sendable (HibernationError) -> Void)? = nil
+    _ record: ResumeHistory.LazyResume? = nil, missing: UInt64, target: HibernationTarget,
+    image: String, base: BaseFile? = nil, trimEnd: TrimEnd? = nil,
+    delayed: (@Sendable (HibernationError) -> Void)? = nil
   ) {
+    (self.target, self.image) = (target, image)
     self.trimEnd = trimEnd
     self.record = record
     self.delayed = delayed
     self.base = base
     self.missing = MissingBytes(missing, isTrimmed: trimEnd != nil)
   }
+
+  /// Announces the fill to the standby pager. Call it before the worker runs, and again for another
+  /// standby pager.
+  func announce(to standby: StandbyPagerConnection?) {
+    self.standby.withLock { $0 = standby }
+    standby?.announce(target, image: image)
+  }
+
+  func retract() { standby.withLock { $0 }?.retract(image: image) }
 
   /// Records that the resume has let the worker run, or has failed to.
   func didWake(_ success: Bool) { awake.withLock { $0 = success } }
@@ -123,6 +138,8 @@ final class BackgroundFill: Sendable {
     outcome.withLock { $0 = result }
     over.signal()
   }
+
+  var hasEnded: Bool { outcome.withLock { $0 != nil } }
 
   var hasSucceeded: Bool { outcome.withLock { $0.map { $0.failure == nil } ?? false } }
 

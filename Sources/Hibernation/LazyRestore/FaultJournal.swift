@@ -38,6 +38,8 @@ final class FaultJournal: @unchecked Sendable {
     case filling
     /// No page is missing any more.
     case complete
+    /// The worker runs, and is trimmed: its missing pages stay in the image.
+    case trimmed
   }
 
   /// The journal has content that no kernel and no daemon can have written.
@@ -56,7 +58,7 @@ final class FaultJournal: @unchecked Sendable {
   private let descriptor: Descriptor
   /// The fields of the header, as this process knows them. `messages` is also its own copy.
   private var header: [UInt64]
-  private var messages: [Message] = []
+  private(set) var messages: [Message] = []
 
   /// - Parameter descriptor: a journal whose size is sealed, so that nothing can shrink it and make
   ///   an access to the mapping kill the daemon (SIGBUS).
@@ -172,7 +174,7 @@ final class FaultJournal: @unchecked Sendable {
 
   /// The event of a mark that is set when no change is under way: all messages before the mark are
   /// of earlier changes than all messages after it.
-  private static let quiet: UInt8 = 0xf4
+  static let quiet: UInt8 = 0xf4
 
   private func slot(_ index: Int) -> UnsafeMutablePointer<Message> { slot(index, in: area) }
 
@@ -235,6 +237,22 @@ final class FaultJournal: @unchecked Sendable {
     messages.append(mark)
   }
 
+  /// Records pages that the process has dropped without a message of the kernel.
+  func recordDropped(_ range: Range<UInt64>) {
+    guard messages.count < Self.slotCount / 2 else { return }
+    let message = Self.dropped(range)
+    slot(messages.count).pointee = message
+    messages.append(message)
+    markQuiet()
+  }
+
+  private static func dropped(_ range: Range<UInt64>) -> Message {
+    var message = Message()
+    message.event = UInt8(CLINUX_UFFD_UNMAP)
+    (message.a, message.b) = (range.lowerBound, range.upperBound)
+    return message
+  }
+
   /// Replaces all messages, which must have been carried out, by one for each range that the
   /// process has dropped. A daemon that is killed meanwhile leaves the earlier ones.
   ///
@@ -242,12 +260,7 @@ final class FaultJournal: @unchecked Sendable {
   func replaceAll(withDropped ranges: [Range<UInt64>]) -> Bool {
     guard ranges.count < Self.slotCount / 4 else { return false }
     let other = 1 - area
-    let shorter = ranges.map { range in
-      var message = Message()
-      message.event = UInt8(CLINUX_UFFD_UNMAP)
-      (message.a, message.b) = (range.lowerBound, range.upperBound)
-      return message
-    }
+    let shorter = ranges.map(Self.dropped)
     for (index, message) in shorter.enumerated() { slot(index, in: other).pointee = message }
     header[8] = UInt64(other)
     writeHeader(8)
@@ -266,22 +279,6 @@ final class FaultJournal: @unchecked Sendable {
       messages[index].event = UInt8(CLINUX_UFFD_FORK_DONE)
       slot(index).pointee.event = UInt8(CLINUX_UFFD_FORK_DONE)
     }
-  }
-
-  /// All messages so far, in batches. Within a batch the order isn't certain. `open` has the
-  /// messages of a batch that hasn't ended.
-  var batches: (closed: [[Message]], open: [Message]) {
-    var closed: [[Message]] = []
-    var open: [Message] = []
-    for message in messages {
-      if message.event == Self.quiet {
-        closed.append(open)
-        open = []
-      } else {
-        open.append(message)
-      }
-    }
-    return (closed, open)
   }
 
   /// Empties the journal.

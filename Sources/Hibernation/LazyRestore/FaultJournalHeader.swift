@@ -41,4 +41,20 @@ extension FaultJournal {
       isTrusted = words[1] == Self.version && isPrivateFile
     }
   }
+
+  /// All messages so far, in batches. Within a batch the order isn't certain. `open` has the
+  /// messages of a batch that hasn't ended.
+  var batches: (closed: [[Message]], open: [Message]) {
+    var closed: [[Message]] = []
+    var open: [Message] = []
+    for message in messages {
+      if message.event == Self.quiet {
+        closed.append(open)
+        open = []
+      } else {
+        open.append(message)
+      }
+    }
+    return (closed, open)
+  }
 }

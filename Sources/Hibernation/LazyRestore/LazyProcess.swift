@@ -42,6 +42,8 @@ final class LazyProcess {
   let mappings: [PageRange]
   /// The ranges of all chunks, sorted by address in the image.
   private let ranges: [(start: UInt64, end: UInt64, chunk: Int)]
+  /// Shows the guard pages of a trimmed worker, if the kernel does.
+  var guards: PageMap?
   private var cache: [Int: [UInt8]] = [:]
   private var cachedBytes = 0
   /// The number of bytes of chunks, of all processes, that stay decompressed while pages are filled
@@ -81,6 +83,28 @@ final class LazyProcess {
     changes += 1
   }
 
+  /// Forgets moves whose pages are in place, in the journal too. Returns false if the journal would
+  /// become too long.
+  func forgetMoves() -> Bool {
+    layout.forgetMoves()
+    changes += 1
+    guard let dropped = layout.droppedAlone else { return false }
+    return journal.replaceAll(withDropped: dropped)
+  }
+
+  /// Counts pages as dropped that the process has made guard pages (MADV_GUARD_INSTALL, Linux
+  /// 6.13): the kernel sends no message, and a fill would replace them.
+  func dropGuardPages(in ranges: [PageRange]) throws(SystemCallError) {
+    guard let guards, !layout.hasMoves else { return }
+    for range in ranges {
+      for pages in try guards.guardPages(in: range) {
+        journal.recordDropped(pages.address..<pages.end)
+        layout.drop(pages.address..<pages.end)
+        changes += 1
+      }
+    }
+  }
+
   /// Writes the journal anew with as few messages as possible. No change may be unfinished.
   func shortenJournal() {
     guard unfinished.isEmpty, let dropped = layout.droppedAlone else { return }
@@ -98,6 +122,15 @@ final class LazyProcess {
     }
     guard low < ranges.count, ranges[low].start <= page else { return nil }
     return ranges[low].chunk
+  }
+
+  /// Records pages that are in place already, by their present addresses.
+  func didFind(_ present: [PageRange]) {
+    for page in present.lazy.flatMap(\.pages) {
+      if let original = layout.original(of: page), chunk(with: original) != nil {
+        filled.insert(original)
+      }
+    }
   }
 
   /// Returns the number of bytes from a page on, at most `length`, before the next page that was

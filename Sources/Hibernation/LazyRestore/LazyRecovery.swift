@@ -20,6 +20,34 @@ extension Hibernator {
     }
   }
 
+  /// Continues a trim that an earlier daemon began: the missing pages stay in the image.
+  ///
+  /// - Returns: false if the worker isn't trimmed, or its pages have to be filled.
+  func continueTrim(
+    _ image: ImageReader, _ target: HibernationTarget
+  ) throws(HibernationError) -> Bool {
+    let pagedProcesses = try findHandles(image)
+    guard let cgroup = target.cgroup?.freezer, !pagedProcesses.isEmpty,
+      pagedProcesses.allSatisfy({
+        $0.handle.journal.phase == .trimmed && $0.handle.journal.openForks == 0
+      })
+    else { return false }
+    let wanted = try attempt(.checking) { try readText("\(cgroup.path)/cgroup.freeze") }
+    let isFrozen = wanted.hasPrefix("1")
+    let end = try attempt(.waking) { try TrimEnd() }
+    let fill = BackgroundFill(
+      missing: image.backgroundFillLength, target: target, image: image.path, trimEnd: end,
+      delayed: { [fillFailed] in fillFailed?(target.name, $0) })
+    fill.announce(to: standby)
+    let isStarted = startPager(of: target, image, fill, pagedProcesses) { pagedProcesses in
+      Self.page(
+        image, target: target, cgroup: cgroup, pagedProcesses: pagedProcesses, learning: nil,
+        missing: fill.missing, isFrozen: isFrozen, isContinuation: true, of: fill)
+    }
+    if !isStarted { fill.retract() }
+    return isStarted
+  }
+
   /// Continues a lazy restore during which the earlier daemon died. Returns the number of bytes of
   /// its background fill.
   func continueFill(

@@ -126,9 +126,6 @@ extension Hibernator {
       if let error = error as? HibernationError { throw error }
       return .refused("\(error)")
     }
-    standby?.announce(target, image: image.path)
-    for paged in pagedProcesses { paged.handle.journal.phase = .filling }
-    FaultPoint.fillPrepared.pass()
     let backgroundFill = image.backgroundFillLength
     // What a trim costs says nothing about resumes.
     let record =
@@ -243,38 +240,28 @@ extension Hibernator {
         untilOutput: !learnedSets(of: target.name).isEmpty)
     }
     let fill = BackgroundFill(
-      record, missing: image.backgroundFillLength,
+      record, missing: image.backgroundFillLength, target: target, image: image.path,
       base: keepsBase ? baseFile(after: image, of: target.name) : nil, trimEnd: trimEnd,
       delayed: { [fillFailed] in fillFailed?(target.name, $0) })
     let keepsBase = fill.base != nil
-    let (fillFailed, fillEnded, standby) = (fillFailed, fillEnded, standby)
-    let trimLost = trimEnd == nil ? nil : trimLost
+    fill.announce(to: standby)
+    for paged in pagedProcesses {
+      paged.handle.journal.phase = trimEnd == nil ? .filling : .trimmed
+    }
+    FaultPoint.fillPrepared.pass()
     // The counters are read before the worker runs.
     let firstOutput = FirstOutput(
       of: trimEnd == nil ? pagedProcesses.map(\.handle.userfault.pid) : [])
-    // The other thread drops the last reference to the descriptors, so they are closed before the
-    // end of the fill is known.
-    let handoff = Handoff(pagedProcesses)
     let turn = turn
-    let isStarted = ShortThreads.start(name: "dormouse-pager") {
-      let outcome = DescriptorReserve.use {
-        Self.page(
-          image, target: target, cgroup: cgroup, pagedProcesses: handoff.receive(),
-          learning: learning,
-          missing: fill.missing, isFrozen: false, isContinuation: false, keepsBase: keepsBase,
-          of: fill, firstOutput: firstOutput, turn: turn)
-      }
-      turn?.end()
-      standby?.retract(image: image.path)
-      if let failure = outcome.failure { fillFailed?(target.name, failure) }
-      fill.end(outcome)
-      if let reason = outcome.haltReason, outcome.failure == nil { trimLost?(target.name, reason) }
-      if outcome.failure == nil { fillEnded?(target.name) }
-      clinux_trim_own_memory()
+    let isStarted = startPager(of: target, image, fill, pagedProcesses) { pagedProcesses in
+      defer { turn?.end() }
+      return Self.page(
+        image, target: target, cgroup: cgroup, pagedProcesses: pagedProcesses,
+        learning: learning, missing: fill.missing, isFrozen: false, isContinuation: false,
+        keepsBase: keepsBase, of: fill, firstOutput: firstOutput, turn: turn)
     }
     if isStarted {
       self.turn = nil
-      fills[target.name] = fill
       return
     }
     // No process runs yet, so all pages are filled now.
@@ -282,8 +269,32 @@ extension Hibernator {
       image, target: target, cgroup: cgroup, pagedProcesses: pagedProcesses, learning: nil,
       missing: fill.missing,
       isFrozen: true, isContinuation: false, keepsBase: keepsBase)
-    standby?.retract(image: image.path)
+    fill.retract()
     acceptBase(of: fill, outcome, target.name)
     if let failure = outcome.failure { throw failure }
+  }
+
+  /// Starts the thread of a pager. Returns false if there is none.
+  func startPager(
+    of target: HibernationTarget, _ image: ImageReader, _ fill: BackgroundFill,
+    _ pagedProcesses: [PagedProcess],
+    run: @escaping @Sendable ([PagedProcess]) -> BackgroundFill.Outcome
+  ) -> Bool {
+    let (fillFailed, fillEnded) = (fillFailed, fillEnded)
+    let trimLost = fill.trimEnd == nil ? nil : trimLost
+    // The other thread drops the last reference to the descriptors, so they are closed before the
+    // end of the fill is known.
+    let handoff = Handoff(pagedProcesses)
+    let isStarted = ShortThreads.start(name: "dormouse-pager") {
+      let outcome = DescriptorReserve.use { run(handoff.receive()) }
+      fill.retract()
+      if let failure = outcome.failure { fillFailed?(target.name, failure) }
+      fill.end(outcome)
+      if let reason = outcome.haltReason, outcome.failure == nil { trimLost?(target.name, reason) }
+      if outcome.failure == nil { fillEnded?(target.name) }
+      clinux_trim_own_memory()
+    }
+    if isStarted { fills[target.name] = fill }
+    return isStarted
   }
 }

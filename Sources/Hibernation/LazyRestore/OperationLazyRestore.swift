@@ -12,6 +12,7 @@ extension Operation {
       hibernator.workingSets[target.name]?[seized.stat.identity] ?? WorkingSet()
     for thread in seized.session.threads {
       for page in thread.registers.threadBlock { wanted.insert(page) }
+      for page in thread.registers.futexPages { wanted.insert(page) }
       // The thread's timeout is corrected before it runs, so its pages must be present.
       for page in thread.registers.timePages { wanted.insert(page) }
     }

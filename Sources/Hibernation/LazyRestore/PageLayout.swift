@@ -138,7 +138,7 @@ struct PageLayout: Sendable {
     changes = []
   }
 
-  private mutating func drop(_ range: Range<UInt64>) {
+  mutating func drop(_ range: Range<UInt64>) {
     if changes.isEmpty { dropped.insert(range) } else { changes.append(.dropped(range)) }
   }
 

@@ -50,10 +50,14 @@ final class Pager {
   /// Detects the first output. Few of the pages that are needed after it are learned.
   var firstOutput: FirstOutput
   /// The number of chunks that threads of the worker have waited for.
-  private(set) var answered = 0
+  private var answered = 0
+  /// The chunks that a trimmed worker has waited for.
+  var sequentialUse = SequentialUse()
   /// Set for a trimmed worker: until then only pages that are needed are filled.
   var trimEnd: TrimEnd?
   var isTrimmed: Bool { trimEnd != nil }
+  /// True if the halted worker gets all pages, as without a trim.
+  var endsTrim = false
   /// The reason why a trimmed worker was halted, as a clause.
   var haltReason: String?
   /// Called with the number of bytes that are missing, when that was counted.
@@ -204,24 +208,6 @@ final class Pager {
 
   // MARK: faults
 
-  /// Fills only pages that a thread waits for, until no more faults come.
-  private func learnWorkingSet(_ learning: Learning) throws {
-    defer { for process in processes { process.dropCache() } }
-    let end = Clocks.monotonic + learning.length.nanoseconds
-    var last = Clocks.monotonic
-    while !isFrozen, Clocks.monotonic < end {
-      if try serveAll(wait: 5, singly: true) { last = Clocks.monotonic }
-      let hasAnswered = firstOutput.check()
-      if learning.untilOutput, hasAnswered { return }
-      if hasAnswered, LazyProcess.cacheIsCrowded {
-        for process in processes { process.dropCache() }
-      }
-      if Clocks.monotonic - last > ResumeTurns.quiet { resumeTurn?.end() }
-      if Clocks.monotonic - last > learning.quiet.nanoseconds { return }
-      if processes.reduce(0, { $0 + $1.touched.count }) > learning.limit { return }
-    }
-  }
-
   /// Fills the pages for all waiting threads. Returns true if a thread waited.
   ///
   /// - Parameter other: a descriptor that ends the wait when it can be read.
@@ -246,11 +232,12 @@ final class Pager {
     return hasServed
   }
 
-  private func serve(_ process: LazyProcess, singly: Bool) throws {
+  /// - Parameter isHalted: true answers threads although the worker is being frozen.
+  func serve(_ process: LazyProcess, singly: Bool, isHalted: Bool = false) throws {
     while !process.hasVanished {
       try handlePendingEvents(of: process)
       // All pages are filled while the worker is frozen.
-      if isFrozen { return }
+      if isFrozen, !isHalted { return }
       if let page = process.faults.popLast() {
         try answer(page, process, singly: singly)
         // A worker that needs most of its memory waits again before this loop has ended, and the
@@ -298,6 +285,7 @@ final class Pager {
         return
       }
       answered += 1
+      if isTrimmed { sequentialUse.add(original, at: Clocks.monotonic) }
       return try fill(
         readAhead?.claim(chunk) ?? .unread(chunk: chunk), of: process, Destination(process),
         first: original)
@@ -311,11 +299,5 @@ final class Pager {
     case .vanished: process.hasVanished = true
     case .filled, .notRegistered: break
     }
-  }
-}
-
-extension Duration {
-  fileprivate var nanoseconds: Int64 {
-    components.seconds * 1_000_000_000 + components.attoseconds / 1_000_000_000
   }
 }

@@ -38,7 +38,7 @@ extension Pager {
     if let early { try checkOrder(of: early.message, batch, process) }
     let before = process.layout
     try process.apply(batch)
-    haltReason = haltReason ?? Self.reason(of: children, batch)
+    if isTrimmed, !children.isEmpty { endTrim("it forked") }
     let wiped = children.isEmpty ? [] : try wipedOnFork(process)
     for child in children {
       let destination = Destination(
@@ -48,14 +48,6 @@ extension Pager {
     }
     if !children.isEmpty { process.journal.forksAreDone() }
     process.journal.markQuiet()
-  }
-
-  private static func reason(
-    of children: [Descriptor], _ batch: [FaultJournal.Message]
-  ) -> String {
-    if !children.isEmpty { return "it forked" }
-    return batch.contains { Int($0.event) == CLINUX_UFFD_REMAP }
-      ? "it moved memory (mremap)" : "it freed memory in too many places"
   }
 
   private func checkOrder(
@@ -153,7 +145,7 @@ extension Pager {
   }
 
   /// Repairs calls that the freeze would end with an EINTR that the program mustn't see, and thaws.
-  private func repairAndThaw() throws {
+  func repairAndThaw() throws {
     // The worker's memory is in place: a failure here costs at most an EINTR. If it was only frozen
     // to track its writes, its other threads shouldn't wait long for the last one.
     let limit = halt == nil ? Duration.milliseconds(500) : HibernationTarget.timeout

@@ -24,9 +24,6 @@ final class TrimEnd: Sendable {
 extension Pager {
   /// A worker that hasn't waited for a page for this time, in ms, needs no buffers.
   private static let quiet = Int32(1000)
-  /// Threads that wait for this number of chunks within `burst` use most of their memory.
-  private static let answersInBurst = 8
-  private static let burst: Int64 = 10_000_000
   /// Pages of zeros that are put in place at once where the image has nothing: 256 KiB.
   private static let zeroRun = 64
 
@@ -34,21 +31,38 @@ extension Pager {
   /// is halted: it has forked, or has moved memory.
   func serveTrimmed(until end: TrimEnd) throws {
     resumeTurn?.end()
+    // If this pager dies after that, the next one fills everything.
+    defer { for process in processes { process.journal.phase = .filling } }
+    if isContinuation { try recordPresentPages() }
+    for process in processes {
+      // Guard pages can't be seen then, as on older kernels.
+      guard let pages = try? PageMap(pid: process.pid), pages.showsGuardPages else { continue }
+      process.guards = pages
+    }
     let others = try retry.run { try Others(end, processes) }
-    var recent: [Int64] = []
-    var (isQuiet, answeredBefore) = (false, answered)
-    while !isFrozen, !end.isRequested, others.hasLiving {
+    var isQuiet = false
+    while !end.isRequested, others.hasLiving {
+      if isFrozen, !endsTrim { try continueTrimmed() }
+      if isFrozen { return endTrim("it changed its mappings in too many places") }
       let hasServed = try serveAll(wait: isQuiet ? -1 : Self.quiet, also: others.descriptor)
       others.update()
       if !hasServed, !isQuiet { releaseBuffers() }
       isQuiet = !hasServed
-      if answered == answeredBefore { continue }
-      answeredBefore = answered
-      recent.append(Clocks.monotonic)
-      guard recent.count >= Self.answersInBurst else { continue }
-      if recent[recent.count - 1] - recent.removeFirst() < Self.burst {
-        recent = []
+      if sequentialUse.isSeen {
+        sequentialUse.reset()
         try fillRemaining(whileNeeded: true)
+      }
+    }
+  }
+
+  /// Records what an earlier pager has put in place.
+  private func recordPresentPages() throws {
+    for process in processes {
+      try retry.run { () throws(SystemCallError) in
+        try readIfPossible { () throws(SystemCallError) in
+          let pages = try PageMap(pid: process.pid).populatedPages(inRegistered: process.mappings)
+          process.didFind(pages)
+        }
       }
     }
   }

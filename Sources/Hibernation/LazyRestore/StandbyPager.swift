@@ -9,29 +9,59 @@ import Linux
 /// workers wait.
 public enum StandbyPager {
   /// Reads the daemon's announcements and retractions, one packet for each resume, until the daemon
-  /// ends.
+  /// ends. Then it fills the missing pages. Trimmed workers get those that they need, until another
+  /// daemon has started or they have ended.
   ///
-  /// - Returns: a line for each worker whose pages it has filled, or couldn't fill.
-  public static func run(input: Descriptor) -> [String] {
+  /// - Parameters:
+  ///   - lock: the path of the file that a daemon keeps locked. Without one, trimmed workers get all
+  ///     of their pages.
+  ///   - report: called with a line for each worker.
+  public static func run(input: Descriptor, lock: String?, report: (String) -> Void) {
     clinux_stay_out_of_core_files()
     var resumes = AnnouncedResumes()
     // An error counts as the end of the daemon: while the daemon fills pages, it has the images'
     // locks.
     while let paged = try? input.read(upTo: longest), !paged.isEmpty { resumes.parse(paged) }
-    return resumes.announced.compactMap { image, resume in
-      resume.target.flatMap { finish(image, $0) }
+    var trimmed: [Hibernator] = []
+    for (image, resume) in resumes.announced {
+      guard let target = resume.target else { continue }
+      let hibernator = Hibernator()
+      guard let line = finish(image, target, by: hibernator, keepsTrim: lock != nil) else {
+        continue
+      }
+      report(line)
+      if !hibernator.fills.isEmpty { trimmed.append(hibernator) }
+    }
+    guard let lock else { return }
+    var turns = 0
+    while trimmed.contains(where: { $0.fills.values.contains { !$0.hasEnded } }) {
+      // For a moment, a child that the daemon was about to start may still have its lock.
+      turns = isLocked(lock) ? turns + 1 : 0
+      // The next daemon gets the images' locks when this process ends.
+      if turns == 3 { return }
+      pauseThread(for: .milliseconds(200))
     }
   }
 
-  private static func finish(_ image: String, _ target: HibernationTarget) -> String? {
+  private static func isLocked(_ path: String) -> Bool {
+    // A lock file that can't be opened isn't locked by a daemon that could serve its workers.
+    guard let file = try? Descriptor.open(path, O_RDONLY) else { return false }
+    return kernelResult { flock(file.raw, LOCK_SH | LOCK_NB) } == -EWOULDBLOCK
+  }
+
+  private static func finish(
+    _ image: String, _ target: HibernationTarget, by hibernator: Hibernator, keepsTrim: Bool
+  ) -> String? {
     // Nothing is changed without the image: the next daemon continues.
     guard let reader = try? ImageReader(path: image), reader.progress == .filling,
       !target.root.hasEnded, reader.processes.contains(where: { $0.identity == target.root }),
       reader.lock(waits: false), reader.isStillAtPath
     else { return nil }
-    let hibernator = Hibernator()
     do throws(HibernationError) {
       guard try hibernator.isFilling(reader) else { return nil }
+      if keepsTrim, try hibernator.continueTrim(reader, target) {
+        return "\(target.name): stays trimmed"
+      }
       _ = try hibernator.continueFill(reader, target)
       return "\(target.name): all missing pages are filled in"
     } catch { return "\(target.name): \(error)" }

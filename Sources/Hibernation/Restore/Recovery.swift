@@ -14,28 +14,36 @@ extension Hibernator {
   /// - Parameters:
   ///   - expectation: what the worker's record says about its image. A worker whose memory is in
   ///     one image doesn't run without that image, nor with another one.
+  ///   - keepsTrims: true leaves the missing pages of a trimmed worker in its image. This process
+  ///     must then live on, to fill them when they are needed.
   ///   - recorded: as for `resume`.
   /// - Throws: `HibernationError`. `intact`: the worker still sleeps; trying again may work, with
   ///   more rights, say. `unverifiable`: it must be killed. `vanished`: it has ended.
   @discardableResult
   public func recover(
     _ target: HibernationTarget, from path: String,
-    expecting expectation: ImageExpectation = .unknown, recorded: () -> String? = { nil }
+    expecting expectation: ImageExpectation = .unknown, keepsTrims: Bool = false,
+    recorded: () -> String? = { nil }
   ) throws(HibernationError) -> ResumeSummary {
     let started = Clocks.monotonic
     let restored: UInt64
     do throws(HibernationError) {
-      restored = try recoverMemory(of: target, from: path, expectation, recorded)
+      restored = try recoverMemory(
+        of: target, from: path, expectation, keepsTrims: keepsTrims, recorded)
     } catch { throw resolved(error, target, image: path) }
     kept.drop(target.name)
     clinux_trim_own_memory()
-    return ResumeSummary(
+    var summary = ResumeSummary(
       restored: restored, duration: .nanoseconds(Clocks.monotonic - started))
+    if let missing = fills[target.name]?.missing {
+      (summary.missing, summary.backgroundFill) = (missing, missing.bytes)
+    }
+    return summary
   }
 
   private func recoverMemory(
     of target: HibernationTarget, from path: String, _ expectation: ImageExpectation,
-    _ recorded: () -> String?
+    keepsTrims: Bool, _ recorded: () -> String?
   ) throws(HibernationError) -> UInt64 {
     try awaitFill(of: target.name)
     discardFile(ImageWriter.partialPath(of: path))
@@ -49,14 +57,16 @@ extension Hibernator {
       image = try open(path, heldBase: bases[target.name]?.image)
     } catch {
       if isAbsent(path) {
-        return try recoverMemory(of: target, from: path, expectation, recorded)
+        return try recoverMemory(
+          of: target, from: path, expectation, keepsTrims: keepsTrims, recorded)
       }
       throw error
     }
     // The standby pager may fill the pages now. The lock waits for it.
     _ = image.lock(waits: true)
     if !image.isStillAtPath {
-      return try recoverMemory(of: target, from: path, expectation, recorded)
+      return try recoverMemory(
+        of: target, from: path, expectation, keepsTrims: keepsTrims, recorded)
     }
     if try attempt(.checking, { try image.wasRestored(to: target) }) {
       discardFile(path)
@@ -73,7 +83,10 @@ extension Hibernator {
       return 0
     }
     try checkAnyProcessLives(image)
-    if image.progress == .filling { return try continueFill(image, target) }
+    if image.progress == .filling {
+      if keepsTrims, try continueTrim(image, target) { return 0 }
+      return try continueFill(image, target)
+    }
     let isFrozen = try attempt(.stopping) { try target.isFrozen() }
     if isFrozen, image.progress == .atRest {
       return try restoreMemory(target, from: image.asRestingImage, run: true, recorded: recorded)

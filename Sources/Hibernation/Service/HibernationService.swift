@@ -138,13 +138,14 @@ public final class HibernationService: Sendable {
   /// Recovers a worker; see `Hibernator.recover`.
   public func recover(
     _ target: HibernationTarget, from path: String, expecting: ImageExpectation = .unknown,
-    recorded: @escaping @Sendable () -> String? = { nil },
+    keepsTrims: Bool = false, recorded: @escaping @Sendable () -> String? = { nil },
     then completion: @escaping @Sendable (Result<ResumeSummary, HibernationError>) -> Void
   ) {
     submit(about: target.name, isUrgent: true, completion) {
       (hibernator) throws(HibernationError) in
       try DescriptorReserve.use { () throws(HibernationError) in
-        try hibernator.recover(target, from: path, expecting: expecting, recorded: recorded)
+        try hibernator.recover(
+          target, from: path, expecting: expecting, keepsTrims: keepsTrims, recorded: recorded)
       }
     }
   }

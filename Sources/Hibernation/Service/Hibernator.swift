@@ -45,7 +45,9 @@ public final class Hibernator {
   /// The mechanisms of a trim, in the order in which they are tried. Tests change them.
   public var trimMechanisms = TrimSummary.Mechanism.allCases
   /// The process that continues the lazy restores if the daemon dies.
-  public var standby: StandbyPagerConnection?
+  public var standby: StandbyPagerConnection? {
+    didSet { for fill in fills.values where !fill.hasEnded { fill.announce(to: standby) } }
+  }
 
   /// - Parameters:
   ///   - features: what the kernel and the user's rights permit.

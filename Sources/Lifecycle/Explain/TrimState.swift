@@ -177,7 +177,8 @@ extension LifecyclePolicy {
     case .off: return Obstacle("off", "trim.mechanism is off", key: key)
     case .userfaultfd where hibernate.encrypt:
       let text =
-        "hibernate.encrypt is true, and trim.mechanism is userfaultfd, whose images aren't encrypted"
+        "hibernate.encrypt is true, and images of trims (trim.mechanism: userfaultfd) aren't "
+        + "encrypted"
       return Obstacle("encrypted", text, key: key)
     case .auto, .swap, .userfaultfd: return nil
     }

@@ -47,6 +47,11 @@ extension Engine {
     return nil
   }
 
+  /// The limit of the disk that prevents an image of the worker's memory, as a clause. `nil`: none.
+  public func diskObstacle(forImageOf worker: WorkerID) -> String? {
+    index(of: worker).flatMap { diskObstacle(for: workers[$0].expectedImage)?.sentence }
+  }
+
   private func minFree(of disk: DiskReading) -> ByteCount {
     ByteCount(Int64(Double(disk.total.bytes) * policy.hibernate.disk.minFreePercent / 100))
   }

@@ -95,7 +95,8 @@ struct TrimHistory: Codable, Sendable, Equatable {
     if last != nil { loss = nil }
     forgetLast()
     swapped = result.swapped
-    moved = max(.zero, result.swapped - swappedBefore)
+    // A trim to an image begins with a fill of what is in the image of the one before.
+    moved = max(.zero, result.inImage ?? .zero, result.swapped - swappedBefore)
     if moved > .zero { count += 1 }
     lastAt = now
     last = result
@@ -112,9 +113,9 @@ struct TrimHistory: Codable, Sendable, Equatable {
     isFilled = true
   }
 
-  /// The worker will sleep. A suspension moves memory that is in the image of a trim back into RAM,
-  /// which says nothing about the trim.
-  mutating func willSuspend() {
+  /// Memory that is in the image of a trim is moved back into RAM, because the worker will be
+  /// suspended or was to be trimmed again. That says nothing about the trim.
+  mutating func willEmptyImage() {
     if let image = last?.inImage, image > .zero { forgetLast() }
   }
 
@@ -142,6 +143,7 @@ struct TrimHistory: Codable, Sendable, Equatable {
   }
 
   mutating func didFail(_ reason: String, permanent: Bool, at now: Instant) {
+    willEmptyImage()
     if permanent { permanentRefusal = reason }
     failure = reason
     retryAt = now + Self.pause(after: failures)

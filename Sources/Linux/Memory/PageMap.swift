@@ -46,6 +46,22 @@ public struct PageMap {
     return runs
   }
 
+  /// Guard regions (MADV_GUARD_INSTALL, Linux 6.13); PAGEMAP_SCAN shows them from Linux 6.15 on.
+  private static let guardCategory: UInt64 = 1 << 8
+
+  /// Whether guard pages can be seen.
+  public var showsGuardPages: Bool {
+    // An unknown category is an error.
+    canScan && (try? scan(from: 0, to: pageSize, required: Self.guardCategory, excluded: 0)) != nil
+  }
+
+  /// Returns the guard pages of a range.
+  public func guardPages(in range: PageRange) throws(SystemCallError) -> [PageRange] {
+    try scan(from: range.address, to: range.end, required: Self.guardCategory, excluded: 0).map {
+      PageRange(from: $0.start, to: $0.end)
+    }
+  }
+
   static let presentCategory = UInt64(CLINUX_PAGE_IS_PRESENT)
   static let excludedCategories =
     UInt64(CLINUX_PAGE_IS_FILE) | UInt64(CLINUX_PAGE_IS_PFNZERO)

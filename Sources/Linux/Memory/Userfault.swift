@@ -74,6 +74,11 @@ public struct Userfault: Sendable {
     }
   }
 
+  /// Makes a range ordinary memory again.
+  public func unregister(_ range: PageRange) throws(SystemCallError) {
+    try unregisterUserfault(descriptor, range, of: pid)
+  }
+
   /// Makes every range of a frozen process ordinary memory again. It needs a tenth of the time of
   /// `unregisterAll`, because it doesn't read smaps, for which the kernel walks the pages.
   public func unregisterAllOfFrozen() throws(SystemCallError) {

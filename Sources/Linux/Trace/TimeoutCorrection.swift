@@ -207,6 +207,19 @@ extension clinux_registers {
     }
   }
 
+  /// The pages of the words of a futex call that is made again. The kernel doesn't wait for a
+  /// missing page there if the futex has priority inheritance and is private (EFAULT), and glibc
+  /// then ends the program.
+  public var futexPages: Set<UInt64> {
+    guard let call = interruptedCall else { return [] }
+    let waiting = WaitingCall(call)
+    guard waiting.number == clinux_syscall_number(Int32(CLINUX_SYS_futex)) else {
+      return []
+    }
+    return Set([waiting.arguments[0], waiting.arguments[4]].map { $0 / pageSize * pageSize })
+      .subtracting([0])
+  }
+
   /// The pages that a correction reads or writes.
   public var timePages: Set<UInt64> {
     guard let call = interruptedCall, let address = WaitingCall(call).timeAddress,

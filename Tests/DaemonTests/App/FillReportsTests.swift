@@ -8,7 +8,10 @@ import Testing
 @testable import Hibernation
 
 @Suite("Pages that are still missing after a wake") struct FillReportsTests {
-  private final class Measured { var names: [String] = [] }
+  private final class Measured {
+    var names: [String] = []
+    var losses: [String] = []
+  }
 
   private let loop: EventLoop
   private let loopReturn: LoopReturn
@@ -24,6 +27,8 @@ import Testing
     loopReturn = try LoopReturn(loop)
     FillReports.follow(hibernation, loopReturn: loopReturn, log: log) { [measured] in
       measured.names.append($0.name)
+    } lose: { [measured] in
+      measured.losses.append("\($0.name): \($1)")
     }
   }
 
@@ -45,6 +50,16 @@ import Testing
     while measured.names.count < 3, EventLoop.now < deadline { try loop.turn(until: deadline) }
     #expect(measured.names == ["web", "api", "web"])
     #expect(try logged() == "")
+  }
+
+  @Test("A lost trim is reported on the loop, with its reason")
+  func lost() throws {
+    let lost = try #require(hibernation.shared.withLock { $0.trimLost })
+    try TestThread { lost("web", "it forked") }.join()
+    #expect(measured.losses == [], "not on another thread")
+    let deadline = EventLoop.now + .seconds(60)
+    while measured.losses.isEmpty, EventLoop.now < deadline { try loop.turn(until: deadline) }
+    #expect(measured.losses == ["web: it forked"])
   }
 
   @Test("The end of a worker whose pages can't be restored is logged at once, with the reason")

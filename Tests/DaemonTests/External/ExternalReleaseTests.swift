@@ -1,5 +1,6 @@
 import Control
 import Glibc
+import Hibernation
 import Lifecycle
 import Linux
 import Policy
@@ -18,6 +19,24 @@ extension ExternalAdoptionTests {
     #expect(text(heard) == "web is no longer managed")
     #expect(world.looks.forgotten == ["web"] && world.recorded() == nil)
     #expect(world.events.suffix(1) == ["released"] && world.workers.count == 0)
+  }
+
+  @Test("Memory in the image of a trim is moved back before an external worker is released")
+  func releaseTrimmed() throws {
+    for isFilled in [true, false] {
+      try adopt()
+      let sleep = try #require(world.workers[web]?.sleep)
+      sleep.missing = MissingBytes(1 << 20, isTrimmed: true)
+      let heard = world.askRelease()
+      #expect(heard.responses.isEmpty && !world.events.contains("released"))
+      if isFilled { sleep.missing = nil }
+      world.driver.send(
+        isFilled ? .filled(web, swapped: .zero) : .fillFailed(web, "its image can't be read"))
+      #expect(heard.responses.map(\.result) == [isFilled ? .done : .failed])
+      #expect(world.workers.count == (isFilled ? 0 : 1))
+      world.base.notes.forget()
+    }
+    #expect(externals.refusalToSuspend(web) == nil, "it continues as before")
   }
 
   @Test("A sleeping external worker is woken before it is released")

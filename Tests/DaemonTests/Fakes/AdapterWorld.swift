@@ -158,7 +158,8 @@ final class AdapterWorld {
     KernelMemory(
       services, state, bootID: Self.bootID, keeper: keeperStarter,
       standby: .pager(
-        jobs: services.jobs, hibernation: services.hibernation, log: log, hasSuccessors: false),
+        jobs: services.jobs, hibernation: services.hibernation, log: log, hasSuccessors: false,
+        lock: state.lockPath),
       resumeChoice: ResumeChoice(override: nil), recordTimeout: recordTimeout)
   }
 

@@ -53,13 +53,12 @@ final class FakeMemory: WorkerMemory {
     return begin("hibernate")
   }
 
-  private(set) var trimmed: ((Result<TrimSummary, HibernationError>) -> Void)?
+  private(set) var trimmed: ((TrimOutcome) -> Void)?
+  private(set) var trimOrder: TrimOrder?
   private(set) var filled: ((Result<TrimSummary, HibernationError>) -> Void)?
 
-  func trim(
-    _ target: HibernationTarget, then: @escaping (Result<TrimSummary, HibernationError>) -> Void
-  ) -> OperationFlag {
-    trimmed = then
+  func trim(_ order: TrimOrder, then: @escaping (TrimOutcome) -> Void) -> OperationFlag {
+    (trimmed, trimOrder) = (then, order)
     return begin("trim")
   }
 

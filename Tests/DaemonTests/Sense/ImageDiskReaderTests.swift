@@ -52,4 +52,22 @@ import Testing
     // The two callers that came while the first reading was under way share the second.
     #expect(begun == 2)
   }
+
+  @Test("The image of a trim counts while some of the worker's memory is only there")
+  func trimImages() throws {
+    let world = try SleepWorld(.background)
+    world.workers[world.id] = world.worker
+    let (sleep, directory) = (try world.makeSleep(), scratch.path)
+    let reader = ImageDiskReader(jobs, directory: directory, world.workers, sharedImages: nil) {
+      "\(directory)/\($0).image"
+    }
+    try scratch.write("web.image", String(repeating: "x", count: 77))
+    for (missing, images) in [(UInt64(4096), ["web": Int64(77)]), (0, [:])] {
+      sleep.missing = MissingBytes(missing, isTrimmed: true)
+      var disk: ImageDisk?
+      reader.ask { disk = $0 }
+      try turn { disk != nil }
+      #expect(disk?.images == images)
+    }
+  }
 }

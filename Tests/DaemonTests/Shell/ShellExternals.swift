@@ -50,6 +50,7 @@ final class ShellExternals {
   func didRelease(_ run: ShellRun, _ rule: String?) {
     released.append(run)
     guard run.body == .running else { return }
+    if run.isImageNeeded { run.complain("is released with memory in an image") }
     world.count("released external")
     if let rule, !world.rules.rules.contains(where: { $0.name == rule }) {
       world.count("released by rule")

@@ -10,7 +10,7 @@ import Supervision
 /// Acts on the processes and the memory of simulated workers, with the faults of threads, disks and
 /// kernels. It reports an error if an operation is requested that must never be.
 final class ShellMemory: WorkerMemory {
-  private unowned let world: ShellWorld
+  unowned let world: ShellWorld
 
   init(_ world: ShellWorld) { self.world = world }
 
@@ -21,7 +21,7 @@ final class ShellMemory: WorkerMemory {
   ///   - bodies: the states in which the operation may be requested; a dead process is always
   ///     possible.
   ///   - isReported: the outcome is never lost.
-  private func operate<Outcome>(
+  func operate<Outcome>(
     _ what: String, on name: String, in bodies: Set<ShellRun.Body>? = nil,
     isReported: Bool = false, _ effect: @escaping (ShellRun) -> Outcome,
     _ then: @escaping (Outcome) -> Void
@@ -50,7 +50,11 @@ final class ShellMemory: WorkerMemory {
     if let run = world.run(of: WorkerID(name)) { world.liveness.willStop(run) }
     return operate(
       "suspended", on: name, in: [.running],
-      { [self] in SuspensionOutcome(result: stop($0)) }, then)
+      { [self] run in
+        if run.isImageNeeded, !isRestoring { run.complain("a thread may wait for a missing page") }
+        run.emptyTrimImage()
+        return SuspensionOutcome(result: stop(run))
+      }, then)
   }
 
   private func stop(_ run: ShellRun) -> Result<Asleep, Refusal> {
@@ -88,27 +92,6 @@ final class ShellMemory: WorkerMemory {
     return .success(.forTest("/\(run.id)", length: 2 << 20))
   }
 
-  func trim(
-    _ target: HibernationTarget, then: @escaping (Result<TrimSummary, HibernationError>) -> Void
-  ) -> OperationFlag {
-    operate("trimmed", on: target.name, in: [.running], { [self] in move($0, out: 2 << 20) }, then)
-  }
-
-  func fill(
-    _ target: HibernationTarget, then: @escaping (Result<TrimSummary, HibernationError>) -> Void
-  ) -> OperationFlag {
-    operate("filled", on: target.name, in: [.running], { [self] in move($0, out: 0) }, then)
-  }
-
-  private func move(_ run: ShellRun, out: Int64) -> Result<TrimSummary, HibernationError> {
-    if run.body == .dead { return .failure(failure(.vanished)) }
-    if world.chance(10) { return .failure(failure(.intact)) }
-    return .success(
-      TrimSummary(
-        mechanism: .processMadvise, residentBefore: 10 << 20, residentAfter: (10 << 20) - out,
-        swapped: out))
-  }
-
   func thaw(
     _ target: HibernationTarget, isStopped: Bool, then: @escaping (String?) -> Void
   ) -> OperationFlag {
@@ -140,6 +123,7 @@ final class ShellMemory: WorkerMemory {
       "recovered from an image that it doesn't have", on: target.name, in: bodies,
       isReported: isReported,
       { [self] run in
+        run.emptyTrimImage()
         let result = run.body == .running ? .success(.forTest) : bringBack(run)
         if isReported, case .failure(let error) = result, error.aftermath == .intact {
           world.count("can't be woken yet")
@@ -256,7 +240,7 @@ final class ShellMemory: WorkerMemory {
     return nil
   }
 
-  private func failure(_ aftermath: HibernationError.Aftermath) -> HibernationError {
+  func failure(_ aftermath: HibernationError.Aftermath) -> HibernationError {
     HibernationError(.writingBack, "a fault of the simulation", aftermath: aftermath)
   }
 }

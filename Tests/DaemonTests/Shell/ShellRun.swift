@@ -1,3 +1,4 @@
+import Hibernation
 import Lifecycle
 import Policy
 import Supervision
@@ -32,6 +33,8 @@ final class ShellRun {
   /// The number of processes that the root process has started. They outlive it, unless something
   /// ends them.
   var children: Int
+  /// The memory that is in the image of a trim. nil: it wasn't trimmed so.
+  var missing: MissingBytes?
   /// The operation on its memory.
   var operation: OperationFlag?
   var isUnderWay: Bool { operation?.isRunning == true }
@@ -66,6 +69,7 @@ final class ShellRun {
     isSick = old.isSick
     children = old.children
     body = old.body
+    missing = old.missing
     exit = old.exit
     deeds = ShellEnd.Deeds(isStubborn: old.deeds.isStubborn)
   }

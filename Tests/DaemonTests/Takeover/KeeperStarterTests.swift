@@ -192,10 +192,26 @@ import Testing
     #expect(world.used == [1])
   }
 
+  @Test("Trims wait for the one start of the standby pager, however it ends")
+  func awaited() {
+    let starter = starter()
+    var begun: [Int] = []
+    starter.startStandbyPager { begun.append(1) }
+    starter.startStandbyPager { begun.append(2) }
+    #expect(world.waiting.count == 1 && begun == [])
+    answer(.overdue)
+    #expect(begun == [1, 2])
+    starter.startStandbyPager { begun.append(3) }
+    answer(.done(.success(1)))
+    starter.startStandbyPager { begun.append(4) }
+    #expect(begun == [1, 2, 3, 4] && world.waiting.isEmpty)
+  }
+
   @Test("A wrapper starts no standby pager, because its program doesn't outlive it")
   func wrapper() {
-    starter(hasSuccessors: false).startStandbyPager()
-    #expect(world.waiting.isEmpty)
+    var isBegun = false
+    starter(hasSuccessors: false).startStandbyPager { isBegun = true }
+    #expect(world.waiting.isEmpty && isBegun)
   }
 
   @Test("A start of the standby pager that ends after the daemon's parts were freed is dropped")

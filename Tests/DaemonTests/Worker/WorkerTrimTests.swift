@@ -26,6 +26,10 @@ import Testing
       swapped: swapped << 20, stoppedFor: .milliseconds(20))
   }
 
+  private static func outcome(megabytes: Int64, swapped: Int64) -> TrimOutcome {
+    TrimOutcome(result: .success(summary(megabytes: megabytes, swapped: swapped)))
+  }
+
   /// Requests a trim, and begins it as the engine's directive does.
   private func beginTrim() -> Answers {
     let answers = Answers()
@@ -49,7 +53,7 @@ import Testing
     let answers = beginTrim()
     #expect(memory.asked == ["trim"] && sleep.isBusy && answers.all.isEmpty)
     world.timers.advance(by: .milliseconds(100))
-    memory.trimmed?(.success(Self.summary(megabytes: 4, swapped: 36)))
+    memory.trimmed?(Self.outcome(megabytes: 4, swapped: 36))
     #expect(outcomes == ["trimmed"] && !sleep.isBusy)
     #expect(answers.all.map(\.code) == [.done])
     #expect(
@@ -67,7 +71,7 @@ import Testing
     _ = beginTrim()
     world.driver.request(.suspend, world.id) { _ in }
     #expect(world.driver.state.state(of: world.id) == .background)
-    memory.trimmed?(.success(Self.summary(megabytes: 4, swapped: 36)))
+    memory.trimmed?(Self.outcome(megabytes: 4, swapped: 36))
     // The engine asks for file locks before a suspension.
     world.driver.send(.fileLocks(world.id, held: 0))
     #expect(world.driver.state.state(of: world.id) == .suspending)
@@ -76,7 +80,7 @@ import Testing
   @Test("A fill is reported to the engine with what is still in swap")
   func filled() {
     _ = beginTrim()
-    memory.trimmed?(.success(Self.summary(megabytes: 4, swapped: 36)))
+    memory.trimmed?(Self.outcome(megabytes: 4, swapped: 36))
     let answers = Answers()
     world.driver.request(.fill, world.id) { answers.all.append($0) }
     sleep.fill()
@@ -93,12 +97,12 @@ import Testing
     world.worker.endRun(world.watches)
     #expect(answers.all.map(\.code) == [.failed])
     world.notes.forget()
-    memory.trimmed?(.success(Self.summary(megabytes: 4, swapped: 36)))
+    memory.trimmed?(Self.outcome(megabytes: 4, swapped: 36))
     #expect(outcomes.isEmpty)
     // The next run isn't concerned either.
     world.worker.process = try .forTest("web")
     let next = try world.makeSleep()
-    memory.trimmed?(.success(Self.summary(megabytes: 4, swapped: 36)))
+    memory.trimmed?(Self.outcome(megabytes: 4, swapped: 36))
     #expect(outcomes.isEmpty && !next.isBusy)
   }
 
@@ -126,8 +130,8 @@ import Testing
     ])
   func failed(_ aftermath: HibernationError.Aftermath, isPermanent: Bool) {
     let answers = beginTrim()
-    memory.trimmed?(
-      .failure(HibernationError(.checking, "there is no swap", aftermath: aftermath)))
+    let error = HibernationError(.checking, "there is no swap", aftermath: aftermath)
+    memory.trimmed?(TrimOutcome(result: .failure(error)))
     guard case .trimFailed(world.id, let reason, isPermanent)? = events.last else {
       Issue.record("\(events)")
       return
@@ -149,7 +153,7 @@ import Testing
     world.workers[world.id] = world.worker
     meter.measure(world.id)
     _ = beginTrim()
-    memory.trimmed?(.success(Self.summary(megabytes: 4, swapped: 36)))
+    memory.trimmed?(Self.outcome(megabytes: 4, swapped: 36))
     world.notes.forget()
     source.pending.answer(Self.measurement(megabytes: 70, swapped: 0, at: world.timers.now))
     #expect(outcomes.isEmpty)

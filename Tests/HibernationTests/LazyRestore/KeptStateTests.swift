@@ -10,7 +10,8 @@ import Testing
   private static func fill(keeping base: BaseFile) -> (BackgroundFill, BackgroundFill.Outcome) {
     var outcome = BackgroundFill.Outcome()
     outcome.keepsBase = true
-    return (BackgroundFill(base: base), outcome)
+    let target = HibernationTarget(name: "worker", root: ProcessIdentity(pid: 1, startTime: 0))
+    return (BackgroundFill(missing: 0, target: target, image: base.path, base: base), outcome)
   }
 
   private static func base(in scratch: Scratch) -> BaseFile {

@@ -12,9 +12,9 @@ final class KernelMemory: WorkerMemory {
   let state: StateDirectory
   let bootID: String
   let keeper: KeeperStarter
-  private let standby: StandbyStarter<StandbyPagerConnection>
-  private let resumeChoice: ResumeChoice
-  private let recordTimeout: Duration
+  let standby: StandbyStarter<StandbyPagerConnection>
+  let resumeChoice: ResumeChoice
+  let recordTimeout: Duration
 
   init(
     _ services: Services, _ state: StateDirectory, bootID: String,
@@ -119,24 +119,6 @@ final class KernelMemory: WorkerMemory {
     }
   }
 
-  func trim(
-    _ target: HibernationTarget, then: @escaping (Result<TrimSummary, HibernationError>) -> Void
-  ) -> OperationFlag {
-    let (operation, done) = callback(then)
-    let record = state.trimRecord(of: target.name)
-    let image = HibernationRequest(target, to: state.image(of: target.name))
-    services.hibernation.trim(TrimRequest(image, record: record, mechanism: .swap), then: done)
-    return operation
-  }
-
-  func fill(
-    _ target: HibernationTarget, then: @escaping (Result<TrimSummary, HibernationError>) -> Void
-  ) -> OperationFlag {
-    let (operation, done) = callback(then)
-    services.hibernation.fill(target, then: done)
-    return operation
-  }
-
   func thaw(
     _ target: HibernationTarget, isStopped: Bool, then: @escaping (String?) -> Void
   ) -> OperationFlag {
@@ -174,7 +156,12 @@ final class KernelMemory: WorkerMemory {
     _ target: HibernationTarget, expecting: ImageExpectation,
     then: @escaping (RecoveryOutcome) -> Void
   ) -> OperationFlag {
-    let (operation, done) = callback(then)
+    let (operation, done) = callback { [standby] (outcome: RecoveryOutcome) in
+      if case .success(let done) = outcome.result, done.stillMissing != nil {
+        standby.startStandbyPager()
+      }
+      then(outcome)
+    }
     let path = state.image(of: target.name)
     let trimRecord = state.trimRecord(of: target.name)
     // Earlier operations on the worker have ended.
@@ -184,7 +171,9 @@ final class KernelMemory: WorkerMemory {
       do throws(HibernationError) {
         try Hibernator.repairTrim(record: trimRecord, of: target.root)
       } catch { return done(RecoveryOutcome(result: .failure(error), imageAt: path)) }
-      hibernation.recover(target, from: path, expecting: expecting, recorded: recorded) {
+      hibernation.recover(
+        target, from: path, expecting: expecting, keepsTrims: true, recorded: recorded
+      ) {
         done(RecoveryOutcome(result: $0, imageAt: path))
       }
     }

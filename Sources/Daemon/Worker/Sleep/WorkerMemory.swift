@@ -14,8 +14,8 @@ protocol WorkerMemory: AnyObject {
   /// Stops the worker, and finds its inputs. If this fails, the worker runs, unless the refusal
   /// says that it is still stopped.
   ///
-  /// - Parameter isRestoring: a lazy restore of the worker is still in progress. It is completed
-  ///   first.
+  /// - Parameter isRestoring: a lazy restore of the worker is still in progress, or memory is in
+  ///   the image of a trim. All of it is restored first.
   func suspend(
     _ job: SuspendJob, of name: String, isRestoring: Bool,
     then: @escaping (SuspensionOutcome) -> Void
@@ -26,12 +26,11 @@ protocol WorkerMemory: AnyObject {
   func hibernate(_ order: HibernationOrder, then: @escaping (HibernationOutcome) -> Void)
     -> OperationFlag
 
-  /// Moves memory of a running worker to swap. The worker continues to run.
-  func trim(
-    _ target: HibernationTarget, then: @escaping (Result<TrimSummary, HibernationError>) -> Void
-  ) -> OperationFlag
+  /// Moves memory of a running worker to swap, or to an image. The worker continues to run.
+  func trim(_ order: TrimOrder, then: @escaping (TrimOutcome) -> Void) -> OperationFlag
 
-  /// Moves all memory of a running worker that is in swap back into RAM.
+  /// Moves all memory of a running worker that is in swap, or in the image of a trim, back into
+  /// RAM.
   func fill(
     _ target: HibernationTarget, then: @escaping (Result<TrimSummary, HibernationError>) -> Void
   ) -> OperationFlag
@@ -150,6 +149,25 @@ struct HibernationOrder {
   var missing: MissingBytes?
   /// Waits until the images of an earlier run have been removed.
   var removal: (@Sendable () -> Void)?
+}
+
+struct TrimOrder {
+  var target: HibernationTarget
+  var mechanism: TrimRules.Mechanism
+  /// How an image is written.
+  var rules: HibernationRules
+  /// The image doesn't stay in the page cache.
+  var dropsCache: Bool
+  /// Why no image may be written; nil: the disk has room.
+  var diskObstacle: String?
+  /// Waits until the images of an earlier run have been removed.
+  var removal: (@Sendable () -> Void)?
+}
+
+/// The outcome of a trim, and the length of the image that it wrote; nil: it wrote none.
+struct TrimOutcome: Sendable {
+  var result: Result<TrimSummary, HibernationError>
+  var imageLength: Int64?
 }
 
 /// The outcome of a hibernation, and the footprints before and after it.

@@ -23,8 +23,11 @@ final class WorkerSleep {
   var current: OperationFlag?
   /// How the hibernated worker will be resumed, and why; nil: it hasn't been hibernated.
   private(set) var restoreMode: CodedText?
-  /// The memory that the lazy restore hasn't restored yet; nil: none is missing.
-  private(set) var missing: MissingBytes?
+  /// The memory that a lazy restore hasn't restored yet, or that is in the image of a trim; nil:
+  /// none is missing.
+  var missing: MissingBytes?
+  /// The reason for which a trim was lost before its outcome came; nil: none was.
+  var earlyLoss: String?
   private var operations = OperationCount()
   private(set) var isOver = false
 
@@ -162,6 +165,7 @@ final class WorkerSleep {
   private func suspensionEnded(_ outcome: Result<Asleep, Refusal>) {
     switch outcome {
     case .success(let asleep):
+      forgetTrimImage()
       missing = nil
       didFallAsleep(asleep)
       driver.send(.suspended(id))

@@ -11,14 +11,19 @@ extension WorkerSleep {
     guard mayBegin else { return }
     if isActing { return driver.send(.trimFailed(id, Self.stillMoved, permanent: false)) }
     let started = timers.now
-    begin({ $0.move($0.memory.trim, then: $1) }, then: { $0.trimEnded($1, started) })
-    expectOutcome(of: current) { $0.trimEnded(.failure(Self.lost), started) }
+    earlyLoss = nil
+    begin({ $0.moveOut(then: $1) }, then: { $0.trimEnded($1, started) })
+    expectOutcome(of: current) {
+      // Its memory may be in an image. A suspension will move it back.
+      $0.missing = $0.missing ?? MissingBytes(0)
+      $0.trimEnded(TrimOutcome(result: .failure(Self.lost)), started)
+    }
   }
 
   func fill() {
     guard mayBegin else { return }
     if isActing { return driver.send(.fillFailed(id, Self.stillMoved)) }
-    begin({ $0.move($0.memory.fill, then: $1) }, then: { $0.fillEnded($1) })
+    begin({ $0.moveIn(then: $1) }, then: { $0.fillEnded($1) })
     expectOutcome(of: current) { $0.fillEnded(.failure(Self.lost)) }
   }
 
@@ -41,33 +46,52 @@ extension WorkerSleep {
     }
   }
 
-  private typealias Outcome = Result<TrimSummary, HibernationError>
-
-  /// Begins an operation that moves the worker's memory.
-  private func move(
-    _ operation: (HibernationTarget, @escaping (Outcome) -> Void) -> OperationFlag,
-    then: @escaping (Outcome) -> Void
-  ) {
+  private func moveOut(then: @escaping (TrimOutcome) -> Void) {
     guard let worker, worker.ending?.hasBegun != true, let target = worker.target() else {
-      return refuse(then, .failure(.noProcess))
+      return refuse(then, TrimOutcome(result: .failure(.noProcess)))
     }
+    let policy = worker.configuration.policy
+    let order = TrimOrder(
+      target: target, mechanism: policy.trim.mechanism, rules: policy.hibernate,
+      dropsCache: driver.state.pressure != .normal,
+      diskObstacle: driver.state.diskObstacle(forImageOf: id), removal: worker.imageRemoval)
+    worker.imageRemoval = nil
     worker.measuring.didMoveMemory()
-    current = operation(target) { [weak worker] outcome in
+    current = memory.trim(order) { [weak worker] outcome in
       worker?.measuring.didMoveMemory()
       then(outcome)
     }
   }
 
-  private func trimEnded(_ outcome: Outcome, _ started: Instant) {
-    switch outcome {
+  private func moveIn(then: @escaping (Result<TrimSummary, HibernationError>) -> Void) {
+    guard let worker, worker.ending?.hasBegun != true, let target = worker.target() else {
+      return refuse(then, .failure(.noProcess))
+    }
+    worker.measuring.didMoveMemory()
+    current = memory.fill(target) { [weak worker] outcome in
+      worker?.measuring.didMoveMemory()
+      then(outcome)
+    }
+  }
+
+  private func trimEnded(_ outcome: TrimOutcome, _ started: Instant) {
+    switch outcome.result {
     case .success(let summary):
+      let took = timers.now - started
       worker?.sample.anonymous = UInt64(clamping: summary.residentAfter)
+      missing = summary.missing
+      if let worker, let length = outcome.imageLength {
+        sleeps.costs.record(trimImage: length, of: worker, took: took)
+        sleeps.imageDisk.sendReading()
+      }
       let result = TrimResult(
         residentBefore: ByteCount(summary.residentBefore),
         residentAfter: ByteCount(summary.residentAfter), swapped: ByteCount(summary.swapped),
-        duration: timers.now - started, stoppedFor: summary.stoppedFor)
+        inImage: summary.missing.map { ByteCount(Int64(clamping: $0.bytes)) }, duration: took,
+        stoppedFor: summary.stoppedFor)
       log(.info, result.sentence)
       driver.send(.trimmed(id, result))
+      if let reason = earlyLoss { didLoseTrim(reason) }
     case .failure(let error):
       log(.warning, "can't be trimmed: \(error)")
       if error.aftermath == .unverifiable { killUnverified() }
@@ -76,9 +100,32 @@ extension WorkerSleep {
     }
   }
 
-  private func fillEnded(_ outcome: Outcome) {
+  /// Handles the report that all memory of the last trim came back.
+  ///
+  /// - Parameter reason: a clause, such as `it forked`.
+  func didLoseTrim(_ reason: String) {
+    if isBusy {
+      // The outcome of the trim may still be on its way.
+      earlyLoss = reason
+      return
+    }
+    guard !isOver, let missing, missing.isTrimmed else { return }
+    log(.notice, "all of its trimmed memory came back: \(reason)")
+    forgetTrimImage()
+    driver.send(.trimLost(id, reason))
+  }
+
+  /// Reports the free disk space when the image of a trim isn't needed any more.
+  func forgetTrimImage() {
+    guard let missing, missing.isTrimmed else { return }
+    self.missing = nil
+    sleeps.imageDisk.sendReading()
+  }
+
+  private func fillEnded(_ outcome: Result<TrimSummary, HibernationError>) {
     switch outcome {
     case .success(let summary):
+      forgetTrimImage()
       log(.info, "filled: \(ByteCount(summary.residentAfter)) in RAM")
       driver.send(.filled(id, swapped: ByteCount(summary.swapped)))
     case .failure(let error):

@@ -9,7 +9,10 @@ struct PagerCommand: ParsableCommand {
     commandName: "pager", abstract: "Restore missing pages if the daemon is killed.",
     shouldDisplay: false)
 
+  @Option(help: "The file that a daemon keeps locked. Trimmed workers wait for the next one.")
+  var lock: String?
+
   func run() throws {
-    for line in StandbyPager.run(input: Descriptor(owning: 0)) { Output.complain(line) }
+    StandbyPager.run(input: Descriptor(owning: 0), lock: lock) { Output.complain($0) }
   }
 }

@@ -1,0 +1,62 @@
+import Hibernation
+import Linux
+import Policy
+
+// Trims and fills of running workers.
+extension KernelMemory {
+  func trim(_ order: TrimOrder, then: @escaping (TrimOutcome) -> Void) -> OperationFlag {
+    let (operation, done) = callback(then)
+    let request = request(for: order)
+    let startKeeper = keeper.startKeeperWhereMissing()
+    let (services, removal, path) = (services, order.removal, state.image(of: order.target.name))
+    let begin = {
+      services.mechanics.submit(about: order.target.name) { [hibernation = services.hibernation] in
+        startKeeper()
+        removal?()
+        hibernation.trim(request) { result in
+          let image = (try? result.get())?.missing  // A trim that failed has left no image.
+          done(
+            TrimOutcome(
+              result: result,
+              imageLength: image == nil ? nil : Hibernator.lengthOnDisk(of: path) ?? 0))
+        }
+      }
+    }
+    // If the daemon dies, the standby pager serves the threads that wait for a page.
+    if request.mechanism == .swap { begin() } else { standby.startStandbyPager(then: begin) }
+    return operation
+  }
+
+  private func request(for order: TrimOrder) -> TrimRequest {
+    let name = order.target.name
+    let recordWait = RecordWait(timeout: recordTimeout)
+    services.records.whenSaved(name) { recordWait.answer($0) }
+    var image = HibernationRequest(
+      order.target, to: state.image(of: name), by: order.rules,
+      restore: resumeChoice.preference(order.rules), dropsCache: order.dropsCache)
+    let diskObstacle = order.diskObstacle
+    image.obstacle = { diskObstacle ?? recordWait.obstacle(waits: $0) }
+    return TrimRequest(
+      image, record: state.trimRecord(of: name), mechanism: TrimRequest.Mechanism(order.mechanism))
+  }
+
+  func fill(
+    _ target: HibernationTarget, then: @escaping (Result<TrimSummary, HibernationError>) -> Void
+  ) -> OperationFlag {
+    let (operation, done) = callback(then)
+    services.hibernation.fill(target, then: done)
+    return operation
+  }
+}
+
+extension TrimRequest.Mechanism {
+  fileprivate init(_ mechanism: TrimRules.Mechanism) {
+    self =
+      switch mechanism {
+      case .auto: .auto
+      case .userfaultfd: .userfaultfd
+      // With `off` the engine requests no trim.
+      case .swap, .off: .swap
+      }
+  }
+}

@@ -1,0 +1,81 @@
+import Glibc
+import Linux
+
+/// How the pager of a trimmed worker handles memory that the worker has moved (mremap): what was
+/// moved gets its pages while the worker is frozen, and the rest stays missing.
+///
+/// It is done when no chunk is being filled: the buffers are in use then.
+extension Pager {
+  /// The whole worker gets its pages, because of an event that a trimmed one can't survive.
+  func endTrim(_ reason: String) {
+    endsTrim = true
+    haltReason = haltReason ?? reason
+  }
+
+  /// Lets a halted worker run again, whose other pages stay missing.
+  func continueTrimmed() throws {
+    let deadline = Deadline(in: .milliseconds(500))
+    repeat {
+      for process in processes where process.layout.hasMoves { try resolveMoves(of: process) }
+      // A thread that waits for a page in the kernel can't be frozen. If it can't be read whether
+      // the group is frozen, it counts as running.
+      while !endsTrim, (try? cgroup.isFrozen) != true, !deadline.hasPassed {
+        for process in processes where !process.hasVanished {
+          try serve(process, singly: false, isHalted: true)
+        }
+        pauseThread(for: .microseconds(50))
+      }
+    } while !endsTrim && processes.contains { $0.layout.hasMoves }
+    if endsTrim { return }
+    halt = nil
+    try repairAndThaw()
+  }
+
+  /// Puts all pages in place that were moved, so that nothing of the image is at another address
+  /// than in the image.
+  private func resolveMoves(of process: LazyProcess) throws {
+    var resolved = 0
+    while true {
+      // While a chunk is filled, messages of other moves may be read.
+      let moved = process.layout.moves.from
+      if moved.count == resolved { break }
+      for chunk in process.chunks
+      where image.steps[chunk].ranges.contains(where: { range in
+        moved[resolved...].contains { $0.overlaps(range.address..<range.end) }
+      }) {
+        try fill(.unread(chunk: chunk), of: process, Destination(process))
+      }
+      resolved = moved.count
+    }
+    let destinations = process.layout.moves.to
+    guard process.forgetMoves() else { return endTrim("it freed memory in too many places") }
+    try release(destinations, of: process)
+  }
+
+  /// Makes mappings ordinary memory again that memory was moved to, and that miss nothing. They
+  /// would halt the worker again at each further move.
+  private func release(_ destinations: [Range<UInt64>], of process: LazyProcess) throws {
+    for mapping in try mappings(of: process) where mapping.flags.contains(.userfault) {
+      let range = mapping.start..<mapping.end
+      // A part of a mapping isn't released: the kernel would divide the mapping, and a later mremap
+      // of the program would fail.
+      guard destinations.contains(where: range.overlaps), !isMissingAnything(in: range, of: process)
+      else { continue }
+      try retry.run { () throws(SystemCallError) in
+        try process.userfault.unregister(mapping.range)
+      }
+    }
+  }
+
+  private func isMissingAnything(in range: Range<UInt64>, of process: LazyProcess) -> Bool {
+    process.chunks.contains { chunk in
+      !process.done.contains(chunk)
+        && image.steps[chunk].ranges.contains { run in
+          run.pages.contains { page in
+            process.layout.currentAddress(of: page).map(range.contains) ?? false
+              && !process.filled.contains(page)
+          }
+        }
+    }
+  }
+}

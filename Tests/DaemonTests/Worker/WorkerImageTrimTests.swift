@@ -1,0 +1,164 @@
+import Glibc
+import Hibernation
+import Lifecycle
+import Linux
+import Policy
+import Supervision
+import Testing
+
+@testable import Daemon
+
+@Suite("Trims that move memory to an image") struct WorkerImageTrimTests {
+  private let world: SleepWorld
+  private let memory: FakeMemory
+  private let sleep: WorkerSleep
+
+  init() throws {
+    world = try SleepWorld(.background)
+    memory = world.memory
+    sleep = try world.makeSleep()
+    world.workers[world.id] = world.worker
+    world.driver.send(.footprint(world.id, .megabytes(40)))
+    world.notes.forget()
+  }
+
+  private func beginTrim() {
+    world.driver.request(.trim, world.id) { _ in }
+    sleep.trim()
+  }
+
+  /// Ends a trim that has left 36 MB in an image of 9 MB.
+  private func endTrim() {
+    let summary = TrimSummary(
+      mechanism: .userfaultfd, residentBefore: 40 << 20, residentAfter: 4 << 20,
+      swapped: 36 << 20, missing: MissingBytes(36 << 20, isTrimmed: true),
+      stoppedFor: .milliseconds(20))
+    memory.trimmed?(TrimOutcome(result: .success(summary), imageLength: 9 << 20))
+  }
+
+  private var outcomes: [String] { world.named.filter { $0 != "request" } }
+
+  @Test("A trim to an image is reported with the image, which counts as written to the disk")
+  func trimmed() {
+    beginTrim()
+    endTrim()
+    #expect(outcomes == ["trimmed"])
+    #expect(world.logged == ["trimmed: 40 MB → 4 MB in RAM, 36 MB in its image, 0 s"])
+    #expect(world.driver.state.snapshot(of: world.id)?.trim?.last?.inImage == .megabytes(36))
+    #expect(world.worker.bytesInTrimImage == 36 << 20)
+    #expect(world.worker.imageBytesWritten == 9 << 20)
+    #expect(world.sleeps.imageDisk.costs.bytes == 9 << 20)
+    #expect(world.disk.count == 1)
+  }
+
+  @Test("A trim gets the rules of the worker's policy, and what prevents an image")
+  func order() {
+    world.worker.configuration.policy.trim.mechanism = .userfaultfd
+    world.worker.configuration.policy.hibernate.compressionLevel = 7
+    beginTrim()
+    #expect(memory.trimOrder?.mechanism == .userfaultfd)
+    #expect(memory.trimOrder?.rules.compressionLevel == 7)
+    #expect(memory.trimOrder?.diskObstacle == nil)
+    endTrim()
+    world.driver.send(
+      .disk(
+        DiskReading(
+          total: .gigabytes(1), free: .megabytes(1), images: .zero, writtenToday: .zero)))
+    world.driver.send(.swapped(world.id, .zero))
+    world.driver.send(.footprint(world.id, .megabytes(40)))
+    beginTrim()
+    #expect(memory.trimOrder?.diskObstacle?.contains("hibernate.disk.min_free") == true)
+  }
+
+  @Test("A trimmed worker is measured at once, with what is in the image as memory out of RAM")
+  func measured() {
+    beginTrim()
+    endTrim()
+    let source = PendingSource()
+    let meter = FootprintMeter(
+      clock: world.timers, driver: world.driver, workers: world.workers, source: source,
+      log: { _, _ in })
+    meter.measure(world.id)
+    #expect(source.missing.map(\.?.bytes) == [36 << 20])
+    let (trimmed, resumed) = (MissingBytes(1 << 40, isTrimmed: true), MissingBytes(1 << 40))
+    let outside = Measurement.measure([getpid()], trimmed)
+    #expect(outside.swapped >= 1 << 40 && outside.footprint.bytes >= 1 << 40)
+    let returning = Measurement.measure([getpid()], resumed)
+    #expect(returning.swapped < 1 << 40 && returning.footprint.bytes >= 1 << 40)
+  }
+
+  private final class PendingSource: FootprintSource {
+    private(set) var missing: [MissingBytes?] = []
+
+    func measure(
+      _ process: WorkerProcess, of id: WorkerID, _ missing: MissingBytes?,
+      then: @escaping (Measurement?) -> Void
+    ) { self.missing.append(missing) }
+  }
+
+  @Test("A suspension moves what is in the image back first, and then the disk is read")
+  func suspended() throws {
+    beginTrim()
+    endTrim()
+    sleep.suspend()
+    #expect(memory.asked.last == "settle and suspend")
+    let readings = world.disk.count
+    memory.stop(with: world.inputs)
+    #expect(world.worker.missing == nil && world.disk.count == readings + 1)
+  }
+
+  @Test("After a fill nothing is in the image, and the disk is read")
+  func filled() {
+    beginTrim()
+    endTrim()
+    world.driver.request(.fill, world.id) { _ in }
+    sleep.fill()
+    memory.filled?(
+      .success(
+        TrimSummary(
+          mechanism: nil, residentBefore: 4 << 20, residentAfter: 40 << 20, swapped: 0)))
+    #expect(outcomes == ["trimmed", "filled"])
+    #expect(world.worker.missing == nil && world.disk.count == 2)
+  }
+
+  @Test("A lost trim is logged and reported once, with its reason")
+  func lost() {
+    beginTrim()
+    endTrim()
+    sleep.didLoseTrim("it forked")
+    sleep.didLoseTrim("it forked")
+    #expect(outcomes == ["trimmed", "trimLost"])
+    #expect(world.logged.last == "all of its trimmed memory came back: it forked")
+    #expect(world.worker.missing == nil && world.disk.count == 2)
+    #expect(world.driver.state.snapshot(of: world.id)?.trim?.loss?.reason == "it forked")
+  }
+
+  @Test("A loss that is reported before the outcome of the trim counts after it")
+  func lostEarly() {
+    beginTrim()
+    sleep.didLoseTrim("it forked")
+    #expect(outcomes == [])
+    endTrim()
+    #expect(outcomes == ["trimmed", "trimLost"])
+  }
+
+  @Test("A loss that is reported after the worker's end is dropped")
+  func lostLate() {
+    beginTrim()
+    endTrim()
+    world.driver.send(.exited(world.id, .exited(0)))
+    world.worker.endRun(world.watches)
+    sleep.didLoseTrim("it forked")
+    #expect(outcomes == ["trimmed", "exited"])
+  }
+
+  @Test("If the outcome of a trim was lost, the next suspension moves back what may be in an image")
+  func lostOutcome() {
+    beginTrim()
+    memory.loseOutcome()
+    world.timers.advance(by: .seconds(60))
+    #expect(outcomes == ["trimFailed"])
+    sleep.suspend()
+    #expect(memory.asked.last == "settle and suspend")
+  }
+}
