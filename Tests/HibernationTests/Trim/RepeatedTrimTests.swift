@@ -129,6 +129,22 @@ struct RepeatedTrimTests {
     #expect(!fileExists(path))
   }
 
+  @Test("A trimmed worker that executes another program runs on, and can be trimmed again")
+  func executes() throws {
+    let (victim, path) = try start([
+      try Fixture.compile("missing_threads"), "exec_itself", Fixture.scratch,
+    ])
+    for round in 0..<3 {
+      try trim(victim, to: path)
+      // The new program has another case.
+      if round == 0 { #expect(try victim.ask("run").hasPrefix("ready")) }
+      #expect(try victim.ask("check") == "whole")
+    }
+    try fill(victim)
+    #expect(!fileExists(path))
+    #expect(try victim.ask("check") == "whole")
+  }
+
   @Test("A trimmed worker that ends by itself leaves no image")
   func endsByItself() throws {
     let (victim, path) = try start()

@@ -146,6 +146,24 @@ struct TrimPagerTests {
     #expect(!fileExists(probe.image))
   }
 
+  /// Nobody could say which pages it has dropped since: its journal is closed, too.
+  @Test("A trimmed worker without its descriptors is ended with its daemon, and never sees zeros")
+  func closesDescriptors() throws {
+    let probe = try start(
+      [try Fixture.compile("missing_threads"), "close_all", Fixture.scratch], hasStandby: true)
+    var answer = "present"
+    for _ in 0..<10 where answer == "present" {
+      try probe.perform("trim to image")
+      answer = try probe.talk.ask("run")
+    }
+    try #require(answer == "right")
+    kill(probe.daemon.pid, SIGSTOP)
+    try probe.talk.send("check")
+    try probe.daemonDies(by: SIGKILL)
+    #expect(try probe.talk.untilEnd().isEmpty)
+    #expect(try eventually { probe.victim.hasEnded })
+  }
+
   /// While the daemon doesn't run, a thread waits for its page, and signals reach it.
   @Test(
     "A signal handler runs while a thread waits for memory, or right after a call has it",
