@@ -158,7 +158,7 @@ extension TrimKernelTests {
     init(_ test: Case, _ service: HibernationService) throws {
       self.service = service
       // So many messages fill the journal at least once.
-      let rounds = Nightly.rounds(4000, of: 10_000)
+      let rounds = Nightly.rounds(2500, of: 10_000)
       victim = try Victim(
         [try Fixture.compile(test.program), test.name, Fixture.scratch, "\(rounds)"],
         parking: .frozen)
