@@ -209,6 +209,7 @@ extension TrimKernelTests {
       let filled = try service.wait { (h) throws(HibernationError) in try h.fill(target) }
       #expect(filled.missing?.bytes ?? 0 == 0)
       #expect(!isTrimmed)
+      #expect(!fileExists(image + ".base"))
       #expect(try victim.ask("check") == "whole")
       let mappings = try MemoryMapping.all(of: victim.process.pid)
       #expect(mappings.allSatisfy { !$0.flags.contains(.userfault) })

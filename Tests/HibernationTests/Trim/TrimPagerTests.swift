@@ -49,7 +49,7 @@ struct TrimPagerTests {
     #expect(fileExists(image))
     try #require(try probe.talk.ask("verify").hasSuffix("errors 0"))
     _ = try service.wait { (h) throws(HibernationError) in try h.fill(target) }
-    #expect(!fileExists(image))
+    #expect(!fileExists(image) && !fileExists(image + ".base"))
     let mappings = try MemoryMapping.all(of: probe.victim.pid)
     #expect(mappings.allSatisfy { !$0.flags.contains(.userfault) })
     service.forget(target.name)
@@ -143,7 +143,7 @@ struct TrimPagerTests {
     reap(probe.victim.pid)
     let error = #expect(throws: HibernationError.self) { try recover(probe) }
     #expect(error?.aftermath == .vanished)
-    #expect(!fileExists(probe.image))
+    #expect(!fileExists(probe.image) && !fileExists(probe.image + ".base"))
   }
 
   /// Nobody could say which pages it has dropped since: its journal is closed, too.
