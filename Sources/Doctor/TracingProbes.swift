@@ -15,7 +15,10 @@ extension Probe {
       + "than root, also sysctl vm.unprivileged_userfaultfd=1, or let their user open "
       + "/dev/userfaultfd (setfacl -m u:USER:rw). In a container, a seccomp profile that permits "
       + "userfaultfd."
-  ) { _ in
+  ) { _ in userfaultfdFinding }
+
+  /// Whether this user may use userfaultfd in full, with the events for forks.
+  static var userfaultfdFinding: Finding {
     if let obstacle = KernelFeatures.detect().lazyObstacle { return .missing(obstacle) }
     let result = clinux_try_userfaultfd()
     if result == 0 { return .works("this user has userfaultfd(2)") }

@@ -19,20 +19,40 @@ extension Probe {
     lost: "`dormouse trim` and `trim:` in policies free nothing: a worker that runs keeps all of "
       + "its memory. If it is limited: a worker stands still for some milliseconds in a trim.",
     enable: "a zram device, a swap file or a partition, where no swap is on (zramctl(8), "
-      + "mkswap(8), swapon(8)). For trims without a stop: CAP_SYS_NICE for the daemon and the "
-      + "right to trace its workers (Linux 5.10), or a unit with Delegate=yes whose "
-      + "cgroup.controllers names memory (Linux 5.19)."
+      + "mkswap(8), swapon(8)); or what `userfaultfd` and `cgroup` need. For trims without a "
+      + "stop: CAP_SYS_NICE for the daemon and the right to trace its workers (Linux 5.10), or a "
+      + "unit with Delegate=yes whose cgroup.controllers names memory (Linux 5.19)."
   ) { examination in
     // Without a cgroup there is nothing to reclaim from; the probe of cgroups reports the error.
     let group = try? examination.group.get().group
-    return trimFinding(
+    let swap = swapFinding(
       obstacle: Hibernator.swapObstacle(of: [getpid()]),
       madvise: Result { try examination.pageOutChild() },
       reclaims: group?.canReclaim ?? false,
       borrows: examination.traces && !Yama.current.forbidsStrangers)
+    let userfault = userfaultfdFinding
+    let obstacle = group == nil ? "there is no cgroup for each worker" : nil
+    return trimFinding(
+      swap: swap, userfaultObstacle: userfault.result == .works ? obstacle : userfault.detail)
   }
 
-  /// The finding about trims, from the mechanisms in the order in which the daemon prefers them.
+  /// The finding about trims. The daemon uses userfaultfd if no swap can be used, or if a policy
+  /// says so.
+  ///
+  /// - Parameter userfaultObstacle: the reason why userfaultfd can't be used; nil if it can.
+  static func trimFinding(swap: Finding, userfaultObstacle: String?) -> Finding {
+    if let userfaultObstacle {
+      return Finding(
+        result: swap.result, detail: "\(swap.detail); no userfaultfd: \(userfaultObstacle)")
+    }
+    if swap.result == .missing {
+      return .works("userfaultfd, which needs no swap (\(swap.detail))")
+    }
+    return Finding(result: swap.result, detail: "\(swap.detail); userfaultfd works, too")
+  }
+
+  /// The finding about trims by swap, from the mechanisms in the order in which the daemon prefers
+  /// them.
   ///
   /// - Parameters:
   ///   - obstacle: the reason why nothing can be moved to swap; nil if there is none.
@@ -40,7 +60,7 @@ extension Probe {
   ///   - reclaims: whether `memory.reclaim` of a worker's cgroup may be written.
   ///   - borrows: whether a thread of a worker may be borrowed, which a later daemon has to be
   ///     able to return.
-  static func trimFinding(
+  static func swapFinding(
     obstacle: String?, madvise: Result<Void, any Error>, reclaims: Bool, borrows: Bool
   ) -> Finding {
     let mechanism: Finding

@@ -30,7 +30,7 @@ import Testing
     #expect(lines[1].contains("  64.2 MB  48.5 MB  "), "\(text)")
     #expect(lines[2].contains("   4.0 KB        -  "), "\(text)")
     let words = text.split { " \n".contains($0) }.joined(separator: " ")
-    #expect(words.contains("footprint 64.2 MB (48.5 MB in swap), images 3.4 MB"), "\(text)")
+    #expect(words.contains("footprint 64.2 MB (48.5 MB swapped), images 3.4 MB"), "\(text)")
     #expect(text.contains("foreground on request"), "\(text)")
   }
 
@@ -39,7 +39,7 @@ import Testing
     var worker = Self.trimmed
     worker.trim?.swapped = 0
     let text = renderProcessTable([worker])
-    #expect(!text.contains("SWAPPED") && !text.contains("in swap"), "\(text)")
+    #expect(!text.contains("SWAPPED") && !text.contains("swapped"), "\(text)")
   }
 
   @Test("Output of status and explain has the sentence about the trims", arguments: [80, nil])

@@ -146,7 +146,7 @@ import Testing
   private func finding(
     obstacle: String? = nil, madvise code: Int32 = 0, reclaims: Bool = false, borrows: Bool = false
   ) -> Finding {
-    Probe.trimFinding(
+    Probe.swapFinding(
       obstacle: obstacle,
       madvise: code == 0
         ? .success(()) : .failure(SystemCallError("process_madvise", on: "pid 1", code: code)),
@@ -165,7 +165,22 @@ import Testing
     #expect(finding(madvise: EPERM).result == .missing)
   }
 
-  @Test func `Without swap trims are missing, and the finding says so for each mechanism`() {
+  @Test func `With userfaultfd trims work without swap, and the finding says which of both`() {
+    let (off, on) = (finding(obstacle: "no swap is on"), finding())
+    let image = Probe.trimFinding(swap: off, userfaultObstacle: nil)
+    #expect(image.result == .works && image.detail.hasPrefix("userfaultfd, which needs no swap"))
+    let both = Probe.trimFinding(swap: on, userfaultObstacle: nil)
+    #expect(both.result == .works && both.detail.hasPrefix("process_madvise"))
+    #expect(both.detail.hasSuffix("userfaultfd works, too"))
+    for swap in [off, on] {
+      let one = Probe.trimFinding(swap: swap, userfaultObstacle: "not permitted")
+      #expect(one.result == swap.result)
+      #expect(one.detail == "\(swap.detail); no userfaultfd: not permitted")
+    }
+  }
+
+  @Test func `Without swap trims by swap are missing, and the finding says so for each mechanism`()
+  {
     let findings = [
       finding(obstacle: "no swap is on", reclaims: true, borrows: true),
       finding(obstacle: "no swap is on", madvise: EPERM, reclaims: true),

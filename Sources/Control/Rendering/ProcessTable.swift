@@ -137,7 +137,7 @@ func totalsLine(_ workers: [WorkerReport], showsSaved: Bool = true) -> String {
   let swapped = workers.reduce(0) { $0 + ($1.trim?.swapped ?? 0) }
   var line = "\(counted(workers.count, "worker")): \(stateCounts(workers))"
   line += "; footprint \(sizeText(footprint))"
-  if swapped > 0 { line += " (\(sizeText(swapped)) in swap)" }
+  if swapped > 0 { line += " (\(sizeText(swapped)) swapped)" }
   if showsSaved, workers.contains(where: { $0.saved ?? 0 > 0 }), let saved = savedNowText(workers) {
     line += ", saved now \(saved)"
   }

@@ -53,7 +53,7 @@ extension ExternalAdoption {
         }
         return
       }
-      guard worker.bytesInTrimImage > 0 else {
+      if !worker.mayHaveTrimImage {
         finishRelease(worker)
         return done(nil)
       }

@@ -34,6 +34,8 @@ final class WorkerUnit {
   var image: ImageOnDisk? { run.sleep?.resumeMethod.image }
   /// The memory that a lazy restore hasn't restored yet, or that is in the image of a trim.
   var missing: MissingBytes? { run.sleep?.missing }
+  /// Whether memory may be in the image of a trim.
+  var mayHaveTrimImage: Bool { missing?.isTrimmed == true }
   /// The number of bytes that are in the image of a trim only.
   var bytesInTrimImage: UInt64 { missing.map { $0.isTrimmed ? $0.bytes : 0 } ?? 0 }
   /// Waits until the images of an earlier run have been removed. Not for the loop's thread.

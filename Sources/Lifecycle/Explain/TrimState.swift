@@ -196,7 +196,7 @@ extension TrimState {
   fileprivate func clauses(isDoubled: Bool) -> [String] {
     var clauses = [past].compactMap { $0 }
     if last != nil { clauses += [returned(isDoubled: isDoubled)].compactMap { $0 } }
-    if last == nil, swapped > .zero { clauses.append("\(swapped) of its memory are in swap") }
+    if last == nil, swapped > .zero { clauses.append("\(swapped) of its memory are out of RAM") }
     switch underWay {
     case .trim: return clauses + ["it is being trimmed now"]
     case .fill: return clauses + ["its memory is being moved back into RAM"]

@@ -1,8 +1,8 @@
 import Policy
 
 extension Engine {
-  /// How much of the worker's footprint is in swap, by the last measurement; zero if there is no
-  /// such worker.
+  /// How much of the worker's footprint is in swap or in the image of a trim, by the last
+  /// measurement; zero if there is no such worker.
   public func swapped(of worker: WorkerID) -> ByteCount {
     index(of: worker).flatMap { workers[$0].run.trim?.swapped } ?? .zero
   }

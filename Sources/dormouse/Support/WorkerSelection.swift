@@ -151,7 +151,7 @@ extension ControlRequest.Verb {
     case .background: "no worker to send to the background"
     case .suspend, .warn: "no worker is awake"
     case .trim: "no worker runs"
-    case .fill: "no running worker has memory in swap"
+    case .fill: "no running worker has memory out of RAM"
     case .shadow, .enforce, .protect, .remove, .removeRunning: "there are no workers"
     case .unprotect: "no worker is protected"
     case .release: "no worker is adopted"
@@ -230,8 +230,8 @@ extension ControlRequest.Verb {
       return "\(name) would be trimmed, if nothing prevents it (\(facts(worker)))"
     } else {
       return swapped > 0
-        ? "\(name) would be filled: \(sizeText(swapped)) in swap (\(facts(worker)))"
-        : "\(name) would not change: it has nothing in swap"
+        ? "\(name) would be filled: \(sizeText(swapped)) are out of RAM (\(facts(worker)))"
+        : "\(name) would not change: all of its memory is in RAM"
     }
   }
 

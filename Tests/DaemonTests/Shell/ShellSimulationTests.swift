@@ -54,7 +54,7 @@ import Testing
       "started again",
       "undeclared while it returns", "adopted by rule", "released by rule",
       "released from its rule",
-      "changed by rule", "can't be woken yet",
+      "changed by rule", "can't be woken yet", "trim lost",
     ] {
       #expect(counts[name, default: 0] > 2, "\(name): \(counts[name, default: 0])")
     }

@@ -108,7 +108,7 @@ import Testing
       try daemon.done("warn", "--all", "--dry-run").contains("a would be asked to free memory"))
     #expect(try daemon.done("trim", "--all", "--dry-run").contains("a would be trimmed, if"))
     #expect(try daemon.done("trim", "c", "--dry-run").contains("c would not change: it is not"))
-    #expect(try daemon.done("fill", "a", "--dry-run").contains("it has nothing in swap"))
+    #expect(try daemon.done("fill", "a", "--dry-run").contains("all of its memory is in RAM"))
     #expect(
       try daemon.done("foreground", "a", "--dry-run").contains("a would go to the foreground"))
     #expect(try daemon.done("shadow", "a", "--dry-run").contains("decisions would be logged"))

@@ -205,7 +205,7 @@ struct TrimPolicyTests {
     var world = trimWorld { $0.trim.after = nil }
     #expect(world.trim == nil)
     world.measure(resident: 40)
-    let start = "12 MB of its memory are in swap; trim.after is never"
+    let start = "12 MB of its memory are out of RAM; trim.after is never"
     #expect(world.trim?.sentence.hasPrefix(start) == true)
     #expect(world.engine.explanation(of: web)?.trim == world.trim)
   }

@@ -94,7 +94,8 @@ if result("psi-trigger") == "works":
 swaps = len(read("/proc/swaps").splitlines()) - 1
 check("it says whether there is swap", ("none" in checks["swap"]["found"]) == (swaps == 0), checks["swap"]["found"])
 reclaims = "memory" in controllers and release >= (5, 19)
-says("trim", "missing" if swaps == 0 else "works" if root or reclaims else "limited" if scope == 0 else "missing")
+# Root has userfaultfd in full, and a cgroup for each worker.
+says("trim", "works" if root else "missing" if swaps == 0 else "works" if reclaims else "limited" if scope == 0 else "missing")
 score = int(read(f"/proc/{pid}/oom_score_adj"))
 says("oom-score", "works" if score <= -900 or root else "missing")
 limit = [l.split()[3] for l in read(f"/proc/{pid}/limits").splitlines() if l.startswith("Max locked memory")][0]

@@ -47,7 +47,9 @@ extension MetricsPage {
     each(
       "reclaimable_bytes", "Clean file pages that the kernel can take back by itself."
     ) { $0.reclaimable }
-    each("swapped_bytes", "The part of the footprint that is in swap.") { $0.swapped }
+    each("swapped_bytes", "The part of the footprint that is in swap, or in the image of a trim.") {
+      $0.swapped
+    }
     each("trim_returned_bytes", "What the last trim moved out of RAM and the worker used again.") {
       $0.trim?.cameBack
     }

@@ -83,7 +83,7 @@ struct WorkerEnds {
     let name = worker.id.name
     imageDisk.didRemoveImage(of: name, keepsBase: false)
     // Only an image of this worker has made the disk fuller.
-    let hasImage = worker.image != nil || worker.bytesInTrimImage > 0
+    let hasImage = worker.image != nil || worker.mayHaveTrimImage
     let then = !hasImage ? nil : { [imageDisk] in imageDisk.sendReading() }
     // The image may belong to another process of that name whose record is lost.
     worker.imageRemoval = memory.removeImage(

@@ -14,8 +14,8 @@ extension WorkerSleep {
     earlyLoss = nil
     begin({ $0.moveOut(then: $1) }, then: { $0.trimEnded($1, started) })
     expectOutcome(of: current) {
-      // Its memory may be in an image. A suspension will move it back.
-      $0.missing = $0.missing ?? MissingBytes(0)
+      // Its memory may be in an image. A suspension or a release moves it back.
+      $0.missing = MissingBytes(0, isTrimmed: true)
       $0.trimEnded(TrimOutcome(result: .failure(Self.lost)), started)
     }
   }
