@@ -26,7 +26,7 @@ enum {
   SLOTS = 8,
   SLOT_PAGES = SLOT / PAGE,
   PAGES = SLOTS * SLOT_PAGES,
-  FEW = 4  // so many pages follow the middle of a slot on every machine
+  FEW = 4  // on every machine, these pages follow the middle of a slot
 };
 
 static unsigned char *region;

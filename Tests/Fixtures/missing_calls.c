@@ -117,7 +117,7 @@ static const char *wake_futex(void) {
     }
     usleep(1000);  // It doesn't wait there yet.
   }
-  return "nobody waits";
+  return "no thread waits";
 }
 
 static void clear_words(void) {

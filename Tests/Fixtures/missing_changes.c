@@ -172,7 +172,8 @@ static const char *guard(void) {
   return NULL;
 }
 
-// Nobody is told of a guard region. The pages are empty only if it was seen while it existed.
+// The kernel sends no message about a guard region. The pages are empty only if the pager has seen
+// it while it existed.
 static const char *guard_briefly(void) {
   MISSING(one);
   if (madvise(at(one), FEW * PAGE, GUARD_INSTALL)) return NULL;  // an older kernel

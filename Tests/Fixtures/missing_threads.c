@@ -212,7 +212,7 @@ static const char *leave_mutex(void) {
 }
 
 // Signals that come while the thread waits for a page. The first `run` makes all other memory
-// present; then the test stops whoever serves the pages.
+// present; then the test stops the process that serves the pages.
 
 static volatile sig_atomic_t alarms;
 static void handle(int number) {

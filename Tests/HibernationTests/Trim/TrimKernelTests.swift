@@ -51,7 +51,7 @@ struct TrimKernelTests {
       ]))
   func threads(test: Case) throws { try check(test) }
 
-  /// The kernel waits for no page for a thread that is ending, whoever serves it.
+  /// The kernel waits for no page when a thread ends.
   @Test(
     "A thread that ends can't clear its number, nor release a robust mutex, in missing memory",
     arguments: Case.all("missing_threads", ["clear_thread_number", "leave_mutex"]))
@@ -157,7 +157,7 @@ extension TrimKernelTests {
 
     init(_ test: Case, _ service: HibernationService) throws {
       self.service = service
-      // So many messages fill the journal at least once.
+      // The messages about them fill the journal at least once.
       let rounds = Nightly.rounds(2500, of: 10_000)
       victim = try Victim(
         [try Fixture.compile(test.program), test.name, Fixture.scratch, "\(rounds)"],

@@ -175,7 +175,7 @@ struct TrimPagerTests {
     #expect(!fileExists(probe.image) && !fileExists(probe.image + ".base"))
   }
 
-  /// Nobody could say which pages it has dropped since: its journal is closed, too.
+  /// No process could say which pages it has dropped since: its journal is closed, too.
   @Test("A trimmed worker without its descriptors is ended with its daemon, and never sees zeros")
   func closesDescriptors() throws {
     let probe = try start(
