@@ -1,3 +1,4 @@
+import Glibc
 import Hibernation
 import Linux
 
@@ -67,4 +68,10 @@ func recover(_ arguments: ArraySlice<String>) throws {
     try h.recover(target, from: arguments[3])
   }
   report("done \(summary.restored)")
+}
+
+/// Runs the standby pager. DORMOUSE_LOCK names the file that a daemon would keep locked.
+func standBy() {
+  let lock = getenv("DORMOUSE_LOCK").map { String(cString: $0) }
+  StandbyPager.run(input: Descriptor(owning: 0), lock: lock) { report($0) }
 }

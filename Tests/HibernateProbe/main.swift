@@ -27,14 +27,12 @@
 //   HibernateProbe protected PID
 //     writes one byte of a read-only page of a process back to it, three times: untraced, from a
 //     thread that traces it, and untraced again. Prints which attempts the kernel permits.
-//   HibernateProbe pager
-//     runs the standby pager, on descriptor 0.
+//   HibernateProbe pager: runs the standby pager, on descriptor 0.
 //
 // With DORMOUSE_TEST_PROC_MEM set, only a thread that traces a process writes its read-only pages.
 // With DORMOUSE_STANDBY set, `serve` starts a standby pager. With DORMOUSE_OVERLAY set (`tracked`
 // or `compared`), `serve` keeps bases. With DORMOUSE_RESUME set, `serve` restores lazily.
-// DORMOUSE_FAULT names a fault point (FaultPoint.swift) at which it kills itself. DORMOUSE_CALLS is
-// a directory for `CallsBeforeStop`.
+// DORMOUSE_FAULT names a FaultPoint at which it kills itself. DORMOUSE_CALLS: `CallsBeforeStop`.
 import CLinux
 import Glibc
 import Hibernation
@@ -292,10 +290,7 @@ do {
   case "trim": try trim(arguments.dropFirst())
   case "protected": try protected(arguments.dropFirst())
   case "mortal": try mortal(arguments.dropFirst())
-  case "pager":
-    StandbyPager.run(
-      input: Descriptor(owning: 0), lock: getenv("DORMOUSE_LOCK").map { String(cString: $0) }
-    ) { report($0) }
+  case "pager": standBy()
   case "bench": try bench(arguments.dropFirst())
   case "durable": try durable(arguments.dropFirst())
   case "second": try second(arguments.dropFirst())

@@ -1,3 +1,4 @@
+import CLinux
 import Linux
 import Synchronization
 
@@ -167,6 +168,30 @@ final class Handoff<Value: Sendable>: Sendable {
 }
 
 extension Hibernator {
+  /// Starts the thread of a pager. Returns false if there is none.
+  func startPager(
+    of target: HibernationTarget, _ image: ImageReader, _ fill: BackgroundFill,
+    _ pagedProcesses: [PagedProcess],
+    run: @escaping @Sendable ([PagedProcess]) -> BackgroundFill.Outcome
+  ) -> Bool {
+    let (fillFailed, fillEnded) = (fillFailed, fillEnded)
+    let trimLost = fill.trimEnd == nil ? nil : trimLost
+    // The other thread drops the last reference to the descriptors, so they are closed before the
+    // end of the fill is known.
+    let handoff = Handoff(pagedProcesses)
+    let isStarted = ShortThreads.start(name: "dormouse-pager") {
+      let outcome = DescriptorReserve.use { run(handoff.receive()) }
+      fill.retract()
+      if let failure = outcome.failure { fillFailed?(target.name, failure) }
+      fill.end(outcome)
+      if let reason = outcome.haltReason, outcome.failure == nil { trimLost?(target.name, reason) }
+      if outcome.failure == nil { fillEnded?(target.name) }
+      clinux_trim_own_memory()
+    }
+    if isStarted { fills[target.name] = fill }
+    return isStarted
+  }
+
   /// Runs a pager to its end. A worker whose pages can't be filled is killed.
   ///
   /// - Parameter beforeRemoval: called when all pages are in place, and the image still exists.

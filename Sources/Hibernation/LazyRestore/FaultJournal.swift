@@ -87,7 +87,7 @@ final class FaultJournal: @unchecked Sendable {
       })
     try file.setMode(0o600, path: name)
     let header = Header(process: process, userfault: userfault, inode: inode)
-    let journal = try FaultJournal(mapping: file, header.words + [Phase.idle.rawValue, 0, 0])
+    let journal = try FaultJournal(mapping: file, header.fields + [Phase.idle.rawValue, 0, 0])
     for index in journal.header.indices { journal.writeHeader(index) }
     return journal
   }

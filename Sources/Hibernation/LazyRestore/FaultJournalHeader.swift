@@ -16,7 +16,7 @@ extension FaultJournal {
     /// area.
     private static let version: UInt64 = 3
 
-    var words: [UInt64] {
+    var fields: [UInt64] {
       [
         Self.magic, Self.version, UInt64(process.pid), process.startTime,
         UInt64(userfault), inode,
@@ -30,15 +30,15 @@ extension FaultJournal {
     }
 
     /// - Parameter isPrivateFile: true if no other user may open the file.
-    init?(_ words: [UInt64], isPrivateFile: Bool) {
-      guard words.count >= 6, words[0] == Self.magic,
-        (1...Self.version).contains(words[1]),
-        let pid = Int32(exactly: words[2]), let number = Int32(exactly: words[4])
+    init?(_ fields: [UInt64], isPrivateFile: Bool) {
+      guard fields.count >= 6, fields[0] == Self.magic,
+        (1...Self.version).contains(fields[1]),
+        let pid = Int32(exactly: fields[2]), let number = Int32(exactly: fields[4])
       else { return nil }
       self.init(
-        process: ProcessIdentity(pid: pid, startTime: words[3]), userfault: number,
-        inode: words[5])
-      isTrusted = words[1] == Self.version && isPrivateFile
+        process: ProcessIdentity(pid: pid, startTime: fields[3]), userfault: number,
+        inode: fields[5])
+      isTrusted = fields[1] == Self.version && isPrivateFile
     }
   }
 

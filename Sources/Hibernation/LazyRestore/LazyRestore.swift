@@ -91,8 +91,9 @@ extension Hibernator {
     guard image.progress == .atRest, !image.mappings.isEmpty else {
       return .refused("its image was not made for lazy restore")
     }
-    let learned = learnedSets(of: target.name), isLearned = learned.contains(where: \.isLearned)
-    if learned.isEmpty, !learns { return .refused("no history yet of the pages needed first") }
+    if learnedSets(of: target.name).isEmpty, !learns {
+      return .refused("no history yet of the pages needed first")
+    }
     try checkAnyProcessLives(image)
     try checkAtRest(target)
     let began = Clocks.monotonic
@@ -128,19 +129,24 @@ extension Hibernator {
     }
     let backgroundFill = image.backgroundFillLength
     // What a trim costs says nothing about resumes.
-    let record =
-      trimEnd != nil
-      ? nil
-      : ResumeHistory.LazyResume(
-        beforeRunning: Clocks.monotonic - began, waited: 0,
-        wanted: image.dataLength - backgroundFill,
-        total: image.dataLength, wasLearning: !isLearned,
-        learnedMore: isLearned && histories[target.name]?.learnsMore == true)
+    let record = trimEnd == nil ? record(of: image, target.name, since: began) : nil
     try start(
       image, target: target, cgroup: cgroup, pagedProcesses: pagedProcesses, record: record,
       keepsBase: keepsBase, trimEnd: trimEnd)
     try wake(target, image, before: fills[target.name])
     return .done(written: image.dataLength - backgroundFill, backgroundFill: backgroundFill)
+  }
+
+  /// Returns what is known about a resume before the worker runs.
+  private func record(
+    of image: ImageReader, _ name: String, since began: Int64
+  ) -> ResumeHistory.LazyResume {
+    let isLearned = learnedSets(of: name).contains(where: \.isLearned)
+    return ResumeHistory.LazyResume(
+      beforeRunning: Clocks.monotonic - began, waited: 0,
+      wanted: image.dataLength - image.backgroundFillLength, total: image.dataLength,
+      wasLearning: !isLearned,
+      learnedMore: isLearned && histories[name]?.learnsMore == true)
   }
 
   /// Puts everything in place that the worker needs before it runs.
@@ -272,29 +278,5 @@ extension Hibernator {
     fill.retract()
     acceptBase(of: fill, outcome, target.name)
     if let failure = outcome.failure { throw failure }
-  }
-
-  /// Starts the thread of a pager. Returns false if there is none.
-  func startPager(
-    of target: HibernationTarget, _ image: ImageReader, _ fill: BackgroundFill,
-    _ pagedProcesses: [PagedProcess],
-    run: @escaping @Sendable ([PagedProcess]) -> BackgroundFill.Outcome
-  ) -> Bool {
-    let (fillFailed, fillEnded) = (fillFailed, fillEnded)
-    let trimLost = fill.trimEnd == nil ? nil : trimLost
-    // The other thread drops the last reference to the descriptors, so they are closed before the
-    // end of the fill is known.
-    let handoff = Handoff(pagedProcesses)
-    let isStarted = ShortThreads.start(name: "dormouse-pager") {
-      let outcome = DescriptorReserve.use { run(handoff.receive()) }
-      fill.retract()
-      if let failure = outcome.failure { fillFailed?(target.name, failure) }
-      fill.end(outcome)
-      if let reason = outcome.haltReason, outcome.failure == nil { trimLost?(target.name, reason) }
-      if outcome.failure == nil { fillEnded?(target.name) }
-      clinux_trim_own_memory()
-    }
-    if isStarted { fills[target.name] = fill }
-    return isStarted
   }
 }

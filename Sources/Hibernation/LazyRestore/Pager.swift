@@ -80,13 +80,6 @@ final class Pager {
   private(set) var waited: Int64 = 0
   let retry: FillRetry
 
-  struct Unexpected: Error, CustomStringConvertible {
-    let address: UInt64
-    var description: String {
-      "the page at 0x\(String(address, radix: 16)) should be missing and is present"
-    }
-  }
-
   /// How the working set is learned from faults, and how long.
   struct Learning: Sendable {
     /// True if at first only pages that a thread waits for are filled, one by one, so that each use

@@ -4,6 +4,13 @@ import Linux
 
 /// How the pager puts pages in place.
 extension Pager {
+  struct Unexpected: Error, CustomStringConvertible {
+    let address: UInt64
+    var description: String {
+      "the page at 0x\(String(address, radix: 16)) should be missing and is present"
+    }
+  }
+
   /// The process whose pages are filled, or a child that it has just forked.
   struct Destination {
     let process: LazyProcess

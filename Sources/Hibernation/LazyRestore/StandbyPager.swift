@@ -13,8 +13,8 @@ public enum StandbyPager {
   /// daemon has started or they have ended.
   ///
   /// - Parameters:
-  ///   - lock: the path of the file that a daemon keeps locked. Without one, trimmed workers get all
-  ///     of their pages.
+  ///   - lock: the path of the file that a daemon keeps locked. Without one, trimmed workers get
+  ///     all of their pages.
   ///   - report: called with a line for each worker.
   public static func run(input: Descriptor, lock: String?, report: (String) -> Void) {
     clinux_stay_out_of_core_files()
@@ -46,10 +46,9 @@ public enum StandbyPager {
   /// Waits for the next packet, which may bring a descriptor. Returns `nil` at the daemon's end.
   private static func receive(from input: Descriptor) -> (packet: [UInt8], kept: Descriptor?)? {
     while true {
-      var polled = pollfd(fd: input.raw, events: Int16(POLLIN), revents: 0)
-      if poll(&polled, 1, -1) < 0, errno != EINTR { return nil }
       var bytes: [UInt8] = []
       do throws(SystemCallError) {
+        try waitForInput([input])
         guard let reception = try Reception.receive(from: input, longest, &bytes) else { continue }
         return reception.count == 0 ? nil : (bytes, reception.passed.first)
       } catch { return nil }
@@ -114,8 +113,8 @@ public enum StandbyPager {
 }
 
 /// The lazy restores that the daemon has announced and that haven't ended. It has only text, and
-/// the userfaultfds of trimmed workers: a worker that closes its own ones would otherwise read zeros
-/// as soon as the daemon has ended.
+/// the userfaultfds of trimmed workers: a worker that closes its own ones would otherwise read
+/// zeros as soon as the daemon has ended.
 struct AnnouncedResumes {
   struct Resume {
     let name: String

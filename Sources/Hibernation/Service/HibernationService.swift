@@ -162,12 +162,6 @@ public final class HibernationService: Sendable {
     submit(toAll: all()) { $0.hibernator.withLock { $0.fillFailed = report } }
   }
 
-  /// Sets the report of completed fills; see `Hibernator.fillEnded`.
-  public func onFillEnd(_ report: @escaping @Sendable (String) -> Void) {
-    shared.withLock { $0.fillEnded = report }
-    submit(toAll: all()) { $0.hibernator.withLock { $0.fillEnded = report } }
-  }
-
   /// Drops images from the page cache; see `Hibernator.dropFromCache`.
   public func dropFromCache(images: [String]) {
     if images.isEmpty { return }

@@ -239,8 +239,7 @@ struct Operation {
       lazyRefusal = lazyRefusal ?? refusal
     }
     FaultPoint.restored.pass()
-    let alive = Set(processes.map(\.stat.identity))
-    hibernator.keepOnly(alive, of: target.name)
+    hibernator.keepOnly(Set(processes.map(\.stat.identity)), of: target.name)
   }
 
   /// Frees a process's pages. Returns the reason if it can't be restored lazily.

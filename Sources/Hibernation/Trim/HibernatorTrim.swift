@@ -183,9 +183,17 @@ extension HibernationService {
     _ request: TrimRequest,
     then completion: @escaping @Sendable (Result<TrimSummary, HibernationError>) -> Void
   ) {
-    submit(about: request.target.name, completion) { (hibernator) throws(HibernationError) in
+    submit(
+      about: request.target.name, isHibernation: request.mechanism == .userfaultfd, completion
+    ) { (hibernator) throws(HibernationError) in
       try hibernator.trim(request)
     }
+  }
+
+  /// Sets the report of completed fills; see `Hibernator.fillEnded`.
+  public func onFillEnd(_ report: @escaping @Sendable (String) -> Void) {
+    shared.withLock { $0.fillEnded = report }
+    submit(toAll: all()) { $0.hibernator.withLock { $0.fillEnded = report } }
   }
 
   /// Sets the report of trims whose memory came back as a whole, with the worker's name and the

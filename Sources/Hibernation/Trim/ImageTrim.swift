@@ -29,7 +29,7 @@ extension Hibernator {
     }
     try copyAhead(request, tree, until: deadline)
     let began = Clocks.monotonic
-    try rest(request.target)
+    try freeze(request.target)
     let hibernated: HibernationSummary
     do throws(HibernationError) { hibernated = try hibernate(image) } catch {
       if error.aftermath != .unverifiable { try runAgain(request.target) }
@@ -44,7 +44,7 @@ extension Hibernator {
   }
 
   /// Freezes a running worker, as a suspension does.
-  private func rest(_ target: HibernationTarget) throws(HibernationError) {
+  private func freeze(_ target: HibernationTarget) throws(HibernationError) {
     try attempt(.stopping) {
       let tree = try target.discover()
       if try target.isFrozen() {

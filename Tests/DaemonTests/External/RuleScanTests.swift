@@ -81,7 +81,13 @@ import Testing
     scan.passedOver = [program.identity]
     #expect(try match(scan, program.pid) == nil)
     #expect(scan.progress.reading == nil)
-    let child = try #require(children(of: program.pid).first)
+    // Until it executes its program, a child has its parent's command.
+    var child: Int32 = 0
+    try #require(
+      try eventually {
+        child = children(of: program.pid).first ?? 0
+        return ProcessDetails.command(of: child)?.first == "sleep"
+      })
     var shell = rule()
     shell.matches[0].command = [Glob("sleep 60")]
     scan = self.scan(shell)
