@@ -53,8 +53,8 @@ def memory_rules(options):
 
 
 def watch(pairs, daemon, options):
-    """The run itself. Returns for each sample: seconds, the processor seconds of the daemon and its standby pager, the
-    daemon's RSS in MB, the RAM in MB that memory in swap uses (compressed, or in the swap cache), and the pager's RSS."""
+    """The run itself. Returns for each sample: seconds, the daemon's processor seconds and RSS in MB, the RAM in MB that
+    memory in swap uses (compressed, or in the swap cache), and all costs of the daemon."""
     costs, number, before = [], 0, swap.all_in_ram()
     start = time.monotonic()
     due = {pair.key: place * 0.3 + 1 for place, pair in enumerate(pairs)}
@@ -69,8 +69,8 @@ def watch(pairs, daemon, options):
             sample += options.sample
             for pair in pairs:
                 pair.sample(passed)
-            used, rss, pager = daemon_cost(daemon)
-            costs.append([round(passed, 1), used, rss, max(0, swap.all_in_ram() - before) / 1e6, pager])
+            cost = daemon_cost(daemon)
+            costs.append([round(passed, 1), cost["used"], cost["rss"], max(0, swap.all_in_ram() - before) / 1e6, cost])
         time.sleep(0.02)
     return costs
 
@@ -94,8 +94,8 @@ def memory(options, wanted):
     trimmed = sum(1 for row in programs.values() if row["trims"])
     return {"minutes": options.minutes, "after": options.after, "every": options.every,
             "mechanism": options.mechanism[0], "programs": programs, "swap in RAM": last[3],
-            "daemon": {"processor": (last[1] - first[1]) / (last[0] - first[0]), "rss": [first[2], last[2]],
-                       "pager": [first[4], last[4]], "trimmed": trimmed, "samples": costs}}
+            "daemon": {"processor": (last[1] - first[1]) / (last[0] - first[0]), "trimmed": trimmed, "samples": costs,
+                       **{key: [first[4][key], last[4][key]] for key in ("anonymous", "rss", "pager")}}}
 
 
 def memory_table(result):
@@ -110,16 +110,15 @@ def memory_table(result):
               f"| {row['swapped'] / 1e6:.1f} | {len(row['trims'])} | {still} | {faults} | {short(row['times'][0])} "
               f"| {short(row['times'][1])} | {ratio(*row['times'])} | {'equal' if row['equal'] else 'DIFFERENT'} |")
     before, after, twins = (sum(row[key] for row in result["programs"].values()) for key in ("before", "after", "twin"))
-    cost = result["daemon"]
-    print(f"| all | | {before / 1e6:.1f} | {after / 1e6:.1f} | {twins / 1e6:.1f} | | | | | | | | |\n")
-    count = max(1, cost["trimmed"])
-    rise, pager = (cost[key][1] - cost[key][0] for key in ("rss", "pager"))
-    print(f"{result['minutes']:g} minutes; trim.mechanism {result['mechanism']}, after {result['after']:g} s, every "
-          f"{result['every']:g} s. In swap and still in RAM (compressed, or in the swap cache): {result['swap in RAM']:.1f} "
-          f"MB.\nDaemon with its standby pager: {cost['processor']:.3%} of a core, {cost['processor'] / count:.3%} for each "
-          f"trimmed worker. RSS of the daemon: {cost['rss'][0]:.1f} MB before, {cost['rss'][1]:.1f} after, "
-          f"{rise * 1024 / count:.0f} KB for each trimmed worker; of its pager: {cost['pager'][0]:.1f} MB before, "
-          f"{cost['pager'][1]:.1f} after, {pager * 1024 / count:.0f} KB.")
+    cost, count = result["daemon"], max(1, result["daemon"]["trimmed"])
+    sizes = {key: f"{cost[key][0]:.1f} MB before, {cost[key][1]:.1f} after" for key in ("anonymous", "rss", "pager")}
+    print(f"| all | | {before / 1e6:.1f} | {after / 1e6:.1f} | {twins / 1e6:.1f} | | | | | | | | |\n\n"
+          f"{result['minutes']:g} minutes; trim.mechanism {result['mechanism']}, after {result['after']:g} s, every "
+          f"{result['every']:g} s. In swap and still in RAM (compressed, or in the swap cache): "
+          f"{result['swap in RAM']:.1f} MB.\nDaemon with its standby pager, and for each of {cost['trimmed']} trimmed "
+          f"workers: {cost['processor']:.3%} of a core, {cost['processor'] / count:.3%} each; anonymous memory "
+          f"{sizes['anonymous']}, {(cost['anonymous'][1] - cost['anonymous'][0]) * 1024 / count:.0f} KB each. RSS of the "
+          f"daemon: {sizes['rss']}; of its pager: {sizes['pager']}.")
     return all(row["equal"] for row in result["programs"].values())
 
 
@@ -272,7 +271,7 @@ def crowds(options):
 def crowd_result(crowd, options):
     """One crowd: woken untouched, put away, at rest, and woken in each turn."""
     def cost():
-        return daemon_cost(crowd.daemon) if crowd.daemon else (0, 0, 0)
+        return daemon_cost(crowd.daemon) if crowd.daemon else dict.fromkeys(("used", "anonymous", "rss", "pager"), 0)
 
     crowd.start()
     sums = [connection.checksum() for connection in crowd.chosen()]
@@ -286,7 +285,7 @@ def crowd_result(crowd, options):
     copies = max(0, swap.all_in_ram() - in_ram)
     trimmed, start = cost(), time.monotonic()
     time.sleep(options.idle)
-    idle = (cost()[0] - trimmed[0]) / (time.monotonic() - start)
+    idle = (cost()["used"] - trimmed["used"]) / (time.monotonic() - start)
     turns = [crowd.wake()]
     for _ in range(options.turns - 1):
         crowd.sleep()
@@ -295,14 +294,13 @@ def crowd_result(crowd, options):
     after = cost()
     equal = sums == [connection.checksum() for connection in crowd.chosen()]
     return {"untouched": untouched, "put away": passed, "ram": ram, "copies": copies, "away": away, "turns": turns,
-            "rss": [before[1], trimmed[1], after[1]], "pager": [before[2], trimmed[2], after[2]], "idle": idle,
-            "equal": equal}
+            "daemon": [before, trimmed, after], "idle": idle, "equal": equal}
 
 
 def many(options, _):
     print("\n| way | untouched, ms: median (p99) | put away in, s | MB in RAM | zram's copies | in swap or image "
-          "| first byte, ms: median (p99) of each turn | daemon's RSS, MB: before, trimmed, at the end | KB each "
-          "| its pager's RSS | % of a core at rest | state |\n"
+          "| first byte, ms: median (p99) of each turn | daemon's RSS, MB: before, trimmed, at the end "
+          "| its pager's RSS | anonymous memory of both, KB for each worker | % of a core at rest | state |\n"
           "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---|", flush=True)
     results = {}
     for name, make in crowds(options).items():
@@ -318,9 +316,9 @@ def many(options, _):
                 crowd.close()
         times = [f"{statistics.median(each):.1f} ({percentile(each, 0.99):.1f})"
                  for each in [row["untouched"]] + row["turns"]]
-        each = (row["rss"][1] - row["rss"][0]) * 1024 / options.workers
-        daemon = [", ".join(f"{size:.1f}" for size in row["rss"]), f"{each:.1f}",
-                  ", ".join(f"{size:.1f}" for size in row["pager"]), f"{row['idle'] * 100:.2f}"]
+        each = (row["daemon"][1]["anonymous"] - row["daemon"][0]["anonymous"]) * 1024 / options.workers
+        daemon = [", ".join(f"{cost[key]:.1f}" for cost in row["daemon"]) for key in ("rss", "pager")]
+        daemon += [f"{each:.1f}", f"{row['idle'] * 100:.2f}"]
         print(f"| {name} | {times[0]} | {row['put away']:.1f} | {row['ram'] / 1e6:.0f} | {row['copies'] / 1e6:.0f} "
               f"| {row['away'] / 1e6:.0f} | {', '.join(times[1:])} | {' | '.join(daemon if crowd.daemon else ['–'] * 4)} "
               f"| {'equal' if row['equal'] else 'DIFFERENT'} |", flush=True)

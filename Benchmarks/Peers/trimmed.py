@@ -165,10 +165,12 @@ def processes_of(daemon):
 
 
 def daemon_cost(daemon):
-    """Seconds of processor time of the daemon with its standby pager, the daemon's RSS in MB, and the pager's."""
+    """Of the daemon and its standby pager together: seconds of processor time, and anonymous memory in MB, which grows with
+    the workers; and the RSS of each in MB, which also has the executable's pages."""
     pids = processes_of(daemon)
     sizes = [proportional(pid, "Rss") / 1024 for pid in pids]
-    return sum(processor(pid) for pid in pids), sizes[0], sum(sizes[1:])
+    return {"used": sum(processor(pid) for pid in pids), "anonymous": sum(anonymous(pid) for pid in pids) / (1 << 20),
+            "rss": sizes[0], "pager": sum(sizes[1:])}
 
 
 @contextlib.contextmanager

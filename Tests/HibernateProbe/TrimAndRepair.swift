@@ -33,6 +33,18 @@ func trim(
   return summary.residentBefore - summary.residentAfter
 }
 
+/// Trims the worker by userfaultfd. Returns the number of bytes that are in the image only.
+func trim(
+  _ target: HibernationTarget, toImage image: String, by service: HibernationService
+) throws -> UInt64 {
+  let summary = try service.wait { (h) throws(HibernationError) in
+    try h.trim(
+      TrimRequest(
+        HibernationRequest(target, to: image), record: image + ".trim", mechanism: .userfaultfd))
+  }
+  return summary.missing?.bytes ?? 0
+}
+
 func repair(_ arguments: ArraySlice<String>) throws {
   let arguments = Array(arguments)
   guard arguments.count == 3, let pid = Int32(arguments[0]), let time = UInt64(arguments[1]) else {

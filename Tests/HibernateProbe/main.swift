@@ -2,8 +2,8 @@
 //
 //   HibernateProbe serve FIFO CGROUP|- IMAGE -- COMMAND…
 //     starts the command with its own stdin and stdout, then performs the FIFO's lines,
-//     `hibernate`, `resume` and `trim`; writes `victim PID STARTTIME`, `done BYTES` and errors to
-//     stderr. It ends with the FIFO.
+//     `hibernate`, `resume`, `trim`, `trim to image` and `fill`; writes `victim PID STARTTIME`,
+//     `done BYTES` and errors to stderr. It ends with the FIFO.
 //   HibernateProbe recover PID STARTTIME CGROUP|- IMAGE
 //     recovers the worker of a daemon that has died.
 //   HibernateProbe repair PID STARTTIME RECORD
@@ -106,6 +106,12 @@ func serve(_ arguments: ArraySlice<String>) throws {
               ))
           }
           report("done \(summary.moved)")
+        } else if order == "trim to image" {
+          let moved = try trim(target, toImage: arguments[2], by: service)
+          report("done \(moved)")
+        } else if order == "fill" {
+          _ = try service.wait { (h) throws(HibernationError) in try h.fill(target) }
+          report("done 0")
         } else if order == "trim" {
           let moved = try trim(target, record: arguments[2] + ".trim", by: service)
           report("done \(moved)")

@@ -114,9 +114,11 @@ final class BackgroundFill: Sendable {
 
   /// Announces the fill to the standby pager. Call it before the worker runs, and again for another
   /// standby pager.
-  func announce(to standby: StandbyPagerConnection?) {
+  func announce(to standby: StandbyPagerConnection?, _ handles: [FaultHandle]) {
     self.standby.withLock { $0 = standby }
-    standby?.announce(target, image: image)
+    standby?.announce(
+      target, image: image,
+      keeping: trimEnd == nil ? [] : handles.map(\.userfault.descriptor))
   }
 
   func retract() { standby.withLock { $0 }?.retract(image: image) }

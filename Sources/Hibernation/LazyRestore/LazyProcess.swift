@@ -97,7 +97,14 @@ final class LazyProcess {
   func dropGuardPages(in ranges: [PageRange]) throws(SystemCallError) {
     guard let guards, !layout.hasMoves else { return }
     for range in ranges {
-      for pages in try guards.guardPages(in: range) {
+      let all: [PageRange]
+      do throws(SystemCallError) { all = try guards.guardPages(in: range) } catch {
+        // It executes another program by now, or ends.
+        if !error.meansVanished { throw error }
+        hasVanished = true
+        return
+      }
+      for pages in all {
         journal.recordDropped(pages.address..<pages.end)
         layout.drop(pages.address..<pages.end)
         changes += 1

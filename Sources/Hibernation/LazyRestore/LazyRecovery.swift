@@ -38,7 +38,11 @@ extension Hibernator {
     let fill = BackgroundFill(
       missing: image.backgroundFillLength, target: target, image: image.path, trimEnd: end,
       delayed: { [fillFailed] in fillFailed?(target.name, $0) })
-    fill.announce(to: standby)
+    for paged in pagedProcesses {
+      let identity = image.processes[paged.index].identity
+      handles[target.name, default: [:]][identity] = paged.handle
+    }
+    fill.announce(to: standby, pagedProcesses.map(\.handle))
     let isStarted = startPager(of: target, image, fill, pagedProcesses) { pagedProcesses in
       Self.page(
         image, target: target, cgroup: cgroup, pagedProcesses: pagedProcesses, learning: nil,

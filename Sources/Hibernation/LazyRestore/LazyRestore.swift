@@ -244,7 +244,7 @@ extension Hibernator {
       base: keepsBase ? baseFile(after: image, of: target.name) : nil, trimEnd: trimEnd,
       delayed: { [fillFailed] in fillFailed?(target.name, $0) })
     let keepsBase = fill.base != nil
-    fill.announce(to: standby)
+    fill.announce(to: standby, pagedProcesses.map(\.handle))
     for paged in pagedProcesses {
       paged.handle.journal.phase = trimEnd == nil ? .filling : .trimmed
     }

@@ -21,7 +21,7 @@ public enum StandbyPager {
     var resumes = AnnouncedResumes()
     // An error counts as the end of the daemon: while the daemon fills pages, it has the images'
     // locks.
-    while let paged = try? input.read(upTo: longest), !paged.isEmpty { resumes.parse(paged) }
+    while let (packet, kept) = receive(from: input) { resumes.parse(packet, kept) }
     var trimmed: [Hibernator] = []
     for (image, resume) in resumes.announced {
       guard let target = resume.target else { continue }
@@ -40,6 +40,19 @@ public enum StandbyPager {
       // The next daemon gets the images' locks when this process ends.
       if turns == 3 { return }
       pauseThread(for: .milliseconds(200))
+    }
+  }
+
+  /// Waits for the next packet, which may bring a descriptor. Returns `nil` at the daemon's end.
+  private static func receive(from input: Descriptor) -> (packet: [UInt8], kept: Descriptor?)? {
+    while true {
+      var polled = pollfd(fd: input.raw, events: Int16(POLLIN), revents: 0)
+      if poll(&polled, 1, -1) < 0, errno != EINTR { return nil }
+      var bytes: [UInt8] = []
+      do throws(SystemCallError) {
+        guard let reception = try Reception.receive(from: input, longest, &bytes) else { continue }
+        return reception.count == 0 ? nil : (bytes, reception.passed.first)
+      } catch { return nil }
     }
   }
 
@@ -64,7 +77,11 @@ public enum StandbyPager {
       }
       _ = try hibernator.continueFill(reader, target)
       return "\(target.name): all missing pages are filled in"
-    } catch { return "\(target.name): \(error)" }
+    } catch {
+      // It would run with zeros in the place of its memory as soon as this process has ended.
+      if error.aftermath == .unverifiable { try? target.cgroup?.kill() }
+      return "\(target.name): \(error)"
+    }
   }
 
   // MARK: what is announced
@@ -85,15 +102,20 @@ public enum StandbyPager {
     return line.utf8.count <= longest ? line : nil
   }
 
+  /// Returns the line that brings a userfaultfd of a trimmed worker.
+  static func keepLine(image: String) -> String? {
+    image.utf8.contains(9) || image.utf8.contains(10) ? nil : image + "\tkeep\n"
+  }
+
   /// Returns the retraction, which says that all pages of an image are in place.
   static func endLine(image: String) -> String? {
     image.utf8.contains(9) || image.utf8.contains(10) ? nil : image + "\n"
   }
 }
 
-/// The lazy restores that the daemon has announced and that haven't ended. It has only text: the
-/// standby pager opens nothing before the daemon ends, so that its size doesn't grow with the
-/// number of workers.
+/// The lazy restores that the daemon has announced and that haven't ended. It has only text, and
+/// the userfaultfds of trimmed workers: a worker that closes its own ones would otherwise read zeros
+/// as soon as the daemon has ended.
 struct AnnouncedResumes {
   struct Resume {
     let name: String
@@ -111,15 +133,19 @@ struct AnnouncedResumes {
 
   /// The resumes, by the image's path.
   private(set) var announced: [String: Resume] = [:]
+  private var kept: [String: [Descriptor]] = [:]
 
   /// - Parameter packet: a whole line. The kernel delivers a packet whole or not at all, so a lost
   ///   line never damages another one.
-  mutating func parse(_ packet: [UInt8]) {
+  mutating func parse(_ packet: [UInt8], _ descriptor: Descriptor? = nil) {
     guard packet.last == 10 else { return }
     let line = String(decoding: packet.dropLast(), as: UTF8.self)
     let fields = line.split(separator: "\t", omittingEmptySubsequences: false).map(String.init)
     if fields.count == 1 {
       announced[fields[0]] = nil
+      kept[fields[0]] = nil
+    } else if fields.count == 2, let descriptor {
+      kept[fields[0], default: []].append(descriptor)
     } else if fields.count == 5, let pid = Int32(fields[1]), let time = UInt64(fields[2]) {
       announced[fields[4]] = Resume(
         name: fields[0], root: ProcessIdentity(pid: pid, startTime: time), cgroup: fields[3])
@@ -139,6 +165,8 @@ public final class StandbyPagerConnection: Sendable {
   public init(command: [String]) throws {
     let theirs: Descriptor
     (socket, theirs) = try Descriptor.socketPair(.packets)
+    // A stopped pager must not block the daemon.
+    try socket.setFlags(O_NONBLOCK)
     let null = try Descriptor.open("/dev/null", O_RDWR)
     var request = SpawnRequest(
       path: command.first ?? "", arguments: command, environment: [:], directory: "/",
@@ -154,8 +182,15 @@ public final class StandbyPagerConnection: Sendable {
 
   /// Announces a resume. Call it before a worker runs with pages missing. If a resume can't be
   /// announced, the next daemon finds it.
-  func announce(_ target: HibernationTarget, image: String) {
+  ///
+  /// - Parameter kept: the userfaultfds of a trimmed worker.
+  func announce(_ target: HibernationTarget, image: String, keeping kept: [Descriptor]) {
     if let line = StandbyPager.line(target, image: image) { send(line) }
+    guard !kept.isEmpty, let line = StandbyPager.keepLine(image: image) else { return }
+    let bytes = Array(line.utf8)
+    for descriptor in kept {
+      _ = clinux_send_with_descriptor(socket.raw, bytes, Int64(bytes.count), descriptor.raw)
+    }
   }
 
   /// Retracts an announcement. Call it when all pages are in place.

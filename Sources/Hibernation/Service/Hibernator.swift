@@ -46,7 +46,11 @@ public final class Hibernator {
   public var trimMechanisms = TrimSummary.Mechanism.allCases
   /// The process that continues the lazy restores if the daemon dies.
   public var standby: StandbyPagerConnection? {
-    didSet { for fill in fills.values where !fill.hasEnded { fill.announce(to: standby) } }
+    didSet {
+      for (name, fill) in fills where !fill.hasEnded {
+        fill.announce(to: standby, Array((handles[name] ?? [:]).values))
+      }
+    }
   }
 
   /// - Parameters:

@@ -2,8 +2,9 @@ import CLinux
 import Glibc
 import Linux
 
-/// A trim of a running worker by borrowed threads: in each process a thread that waits calls
-/// madvise(MADV_PAGEOUT). It needs no right beyond tracing the worker.
+/// Calls of a running worker by borrowed threads: in each process a thread that waits calls
+/// madvise(MADV_PAGEOUT), which is a trim, or opens a descriptor that records writes. It needs no
+/// right beyond tracing the worker.
 ///
 /// The worker stands still for some milliseconds, and runs again for at least as long, until all
 /// is moved. If the daemon dies in between, the worker stays stopped, and the next daemon puts it
@@ -16,8 +17,10 @@ struct BorrowedTrim {
   let path: String
   let deadline: Deadline
   let boot: String
-  /// The pages that are still to be moved.
+  /// The pages that are still to be moved; none, if descriptors are opened.
   private var pending: [ProcessIdentity: [PageRange]] = [:]
+  /// The descriptors that were opened. `nil`: pages are moved.
+  private var trackers: [ProcessIdentity: WriteTracker]?
   /// The longest time for which the worker stood still.
   private(set) var longestStop = Duration.zero
   /// True if a thread that was borrowed has no registers of its own. The worker's record says what
@@ -67,6 +70,21 @@ struct BorrowedTrim {
         } catch { if !error.meansVanished { throw error } }
       }
     }
+    try performStops()
+  }
+
+  /// Opens a descriptor that records writes in each of these processes. It has none for a process
+  /// that has ended.
+  mutating func openTrackers(
+    in processes: [ProcessIdentity]
+  ) throws(HibernationError) -> [ProcessIdentity: WriteTracker] {
+    for process in processes { pending[process] = [] }
+    trackers = [:]
+    try performStops()
+    return trackers ?? [:]
+  }
+
+  private mutating func performStops() throws(HibernationError) {
     var hasMoved = false
     var attempts = 0
     while !pending.isEmpty, !deadline.hasPassed, attempts < Self.maxAttempts {
@@ -190,7 +208,7 @@ struct BorrowedTrim {
       // Without one call for many ranges, each range costs some 20 µs.
       let (now, later) = pages.split(
         afterBytes: room, ranges: features.processMadviseSelf ? Injector.rangesPerCall : 128)
-      pending[seized.identity] = later.isEmpty ? nil : later
+      if trackers == nil { pending[seized.identity] = later.isEmpty ? nil : later }
       room -= min(room, now.bytes)
       loans.append(
         Loan(
@@ -211,7 +229,11 @@ struct BorrowedTrim {
         try injector.mapScratch(at: loan.record.scratch)
         FaultPoint.trimBorrowed.pass()
         let began = Clocks.monotonic
-        try pageOut(loan.pages, with: &injector)
+        if trackers != nil {
+          try openTracker(of: loan.seized.identity, with: injector)
+        } else {
+          try pageOut(loan.pages, with: &injector)
+        }
         calling += Clocks.monotonic - began
         FaultPoint.trimAdvised.pass()
       } catch {
@@ -219,13 +241,24 @@ struct BorrowedTrim {
         throw error
       }
       try giveBack(&injector)
-      return loan.pages.bytes
+      return max(loan.pages.bytes, 1)
     } catch {
       // The other processes go on.
       if case .vanished = error { return 0 }
       if case .busy = error { return 0 }
       throw .from(error, in: .evicting)
     }
+  }
+
+  private mutating func openTracker(
+    of process: ProcessIdentity, with injector: Injector
+  ) throws(TraceError) {
+    do {
+      trackers?[process] = try injector.openWriteTracker {}
+      pending[process] = nil
+    } catch let error as TraceError { throw error } catch let error as SystemCallError {
+      throw .call(error)
+    } catch { throw .call(SystemCallError("userfaultfd", on: "\(process.pid)", code: EINVAL)) }
   }
 
   private mutating func giveBack(_ injector: inout Injector) throws(TraceError) {

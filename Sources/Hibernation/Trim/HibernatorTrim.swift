@@ -25,7 +25,7 @@ extension Hibernator {
         || request.mechanism == .auto && Self.swapObstacle(of: tree.pids) != nil
           && imageObstacle(request) == nil
       {
-        (missing, stoppedFor) = try moveToImage(request, tree)
+        (missing, stoppedFor) = try moveToImage(request, tree, until: deadline)
         return .userfaultfd
       }
       try Self.checkSwap(of: tree)

@@ -18,22 +18,24 @@ extension Hibernator {
   ///
   /// - Returns: what is in the image, and the time for which the worker stood still.
   func moveToImage(
-    _ request: TrimRequest, _ tree: ProcessTree
+    _ request: TrimRequest, _ tree: ProcessTree, until deadline: Deadline
   ) throws(HibernationError) -> (missing: MissingBytes?, stoppedFor: Duration) {
     var image = request.image
-    (image.restore, image.overlay, image.isTrim) = (.lazy, false, true)
+    let keepsBase = image.overlay
+    (image.restore, image.overlay, image.isTrim) = (.lazy, true, true)
     let plan = plan(image, tree)
     if let obstacle = imageObstacle(request) ?? (plan.isLazy ? nil : plan.reason) {
       throw HibernationError(.checking, obstacle, aftermath: .ineligible)
     }
+    try copyAhead(request, tree, until: deadline)
     let began = Clocks.monotonic
-    try rest(request.target, tree)
+    try rest(request.target)
     let hibernated: HibernationSummary
     do throws(HibernationError) { hibernated = try hibernate(image) } catch {
       if error.aftermath != .unverifiable { try runAgain(request.target) }
       throw error
     }
-    let resumed = try resume(request.target, from: hibernated.image)
+    let resumed = try resume(request.target, from: hibernated.image, keepsBase: keepsBase)
     let stoppedFor = Duration.nanoseconds(Clocks.monotonic - began)
     if let reason = resumed.eagerReason {
       throw HibernationError(.checking, reason, aftermath: .ineligible)
@@ -42,10 +44,9 @@ extension Hibernator {
   }
 
   /// Freezes a running worker, as a suspension does.
-  private func rest(
-    _ target: HibernationTarget, _ tree: ProcessTree
-  ) throws(HibernationError) {
+  private func rest(_ target: HibernationTarget) throws(HibernationError) {
     try attempt(.stopping) {
+      let tree = try target.discover()
       if try target.isFrozen() {
         throw HibernationError(.stopping, "it is frozen already")
       }
@@ -79,12 +80,12 @@ extension Hibernator {
   }
 
   private func resume(
-    _ target: HibernationTarget, from image: RestingImage
+    _ target: HibernationTarget, from image: RestingImage, keepsBase: Bool
   ) throws(HibernationError) -> ResumeSummary {
     try untilDone(for: target) { () throws(HibernationError) in
       try DescriptorReserve.use { () throws(HibernationError) in
         let end = try attempt(.waking) { try TrimEnd() }
-        return try resume(target, from: image, keepsBase: false, trimEnd: end)
+        return try resume(target, from: image, keepsBase: keepsBase, trimEnd: end)
       }
     }
   }

@@ -129,6 +129,29 @@ struct FaultJournalTests {
     }
   }
 
+  @Test("A journal that is written anew has only what was dropped, for a later daemon too")
+  func writtenAnew() throws {
+    let journal = try FaultJournal.create(of: thisProcess, userfault: 1, inode: 7)
+    let (file, _) = try #require(try FaultJournal.all(in: getpid()).first { $0.header.inode == 7 })
+    for round in 1...3 {
+      for number in 0..<20 {
+        let start = UInt64(number) * 0x10_0000
+        journal.recordDropped(start..<(start + UInt64(round) * 0x1000))
+      }
+      let dropped = (0..<5).map { UInt64($0) * 0x10_0000 }.map { $0..<($0 + 0x2000) }
+      #expect(journal.replaceAll(withDropped: dropped))
+      let adopted = try FaultJournal.adopt(file)
+      #expect(adopted.batches.closed.flatMap { $0 }.map(\.a) == dropped.map(\.lowerBound))
+      #expect(adopted.batches.open.isEmpty)
+      let layout = try PageLayout(replaying: adopted.batches.closed)
+      #expect(layout.droppedAlone == dropped)
+    }
+    let many = (0..<UInt64(FaultJournal.slotCount)).map { $0 * 0x2000..<($0 * 0x2000 + 0x1000) }
+    #expect(!journal.replaceAll(withDropped: many))
+    try write([2, 0, 0, 0, 0, 0, 0, 0], to: file, at: 64)
+    #expect(throws: FaultJournal.Damaged.self) { try FaultJournal.adopt(file) }
+  }
+
   @Test("A process that has ended has no journals")
   func ended() throws {
     // The kernel never gives such a high number.

@@ -20,10 +20,11 @@ struct ImageTrimTests {
 
   @discardableResult
   private func trim(
-    _ victim: Victim, to path: String, _ mechanism: TrimRequest.Mechanism = .userfaultfd
+    _ victim: Victim, to path: String, keepsBase: Bool = false
   ) throws -> TrimSummary {
     let request = TrimRequest(
-      HibernationRequest(victim.target, to: path), record: path + ".trim", mechanism: mechanism)
+      HibernationRequest(victim.target, to: path, overlay: keepsBase), record: path + ".trim",
+      mechanism: .userfaultfd)
     return try service.wait { (h) throws(HibernationError) in try h.trim(request) }
   }
 
@@ -32,14 +33,21 @@ struct ImageTrimTests {
     return try service.wait { (h) throws(HibernationError) in try h.fill(target) }
   }
 
-  @Test("A process with a thread in every kind of blocking call keeps every byte over trims")
-  func torture() throws {
+  @Test(
+    "A process with a thread in every kind of blocking call keeps every byte over trims",
+    arguments: [false, true])
+  func torture(keepsBase: Bool) throws {
     let (victim, path) = try start([try Fixture.compile("torture"), "8", "16", "7"])
     let sum = try victim.ask("sum")
     for round in 1...Nightly.rounds(5, of: 30) {
-      let summary = try trim(victim, to: path)
+      let summary = try trim(victim, to: path, keepsBase: keepsBase)
       #expect(summary.mechanism == .userfaultfd)
       #expect(summary.stoppedFor > .zero)
+      // Its memory was copied while it ran: the image has only what has changed since.
+      if round == 1 {
+        let image = try ImageReader(path: path)
+        #expect((image.reference?.bytes ?? 0) > image.dataLength / 2)
+      }
       // `sum` reads everything, so the working set soon has all pages.
       if round == 1 {
         #expect(summary.swapped > 4 << 20, "\(summary)")
@@ -53,6 +61,7 @@ struct ImageTrimTests {
     let filled = try fill(victim)
     #expect(filled.swapped == 0)
     #expect(!fileExists(path))
+    #expect(fileExists(path + ".base") == keepsBase)
     #expect(
       try MemoryMapping.all(of: victim.process.pid).allSatisfy { !$0.flags.contains(.userfault) })
     #expect(try victim.ask("sum") == sum)
@@ -87,13 +96,13 @@ struct ImageTrimTests {
 
   @Test(
     "A worker that changes its mappings and forks while it is trimmed keeps its memory",
-    arguments: [1, 4])
-  func churn(threads: Int) throws {
+    arguments: [1, 4], [false, true])
+  func churn(threads: Int, keepsBase: Bool) throws {
     let (victim, path) = try start([try Fixture.compile("churn"), "\(threads)", "6", "64"])
     for round in 1...LazyRestoreTests.churnRounds {
       let name = victim.target.name
       _ = try service.wait { (h) throws(HibernationError) in h.workingSets[name] = nil }
-      try trim(victim, to: path)
+      try trim(victim, to: path, keepsBase: keepsBase)
       try victim.send("churn \(round)")
       let answer: String
       do { answer = try victim.line() } catch {

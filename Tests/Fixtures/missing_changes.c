@@ -1,0 +1,291 @@
+// Changes its mappings while memory isn't in RAM. missing.h describes the conversation.
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "missing.h"
+
+#ifndef MREMAP_DONTUNMAP
+#define MREMAP_DONTUNMAP 4
+#endif
+enum { GUARD_INSTALL = 102, GUARD_REMOVE = 103, ROUNDS = 10000 };
+
+static const int one = SLOT_PAGES + SLOT_PAGES / 2, two = 3 * SLOT_PAGES + SLOT_PAGES / 2;
+
+static void expect_zeros(int page, int count) {
+  for (int i = 0; i < count; i++) seeds[page + i] = 0;
+}
+
+static const char *drop(void) {
+  MISSING(one);
+  MISSING(two);
+  CHECK(!madvise(at(one), FEW * PAGE, MADV_DONTNEED));
+  expect_zeros(one, FEW);
+  CHECK(are_intact(one - 1, FEW + 1));
+  // A page is used, dropped and used again.
+  CHECK(is_intact(two));
+  CHECK(!madvise(at(two), PAGE, MADV_DONTNEED));
+  expect_zeros(two, 1);
+  CHECK(are_intact(two - 1, 3));
+  rewrite(two);
+  CHECK(are_intact(two - 1, 3));
+  return NULL;
+}
+
+static void drop_early(void) {
+  madvise(at(one), FEW * PAGE, MADV_DONTNEED);
+  expect_zeros(one, FEW);
+  memset(at(two), 0, FEW * PAGE);
+  expect_zeros(two, FEW);
+}
+
+static const char *dropped_early(void) {
+  CHECK(are_intact(one - 1, FEW + 2) && are_intact(two - 1, FEW + 2));
+  rewrite_all(one, FEW);
+  return NULL;
+}
+
+static const char *free_lazily(void) {
+  MISSING(one);
+  CHECK(!madvise(at(one), FEW * PAGE, MADV_FREE));
+  for (int page = one; page < one + FEW; page++) {
+    CHECK(is_intact(page) || has(at(page), 0));
+    rewrite(page);
+  }
+  return NULL;
+}
+
+static const char *unmap(void) {
+  MISSING(one);
+  MISSING(two);
+  CHECK(!munmap(at(one), FEW * PAGE));
+  CHECK(is_unreadable(at(one)));
+  CHECK(is_intact(one - 1));
+  map_pages(at(one), FEW * PAGE, MAP_FIXED);
+  expect_zeros(one, FEW);
+  CHECK(are_intact(one - 2, FEW + 2));
+  map_pages(at(two), FEW * PAGE, MAP_FIXED);
+  expect_zeros(two, FEW);
+  CHECK(are_intact(two - 2, FEW + 2));
+  return NULL;
+}
+
+static const char *move(void) {
+  MISSING(one);
+  unsigned char *moved = mremap(at(one), FEW * PAGE, FEW * PAGE, MREMAP_MAYMOVE | MREMAP_FIXED,
+                                map_pages(NULL, FEW * PAGE, 0));
+  CHECK(moved != MAP_FAILED && moved != at(one));
+  CHECK(is_unreadable(at(one)));
+  for (int i = 0; i < FEW; i++) CHECK(has(moved + (size_t)i * PAGE, seeds[one + i]));
+  CHECK(mremap(moved, FEW * PAGE, FEW * PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, at(one)) == at(one));
+  CHECK(are_intact(one - 1, FEW + 2));
+  return NULL;
+}
+
+// As an allocator does in realloc.
+static const char *grow(void) {
+  MISSING(one);
+  size_t pages = FEW;
+  unsigned char *block = at(one);
+  for (int round = 0; round < 50; round++) {
+    block = mremap(block, pages * PAGE, (pages + 2) * PAGE, MREMAP_MAYMOVE);
+    CHECK(block != MAP_FAILED);
+    pages += 2;
+    CHECK(has(block + (pages - 1) * PAGE, 0));
+    block[(pages - 1) * PAGE] = (unsigned char)round;
+    if (round == 20) CHECK(has(block + PAGE, seeds[one + 1]));
+  }
+  for (size_t i = 0; i < pages; i++) {
+    CHECK(i < FEW ? has(block + i * PAGE, seeds[one + i]) : has_but(block + i * PAGE, 0, 0, 1));
+  }
+  CHECK(mremap(block, pages * PAGE, FEW * PAGE, 0) == block);
+  CHECK(mremap(block, FEW * PAGE, FEW * PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, at(one)) == at(one));
+  return NULL;
+}
+
+static const char *move_over(void) {
+  MISSING(one);
+  MISSING(two);
+  CHECK(mremap(at(one), FEW * PAGE, FEW * PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, at(two)) == at(two));
+  for (int i = 0; i < FEW; i++) seeds[two + i] = seeds[one + i];
+  CHECK(are_intact(two - 1, FEW + 2));
+  map_pages(at(one), FEW * PAGE, MAP_FIXED);
+  expect_zeros(one, FEW);
+  return NULL;
+}
+
+static const char *move_keeping(void) {
+  MISSING(one);
+  unsigned char *moved =
+      mremap(at(one), FEW * PAGE, FEW * PAGE, MREMAP_MAYMOVE | MREMAP_DONTUNMAP, NULL);
+  if (moved == MAP_FAILED && errno == EINVAL) return NULL;  // an older kernel
+  CHECK(moved != MAP_FAILED);
+  for (int i = 0; i < FEW; i++) CHECK(has(moved + (size_t)i * PAGE, seeds[one + i]));
+  expect_zeros(one, FEW);
+  CHECK(are_intact(one - 1, FEW + 2));
+  CHECK(!munmap(moved, FEW * PAGE));
+  return NULL;
+}
+
+static const char *protect(void) {
+  MISSING(one);
+  MISSING(two);
+  CHECK(!mprotect(at(one), FEW * PAGE, PROT_NONE));
+  CHECK(!mprotect(at(two), FEW * PAGE, PROT_READ));
+  CHECK(is_unreadable(at(one)));
+  CHECK(is_intact(one - 1) && is_intact(two + FEW));  // brings its neighbours with it
+  CHECK(is_unreadable(at(one)));
+  CHECK(are_intact(two, FEW));
+  int zero = open("/dev/zero", O_RDONLY);
+  CHECK(read(zero, at(two), 8) < 0 && errno == EFAULT);
+  close(zero);
+  CHECK(!mprotect(at(one), FEW * PAGE, PROT_READ | PROT_WRITE));
+  CHECK(!mprotect(at(two), FEW * PAGE, PROT_READ | PROT_WRITE));
+  CHECK(are_intact(one, FEW) && are_intact(two, FEW));
+  rewrite(two);
+  return NULL;
+}
+
+static int has_guards;
+
+static void guard_early(void) { has_guards = !madvise(at(one), FEW * PAGE, GUARD_INSTALL); }
+
+static const char *guarded_early(void) {
+  MISSING(two);
+  if (!has_guards) return NULL;  // an older kernel
+  CHECK(is_unreadable(at(one)) && is_intact(one - 1) && is_unreadable(at(one)));
+  CHECK(!madvise(at(one), FEW * PAGE, GUARD_REMOVE));
+  expect_zeros(one, FEW);
+  return NULL;
+}
+
+static const char *guard(void) {
+  MISSING(one);
+  if (madvise(at(one), FEW * PAGE, GUARD_INSTALL)) return NULL;  // an older kernel
+  CHECK(is_unreadable(at(one)));
+  CHECK(is_intact(one - 1) && is_intact(one + FEW));  // brings its neighbours with it
+  for (int i = 0; i < FEW; i++) CHECK(is_unreadable(at(one + i)));
+  rewrite_all(one - 1, 1);
+  CHECK(!madvise(at(one), FEW * PAGE, GUARD_REMOVE));
+  expect_zeros(one, FEW);
+  CHECK(are_intact(one - 1, FEW + 2));
+  return NULL;
+}
+
+// Nobody is told of a guard region. The pages are empty only if it was seen while it existed.
+static const char *guard_briefly(void) {
+  MISSING(one);
+  if (madvise(at(one), FEW * PAGE, GUARD_INSTALL)) return NULL;  // an older kernel
+  CHECK(!madvise(at(one), FEW * PAGE, GUARD_REMOVE));
+  for (int page = one; page < one + FEW; page++) {
+    CHECK(is_intact(page) || has(at(page), 0));
+    rewrite(page);
+  }
+  CHECK(are_intact(one - 1, FEW + 2));
+  return NULL;
+}
+
+static const char *drop_one_often(void) {
+  MISSING(one);
+  for (int i = 0; i < ROUNDS; i++) {
+    CHECK(!madvise(at(one), PAGE, MADV_DONTNEED));
+    if (i % 100 == 7) CHECK(has(at(one), 0));
+    if (i % 1000 == 0) printf("at %d\n", i);
+  }
+  expect_zeros(one, 1);
+  return NULL;
+}
+
+static const char *drop_many_often(void) {
+  MISSING(one);
+  for (int i = 0; i < ROUNDS; i++) {
+    int page = one + i * 7 % (3 * SLOT_PAGES), count = 1 + i % FEW;
+    CHECK(!madvise(at(page), (size_t)count * PAGE, MADV_DONTNEED));
+    expect_zeros(page, count);
+    if (i % 50 == 9) rewrite(page);
+    if (i % 1000 == 0) printf("at %d\n", i);
+  }
+  return NULL;
+}
+
+static unsigned char *heap;
+
+static void use_heap(void) {
+  sbrk(PAGE - (intptr_t)((uintptr_t)sbrk(0) % PAGE));
+  heap = sbrk(64 * PAGE);
+  memset(heap, 5, 64 * PAGE);
+}
+
+static const char *shrink_heap(void) {
+  unsigned char *end = sbrk(0), *cut = end - 32 * PAGE;
+  CHECK(end == heap + 64 * PAGE);
+  CHECK(heap[PAGE] == 5);
+  CHECK(sbrk(-32 * PAGE) == end && sbrk(32 * PAGE) == cut);
+  for (unsigned char *byte = heap; byte < end; byte++) CHECK(*byte == (byte < cut ? 5 : 0));
+  return NULL;
+}
+
+static unsigned char *block;
+enum { BLOCK = 1 << 20 };
+static void use_block(void) {
+  block = malloc(BLOCK);
+  for (size_t i = 0; block && i < BLOCK; i++) block[i] = (unsigned char)(i * 31 >> 5);
+}
+static const char *resize_block(void) {
+  for (size_t length = BLOCK; length < 4 * BLOCK; length += BLOCK / 4) {
+    block = realloc(block, length);
+    CHECK(block);
+    block[length - 1] = 1;
+  }
+  for (size_t i = 0; i < BLOCK - 1; i++) CHECK(block[i] == (unsigned char)(i * 31 >> 5));
+  free(block);
+  return NULL;
+}
+
+static atomic_int bad;
+static void *churn(void *argument) {
+  int first = (int)(intptr_t)argument * SLOT_PAGES + SLOT_PAGES / 2;
+  for (int i = 0; i < 200; i++) {
+    int page = first + i % FEW;
+    if (!is_intact(page)) bad++;
+    if (i % 3 == 0) rewrite(page);
+    if (i % 3 == 1 && !madvise(at(page), PAGE, MADV_DONTNEED)) seeds[page] = 0;
+    if (i % 50 == 2 && !is_intact(first - i / 50 - 1)) bad++;
+  }
+  return NULL;
+}
+
+static const char *churn_in_threads(void) {
+  MISSING(one);
+  pthread_t threads[SLOTS - 2];
+  for (intptr_t i = 0; i < SLOTS - 2; i++) {
+    CHECK(!pthread_create(&threads[i], NULL, churn, (void *)i));
+  }
+  for (int i = 0; i < SLOTS - 2; i++) pthread_join(threads[i], NULL);
+  CHECK(!bad);
+  return NULL;
+}
+
+static const struct test tests[] = {
+  {"drop", NULL, drop},
+  {"dropped_early", drop_early, dropped_early},
+  {"free_lazily", NULL, free_lazily},
+  {"unmap", NULL, unmap},
+  {"move", NULL, move},
+  {"grow", NULL, grow},
+  {"move_over", NULL, move_over},
+  {"move_keeping", NULL, move_keeping},
+  {"protect", NULL, protect},
+  {"guarded_early", guard_early, guarded_early},
+  {"guard", NULL, guard},
+  {"guard_briefly", NULL, guard_briefly},
+  {"drop_one_often", NULL, drop_one_often},
+  {"drop_many_often", NULL, drop_many_often},
+  {"shrink_heap", use_heap, shrink_heap},
+  {"resize_block", use_block, resize_block},
+  {"churn_in_threads", NULL, churn_in_threads},
+};
+
+int main(int count, char **arguments) {
+  return converse(count, arguments, tests, sizeof tests / sizeof *tests);
+}

@@ -1,0 +1,98 @@
+// Forks while memory isn't in RAM: parent and children must see the same. missing.h describes the
+// conversation.
+#define _GNU_SOURCE
+#include <sys/wait.h>
+
+#include "missing.h"
+
+#ifndef MADV_WIPEONFORK
+#define MADV_WIPEONFORK 18
+#endif
+
+static const int one = SLOT_PAGES + SLOT_PAGES / 2, two = 3 * SLOT_PAGES + SLOT_PAGES / 2;
+
+// Returns true if a child says that `body` is right.
+static int child_is_right(int (*body)(void)) {
+  pid_t child = fork();
+  if (child == 0) _exit(body() ? 0 : 1);
+  int status = 1;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {}
+  return child > 0 && status == 0;
+}
+
+static int child_sees_all(void) {
+  if (check_region()) return 0;
+  memset(at(one), 7, FEW * PAGE);  // its own copy
+  return is_intact(two);
+}
+
+static const char *fork_one(void) {
+  MISSING(one);
+  CHECK(child_is_right(child_sees_all));
+  CHECK(are_intact(one, FEW));
+  return NULL;
+}
+
+static int child_forks(void) { return child_is_right(child_sees_all) && !check_region(); }
+static const char *fork_twice(void) {
+  MISSING(one);
+  CHECK(child_is_right(child_forks));
+  return NULL;
+}
+
+static int child_sees_one(void) { return is_intact(one) && is_intact(two); }
+static const char *fork_often(void) {
+  MISSING(one);
+  for (int i = 0; i < 30; i++) {
+    CHECK(child_is_right(child_sees_one));
+    if (i % 10 == 5) rewrite(two);
+  }
+  return NULL;
+}
+
+static int pipe_ends[2];
+static int child_waits(void) {
+  char byte;
+  return read(pipe_ends[0], &byte, 1) == 1 && !check_region();
+}
+
+// The parent changes everything before the child looks.
+static const char *fork_and_change(void) {
+  MISSING(one);
+  CHECK(!pipe(pipe_ends));
+  pid_t child = fork();
+  if (child == 0) _exit(child_waits() ? 0 : 1);
+  rewrite_all(one, FEW);
+  CHECK(!madvise(at(two), FEW * PAGE, MADV_DONTNEED));
+  for (int i = 0; i < FEW; i++) seeds[two + i] = 0;
+  CHECK(write(pipe_ends[1], "x", 1) == 1);
+  int status = 1;
+  CHECK(waitpid(child, &status, 0) == child && status == 0);
+  return NULL;
+}
+
+static void wipe_early(void) {
+  madvise(at(one), FEW * PAGE, MADV_WIPEONFORK);
+  madvise(at(two), FEW * PAGE, MADV_DONTFORK);
+}
+static int child_is_wiped(void) {
+  for (int i = 0; i < FEW; i++) if (!has(at(one + i), 0)) return 0;
+  return is_unreadable(at(two)) && is_intact(one - 1) && is_intact(two - 1);
+}
+static const char *fork_wiped(void) {
+  MISSING(one);
+  CHECK(child_is_right(child_is_wiped));
+  return NULL;
+}
+
+static const struct test tests[] = {
+  {"fork", NULL, fork_one},
+  {"fork_twice", NULL, fork_twice},
+  {"fork_often", NULL, fork_often},
+  {"fork_and_change", NULL, fork_and_change},
+  {"fork_wiped", wipe_early, fork_wiped},
+};
+
+int main(int count, char **arguments) {
+  return converse(count, arguments, tests, sizeof tests / sizeof *tests);
+}

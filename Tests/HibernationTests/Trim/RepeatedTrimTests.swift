@@ -1,0 +1,139 @@
+import Glibc
+import TestSupport
+import Testing
+
+@testable import Hibernation
+@testable import Linux
+
+/// What follows a trim by userfaultfd: another one, a fill, a hibernation, the worker's end.
+@Suite(
+  .serialized, .enabled(if: Victim.cgroupRoot != nil, "no cgroup for workers can be made here"),
+  .enabled(if: LazyRestoreTests.isPermitted(), "userfaultfd for workers takes root here"))
+struct RepeatedTrimTests {
+  let service = HibernationService()
+
+  private func start(_ command: [String]? = nil) throws -> (victim: Victim, image: String) {
+    let churn = [try Fixture.compile("churn"), "2", "6", "64"]
+    let victim = try Victim(command ?? churn, parking: .frozen)
+    try #require(try victim.line().hasPrefix("ready"))
+    return (victim, Fixture.imagePath())
+  }
+
+  @discardableResult
+  private func trim(_ victim: Victim, to path: String) throws -> TrimSummary {
+    let request = TrimRequest(
+      HibernationRequest(victim.target, to: path), record: path + ".trim",
+      mechanism: .userfaultfd)
+    return try service.wait { (h) throws(HibernationError) in try h.trim(request) }
+  }
+
+  @discardableResult
+  private func fill(_ victim: Victim) throws -> TrimSummary {
+    let target = victim.target
+    return try service.wait { (h) throws(HibernationError) in try h.fill(target) }
+  }
+
+  private func isWhole(_ victim: Victim) throws -> Bool {
+    try victim.ask("verify").hasSuffix("errors 0")
+  }
+
+  @Test("Trims one after the other, without and with a use of memory between them")
+  func again() throws {
+    let (victim, path) = try start()
+    for round in 0..<6 {
+      let summary = try trim(victim, to: path)
+      #expect(summary.mechanism == .userfaultfd)
+      #expect(fileExists(path))
+      if round % 3 == 1 { try #require(try isWhole(victim), "round \(round)") }
+    }
+    try #require(try isWhole(victim))
+  }
+
+  @Test("A worker that has dropped and changed memory since a trim is trimmed again")
+  func changedSince() throws {
+    let (victim, path) = try start()
+    for round in 1...4 {
+      try trim(victim, to: path)
+      try #require(try victim.ask("churn \(round)").hasSuffix("errors 0"), "round \(round)")
+      try trim(victim, to: path)
+      try #require(try isWhole(victim), "round \(round)")
+    }
+    try fill(victim)
+    #expect(!fileExists(path))
+    try #require(try isWhole(victim))
+  }
+
+  @Test(
+    "A fill of a trimmed worker brings all of its memory back, and a second one changes nothing")
+  func filled() throws {
+    let (victim, path) = try start()
+    let before = try victim.anonymousMemory()
+    let summary = try trim(victim, to: path)
+    let missing = try #require(summary.missing)
+    for _ in 0..<2 {
+      let filled = try fill(victim)
+      #expect(filled.mechanism == nil)
+      #expect(missing.bytes == 0)
+      #expect(!fileExists(path))
+      #expect(try victim.anonymousMemory() + 64 * pageSize >= before)
+      try #require(try isWhole(victim))
+    }
+  }
+
+  @Test(
+    "A trimmed worker is hibernated and resumed with all of its memory, and trimmed after that",
+    arguments: [false, true])
+  func hibernated(isLazy: Bool) throws {
+    let (victim, path) = try start()
+    for round in 0..<3 {
+      try trim(victim, to: path)
+      if round == 1 { try #require(try victim.ask("churn 2").hasSuffix("errors 0")) }
+      // A worker that waits for a page can't be frozen.
+      try service.awaitFill(of: victim.target.name)
+      try victim.suspend()
+      let target = victim.target
+      let slept = try service.wait { (h) throws(HibernationError) in
+        try h.hibernate(HibernationRequest(target, to: path, restore: isLazy ? .lazy : .eager))
+      }
+      #expect(slept.moved > 1 << 20)
+      _ = try service.wait { (h) throws(HibernationError) in
+        try h.resume(target, from: slept.image)
+      }
+      try #require(try isWhole(victim), "round \(round)")
+    }
+  }
+
+  @Test("A trimmed worker that is killed leaves no image, whatever its threads wait for")
+  func killed() throws {
+    for delay in [UInt32(0), 500, 5000] {
+      let (victim, path) = try start()
+      try trim(victim, to: path)
+      try victim.send("verify")
+      usleep(delay)
+      kill(victim.process.pid, SIGKILL)
+      #expect(try eventually { !fileExists(path) })
+      service.forget(victim.target.name)
+    }
+  }
+
+  @Test("A worker that has ended can't be trimmed nor filled, and has no image")
+  func ended() throws {
+    let (victim, path) = try start()
+    kill(victim.process.pid, SIGKILL)
+    reap(victim.process.pid)
+    let errors = [
+      #expect(throws: HibernationError.self) { try trim(victim, to: path) },
+      #expect(throws: HibernationError.self) { try fill(victim) },
+    ]
+    #expect(errors.allSatisfy { $0?.aftermath == .vanished })
+    #expect(!fileExists(path))
+  }
+
+  @Test("A trimmed worker that ends by itself leaves no image")
+  func endsByItself() throws {
+    let (victim, path) = try start()
+    try trim(victim, to: path)
+    try victim.send("quit")
+    #expect(try eventually { !fileExists(path) })
+  }
+}

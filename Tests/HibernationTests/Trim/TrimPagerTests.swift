@@ -1,0 +1,188 @@
+import Glibc
+import TestSupport
+import Testing
+
+@testable import Hibernation
+@testable import Linux
+
+/// Trimmed workers whose daemon doesn't answer or is killed: their threads wait for missing pages,
+/// and nothing is lost.
+@Suite(
+  .serialized, .enabled(if: Victim.cgroupRoot != nil, "no cgroup for workers can be made here"),
+  .enabled(if: LazyRestoreTests.isPermitted(), "userfaultfd for workers takes root here"))
+struct TrimPagerTests {
+  let service = HibernationService()
+
+  private func start(
+    _ command: [String], fault: FaultPoint? = nil, time: Int = 1, hasStandby: Bool = false
+  ) throws -> Probe {
+    let probe = try Probe(
+      command, parking: .frozen, fault: fault, time: time, hasStandby: hasStandby)
+    try #require(try probe.talk.line().hasPrefix("ready"))
+    return probe
+  }
+
+  private static func churn() throws -> [String] {
+    [try Fixture.compile("churn"), "2", "6", "64"]
+  }
+
+  private func trim(_ probe: Probe) throws {
+    try probe.perform("trim to image")
+    #expect(fileExists(probe.image))
+  }
+
+  /// Does what a new daemon does.
+  private func recover(_ probe: Probe, keepsTrims: Bool = false) throws {
+    let (target, image) = (probe.target, probe.image)
+    _ = try service.wait { (h) throws(HibernationError) in
+      try h.recover(target, from: image, keepsTrims: keepsTrims)
+    }
+  }
+
+  /// Checks that the worker has all of its memory, and that it can be trimmed again.
+  private func check(_ probe: Probe) throws {
+    try #require(try probe.talk.ask("verify").hasSuffix("errors 0"))
+    let (target, image) = (probe.target, probe.image)
+    let request = TrimRequest(
+      HibernationRequest(target, to: image), record: image + ".trim", mechanism: .userfaultfd)
+    _ = try service.wait { (h) throws(HibernationError) in try h.trim(request) }
+    #expect(fileExists(image))
+    try #require(try probe.talk.ask("verify").hasSuffix("errors 0"))
+    _ = try service.wait { (h) throws(HibernationError) in try h.fill(target) }
+    #expect(!fileExists(image))
+    let mappings = try MemoryMapping.all(of: probe.victim.pid)
+    #expect(mappings.allSatisfy { !$0.flags.contains(.userfault) })
+    service.forget(target.name)
+  }
+
+  @Test(
+    "After the death of its daemon, a trimmed worker waits until the next one serves it",
+    arguments: [false, true], [false, true])
+  func recovered(isUsed: Bool, keepsTrims: Bool) throws {
+    // A fork would bring all memory back.
+    let probe = try start(Self.churn() + ["drops"])
+    try trim(probe)
+    if isUsed {
+      // Some memory is dropped and used, so that the next daemon needs the journal.
+      try probe.talk.send("churn 2")
+      try #require(try probe.talk.line().hasSuffix("errors 0"))
+    }
+    try probe.daemonDies(by: SIGKILL)
+    try probe.talk.send("verify")
+    try recover(probe, keepsTrims: keepsTrims)
+    #expect(fileExists(probe.image) == keepsTrims)
+    try #require(try probe.talk.line().hasSuffix("errors 0"))
+    try check(probe)
+  }
+
+  @Test("The standby pager serves a trimmed worker whose daemon has been killed")
+  func standby() throws {
+    let probe = try start(Self.churn(), hasStandby: true)
+    try trim(probe)
+    try probe.daemonDies(by: SIGKILL)
+    try #require(try probe.talk.ask("verify").hasSuffix("errors 0"))
+    try #require(try probe.talk.ask("churn 1").hasSuffix("errors 0"))
+    try recover(probe)
+    try check(probe)
+  }
+
+  /// The points that a trim passes; at others the daemon is killed when the trim is done.
+  static let points: [FaultPoint] = [
+    .stopped, .captured, .committed, .evicted, .detached, .rested, .userfaultOpened, .fillMarked,
+    .registered, .writtenBack, .fillPrepared, .trimmed,
+  ]
+
+  @Test(
+    "A daemon killed at any step of a trim by userfaultfd loses nothing",
+    arguments: points, Nightly.one(of: [false, true]))
+  func everyStep(fault: FaultPoint, hasStandby: Bool) throws {
+    let probe = try start(Self.churn(), fault: fault, hasStandby: hasStandby)
+    try probe.order("trim to image")
+    try probe.daemonDies()
+    try probe.talk.send("verify")
+    try recover(probe)
+    // A daemon that has just frozen a worker has recorded nothing, and the next one continues it.
+    try probe.cgroup?.thaw(until: Deadline(in: .seconds(60)))
+    try #require(try probe.talk.line().hasSuffix("errors 0"), "\(fault)")
+    try check(probe)
+  }
+
+  @Test("A daemon killed at a random moment of a trim, or while its worker uses memory")
+  func randomMoments() throws {
+    for seed in 0..<PagerDeathTests.rounds {
+      var random = TestRandom(seed: seed)
+      let probe = try start(Self.churn(), hasStandby: seed % 2 == 1)
+      try probe.order("trim to image")
+      if seed % 3 != 0 {
+        try #require(try probe.reports.line().hasPrefix("done"))
+        try probe.talk.send("churn \(seed * 3 + 2)")
+      } else {
+        try probe.talk.send("verify")
+      }
+      usleep(UInt32.random(in: 0..<60_000, using: &random))
+      try probe.daemonDies(by: SIGKILL)
+      do { try recover(probe) } catch let error as HibernationError {
+        // The kill came during a fork, with a signal just before it.
+        try #require(error.aftermath == .unverifiable, "seed \(seed): \(error)")
+        try #require(error.reason.contains("forked"), "seed \(seed): \(error)")
+        continue
+      }
+      try probe.cgroup?.thaw(until: Deadline(in: .seconds(60)))
+      try #require(try probe.talk.line().hasSuffix("errors 0"), "seed \(seed)")
+      try check(probe)
+    }
+  }
+
+  @Test("A trimmed worker whose daemon is dead can be killed, and the next one removes the image")
+  func killedWhileAlone() throws {
+    let probe = try start(Self.churn())
+    try trim(probe)
+    try probe.daemonDies(by: SIGKILL)
+    try probe.talk.send("verify")
+    kill(probe.victim.pid, SIGKILL)
+    reap(probe.victim.pid)
+    let error = #expect(throws: HibernationError.self) { try recover(probe) }
+    #expect(error?.aftermath == .vanished)
+    #expect(!fileExists(probe.image))
+  }
+
+  /// While the daemon doesn't run, a thread waits for its page, and signals reach it.
+  @Test(
+    "A signal handler runs while a thread waits for memory, or right after a call has it",
+    arguments: ["alarm_while_using", "alarm_while_reading"])
+  func alarms(name: String) throws {
+    let probe = try start([try Fixture.compile("missing_threads"), name, Fixture.scratch])
+    for _ in 0..<10 {
+      try probe.perform("trim to image")
+      // The first time, everything else that the program needs comes back.
+      try probe.talk.send("run")
+      let first = try answer(probe)
+      if first == "present" { continue }
+      try #require(first == "right")
+      kill(probe.daemon.pid, SIGSTOP)
+      defer { kill(probe.daemon.pid, SIGCONT) }
+      try probe.talk.send("run")
+      let pid = probe.victim.pid
+      let hasCome = try eventually {
+        let status = try ProcessStatus.read(pid)
+        let pending = status.pendingForThread | status.pendingForProcess
+        return try ProcessStatus.contains(pending, SIGALRM) || probe.talk.hasSome
+      }
+      #expect(hasCome)
+      kill(probe.daemon.pid, SIGCONT)
+      let second = try answer(probe)
+      if second == "present" { continue }
+      try #require(second == "right")
+      #expect(try probe.talk.ask("check") == "whole")
+      return
+    }
+    Issue.record("the memory is always in RAM")
+  }
+
+  private func answer(_ probe: Probe) throws -> String {
+    while true {
+      let line = try probe.talk.line()
+      if line != "alarm" { return line }
+    }
+  }
+}
