@@ -1,7 +1,7 @@
-// What missing_calls.c and missing_changes.c have in common: a region whose contents are known, and
+// What the programs missing_*.c have in common: a region whose contents are known, and
 // the conversation with the test. A program tries one thing with memory that isn't in RAM.
 //
-//   PROGRAM CASE DIRECTORY    prints `ready PID ADDRESS`, the region's address
+//   PROGRAM CASE DIRECTORY [ROUNDS]    prints `ready PID ADDRESS`, the region's address
 //
 // One command a line on stdin, one line on stdout for each:
 //   run      right, present (the memory is in RAM: nothing was tried), or wrong and the reason
@@ -33,6 +33,7 @@ static unsigned char *region;
 static uint64_t seeds[PAGES];  // what each page has; 0: zeros
 static uint64_t last_seed;
 static const char *directory;  // for files
+static int rounds;  // of cases that repeat one thing
 static char complaint[256];
 
 struct test {
@@ -150,6 +151,7 @@ static inline int converse(int count, char **arguments, const struct test *tests
   }
   if (!test) return 2;
   directory = arguments[2];
+  rounds = count > 3 ? atoi(arguments[3]) : 0;
   // Huge pages would stay.
   unsigned char *area = map_pages(NULL, (size_t)PAGES * PAGE + 2 * SLOT, 0);
   region = area + SLOT;

@@ -8,7 +8,7 @@
 #ifndef MREMAP_DONTUNMAP
 #define MREMAP_DONTUNMAP 4
 #endif
-enum { GUARD_INSTALL = 102, GUARD_REMOVE = 103, ROUNDS = 10000 };
+enum { GUARD_INSTALL = 102, GUARD_REMOVE = 103 };
 
 static const int one = SLOT_PAGES + SLOT_PAGES / 2, two = 3 * SLOT_PAGES + SLOT_PAGES / 2;
 
@@ -187,7 +187,7 @@ static const char *guard_briefly(void) {
 
 static const char *drop_one_often(void) {
   MISSING(one);
-  for (int i = 0; i < ROUNDS; i++) {
+  for (int i = 0; i < rounds; i++) {
     CHECK(!madvise(at(one), PAGE, MADV_DONTNEED));
     if (i % 100 == 7) CHECK(has(at(one), 0));
     if (i % 1000 == 0) printf("at %d\n", i);
@@ -198,7 +198,7 @@ static const char *drop_one_often(void) {
 
 static const char *drop_many_often(void) {
   MISSING(one);
-  for (int i = 0; i < ROUNDS; i++) {
+  for (int i = 0; i < rounds; i++) {
     int page = one + i * 7 % (3 * SLOT_PAGES), count = 1 + i % FEW;
     CHECK(!madvise(at(page), (size_t)count * PAGE, MADV_DONTNEED));
     expect_zeros(page, count);

@@ -40,6 +40,21 @@ final class Talk {
     }
   }
 
+  /// Returns what the program still says until its output is closed, at its end.
+  func untilEnd() throws -> String {
+    let deadline = Deadline(in: .seconds(Self.timeout))
+    while true {
+      try #require(
+        try pollDescriptor(output.raw, for: POLLIN, until: deadline),
+        "\(name) hasn't ended in \(Self.timeout) s")
+      let bytes = try output.read(upTo: 65536)
+      if bytes.isEmpty { break }
+      buffered += bytes
+    }
+    defer { buffered = [] }
+    return String(decoding: buffered, as: UTF8.self)
+  }
+
   /// True if there is output that hasn't been read yet.
   var hasSome: Bool {
     get throws {

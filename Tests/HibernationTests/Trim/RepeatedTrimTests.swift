@@ -33,6 +33,9 @@ struct RepeatedTrimTests {
     return try service.wait { (h) throws(HibernationError) in try h.fill(target) }
   }
 
+  /// True if neither the image nor the copy that it refers to is on disk.
+  private func isGone(_ path: String) -> Bool { !fileExists(path) && !fileExists(path + ".base") }
+
   private func isWhole(_ victim: Victim) throws -> Bool {
     try victim.ask("verify").hasSuffix("errors 0")
   }
@@ -59,7 +62,7 @@ struct RepeatedTrimTests {
       try #require(try isWhole(victim), "round \(round)")
     }
     try fill(victim)
-    #expect(!fileExists(path))
+    #expect(isGone(path))
     try #require(try isWhole(victim))
   }
 
@@ -74,7 +77,7 @@ struct RepeatedTrimTests {
       let filled = try fill(victim)
       #expect(filled.mechanism == nil)
       #expect(missing.bytes == 0)
-      #expect(!fileExists(path))
+      #expect(isGone(path))
       #expect(try victim.anonymousMemory() + 64 * pageSize >= before)
       try #require(try isWhole(victim))
     }
@@ -111,7 +114,7 @@ struct RepeatedTrimTests {
       try victim.send("verify")
       usleep(delay)
       kill(victim.process.pid, SIGKILL)
-      #expect(try eventually { !fileExists(path) })
+      #expect(try eventually { isGone(path) })
       service.forget(victim.target.name)
     }
   }
@@ -126,7 +129,23 @@ struct RepeatedTrimTests {
       #expect(throws: HibernationError.self) { try fill(victim) },
     ]
     #expect(errors.allSatisfy { $0?.aftermath == .vanished })
-    #expect(!fileExists(path))
+    #expect(isGone(path))
+  }
+
+  @Test("A trimmed worker that executes another program runs on, and can be trimmed again")
+  func executes() throws {
+    let (victim, path) = try start([
+      try Fixture.compile("missing_threads"), "exec_itself", Fixture.scratch,
+    ])
+    for round in 0..<3 {
+      try trim(victim, to: path)
+      // The new program has another case.
+      if round == 0 { #expect(try victim.ask("run").hasPrefix("ready")) }
+      #expect(try victim.ask("check") == "whole")
+    }
+    try fill(victim)
+    #expect(isGone(path))
+    #expect(try victim.ask("check") == "whole")
   }
 
   @Test("A trimmed worker that ends by itself leaves no image")
@@ -134,6 +153,6 @@ struct RepeatedTrimTests {
     let (victim, path) = try start()
     try trim(victim, to: path)
     try victim.send("quit")
-    #expect(try eventually { !fileExists(path) })
+    #expect(try eventually { isGone(path) })
   }
 }

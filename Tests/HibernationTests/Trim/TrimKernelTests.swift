@@ -157,8 +157,11 @@ extension TrimKernelTests {
 
     init(_ test: Case, _ service: HibernationService) throws {
       self.service = service
+      // So many messages fill the journal at least once.
+      let rounds = Nightly.rounds(2500, of: 10_000)
       victim = try Victim(
-        [try Fixture.compile(test.program), test.name, Fixture.scratch], parking: .frozen)
+        [try Fixture.compile(test.program), test.name, Fixture.scratch, "\(rounds)"],
+        parking: .frozen)
       let fields = try victim.line().split(separator: " ")
       try #require(fields.count == 3 && fields[0] == "ready")
       address = UInt64(fields[2].dropFirst(2), radix: 16)
@@ -206,6 +209,7 @@ extension TrimKernelTests {
       let filled = try service.wait { (h) throws(HibernationError) in try h.fill(target) }
       #expect(filled.missing?.bytes ?? 0 == 0)
       #expect(!isTrimmed)
+      #expect(!fileExists(image + ".base"))
       #expect(try victim.ask("check") == "whole")
       let mappings = try MemoryMapping.all(of: victim.process.pid)
       #expect(mappings.allSatisfy { !$0.flags.contains(.userfault) })

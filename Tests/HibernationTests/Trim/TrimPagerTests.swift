@@ -23,7 +23,8 @@ struct TrimPagerTests {
   }
 
   private static func churn() throws -> [String] {
-    [try Fixture.compile("churn"), "2", "6", "64"]
+    // It has more than 4 MB, so that its memory is copied ahead.
+    [try Fixture.compile("churn"), "4", "6", "64"]
   }
 
   private func trim(_ probe: Probe) throws {
@@ -34,6 +35,7 @@ struct TrimPagerTests {
   /// Does what a new daemon does.
   private func recover(_ probe: Probe, keepsTrims: Bool = false) throws {
     let (target, image) = (probe.target, probe.image)
+    try Hibernator.repairTrim(record: image + ".trim", of: probe.victim)
     _ = try service.wait { (h) throws(HibernationError) in
       try h.recover(target, from: image, keepsTrims: keepsTrims)
     }
@@ -49,7 +51,7 @@ struct TrimPagerTests {
     #expect(fileExists(image))
     try #require(try probe.talk.ask("verify").hasSuffix("errors 0"))
     _ = try service.wait { (h) throws(HibernationError) in try h.fill(target) }
-    #expect(!fileExists(image))
+    #expect(!fileExists(image) && !fileExists(image + ".base"))
     let mappings = try MemoryMapping.all(of: probe.victim.pid)
     #expect(mappings.allSatisfy { !$0.flags.contains(.userfault) })
     service.forget(target.name)
@@ -88,6 +90,7 @@ struct TrimPagerTests {
 
   /// The points that a trim passes; at others the daemon is killed when the trim is done.
   static let points: [FaultPoint] = [
+    .trimStopped, .trimRecorded, .trimBorrowed, .trimAdvised, .trimReturned, .trimContinuing,
     .stopped, .captured, .committed, .evicted, .detached, .rested, .userfaultOpened, .fillMarked,
     .registered, .writtenBack, .fillPrepared, .trimmed,
   ]
@@ -133,6 +136,32 @@ struct TrimPagerTests {
     }
   }
 
+  @Test("A worker that changes its memory keeps it if its daemon dies at any moment of a trim")
+  func randomMomentsOfChanges() throws {
+    for seed in 0..<PagerDeathTests.rounds {
+      var random = TestRandom(seed: seed)
+      let probe = try start(
+        [try Fixture.compile("missing_writes"), "change_all", Fixture.scratch],
+        hasStandby: seed % 2 == 1)
+      for _ in 0..<Int.random(in: 0...2, using: &random) {
+        try probe.order("trim to image")
+        // It can be too busy.
+        _ = try probe.reports.line()
+      }
+      try probe.order("trim to image")
+      usleep(UInt32.random(in: 0..<60_000, using: &random))
+      try probe.daemonDies(by: SIGKILL)
+      try recover(probe, keepsTrims: seed % 3 == 0)
+      try probe.cgroup?.thaw(until: Deadline(in: .seconds(60)))
+      try #require(try probe.talk.ask("run") == "right", "seed \(seed)")
+      let target = probe.target
+      _ = try service.wait { (h) throws(HibernationError) in try h.fill(target) }
+      try #require(try probe.talk.ask("check") == "whole", "seed \(seed)")
+      #expect(!fileExists(probe.image) && !fileExists(probe.image + ".base"))
+      service.forget(target.name)
+    }
+  }
+
   @Test("A trimmed worker whose daemon is dead can be killed, and the next one removes the image")
   func killedWhileAlone() throws {
     let probe = try start(Self.churn())
@@ -143,7 +172,25 @@ struct TrimPagerTests {
     reap(probe.victim.pid)
     let error = #expect(throws: HibernationError.self) { try recover(probe) }
     #expect(error?.aftermath == .vanished)
-    #expect(!fileExists(probe.image))
+    #expect(!fileExists(probe.image) && !fileExists(probe.image + ".base"))
+  }
+
+  /// Nobody could say which pages it has dropped since: its journal is closed, too.
+  @Test("A trimmed worker without its descriptors is ended with its daemon, and never sees zeros")
+  func closesDescriptors() throws {
+    let probe = try start(
+      [try Fixture.compile("missing_threads"), "close_all", Fixture.scratch], hasStandby: true)
+    var answer = "present"
+    for _ in 0..<10 where answer == "present" {
+      try probe.perform("trim to image")
+      answer = try probe.talk.ask("run")
+    }
+    try #require(answer == "right")
+    kill(probe.daemon.pid, SIGSTOP)
+    try probe.talk.send("check")
+    try probe.daemonDies(by: SIGKILL)
+    #expect(try probe.talk.untilEnd().isEmpty)
+    #expect(try eventually { probe.victim.hasEnded })
   }
 
   /// While the daemon doesn't run, a thread waits for its page, and signals reach it.

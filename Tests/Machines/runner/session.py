@@ -30,7 +30,7 @@ def run(machine, image, cells, deb, accel, logs, here, table, keep):
         guest.start()
         guest.run(f"mkdir -p {PLACE} && tar -xf /dev/vdc -C {PLACE} && mv {PLACE}/*.deb {PLACE}/dormouse.deb", 60)
         upload(guest, here)
-        _, facts = guest.run("uname -r; systemctl --version | head -1; cat /sys/fs/cgroup/cgroup.controllers", 30)
+        _, facts = guest.run("uname -r; systemctl --version | head -1; cat /sys/fs/cgroup/cgroup.controllers", 120)
         table.machine(machine, time.monotonic() - began, facts.split("\n"))
         guest.save("booted")
         installed = False

@@ -1,0 +1,42 @@
+import Glibc
+import TestSupport
+import Testing
+
+@testable import Hibernation
+@testable import Linux
+
+/// Workers that change their memory all the time, also while it is copied before a trim by
+/// userfaultfd: what was copied too early must not come back.
+@Suite(
+  .serialized, .enabled(if: Victim.cgroupRoot != nil, "no cgroup for workers can be made here"),
+  .enabled(if: LazyRestoreTests.isPermitted(), "userfaultfd for workers takes root here"))
+struct BusyTrimTests {
+  let service = HibernationService()
+
+  @Test(
+    "A worker has the memory that it changed while it was being trimmed",
+    arguments: TrimKernelTests.Case.all(
+      "missing_writes",
+      [
+        "write_memory", "read_from_pipe", "read_from_disk", "write_from_outside", "drop_memory",
+        "map_again", "exchange", "change_all",
+      ]))
+  func changes(test: TrimKernelTests.Case) throws {
+    let worker = try TrimKernelTests.Worker(test, service)
+    var random = TestRandom(seed: 7)
+    var trims = 0
+    for _ in 0..<Nightly.rounds(5, of: 30) {
+      do {
+        try worker.trim()
+        trims += 1
+      } catch let error as HibernationError {
+        // No moment was found at which all of its threads wait.
+        try #require(error.aftermath == .intact, "\(error)")
+      }
+      usleep(UInt32.random(in: 0..<5000, using: &random))
+    }
+    #expect(try worker.victim.ask("run") == "right")
+    #expect(trims > 0)
+    try worker.finish()
+  }
+}
