@@ -44,9 +44,9 @@ struct WorkerFactsReader {
     facts.says = worker.conversation?.statusText
     facts.connections = worker.conversation?.connectionCount
     facts.talk = worker.conversation?.withoutEffect
-    facts.imageLength = worker.image?.length
+    facts.imageLength = worker.image?.length ?? imageDisk.trimImage(of: worker)
     facts.bytesInTrimImage = Int64(clamping: worker.bytesInTrimImage)
-    facts.baseSize = worker.image == nil ? imageDisk.base(of: id.name) : 0
+    facts.baseSize = facts.imageLength == nil ? imageDisk.base(of: id.name) : 0
     facts.lastHibernation = worker.lastHibernation
     facts.restoreMode = worker.sleep?.restoreMode
     facts.stoppedWork = worker.wakeWatch?.stoppedWork

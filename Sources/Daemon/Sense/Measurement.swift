@@ -28,10 +28,25 @@ struct Measurement: Sendable {
   ///
   /// - Parameter missing: the memory of a worker that was resumed a moment ago, or trimmed, that
   ///   isn't back yet. It is read first: a page that is restored meanwhile is counted twice, and
-  ///   not missed.
+  ///   not missed. If that is more than 1 MB of a trimmed worker, it is measured again: a footprint
+  ///   that is too large may end the worker (`limits.footprint`).
   static func measure(_ pids: [Int32], _ missing: MissingBytes? = nil) -> Measurement {
+    guard let missing else { return measure(pids, missing: .zero, isTrimmed: false) }
+    for _ in 0..<3 {
+      let before = missing.bytes
+      let result = measure(
+        pids, missing: ByteCount(Int64(clamping: before)), isTrimmed: missing.isTrimmed)
+      let after = missing.bytes
+      if !missing.isTrimmed || before < after + (1 << 20) { return result }
+    }
+    // Too little is counted while so much comes back. The next measurement corrects it.
+    return measure(pids, missing: .zero, isTrimmed: true)
+  }
+
+  private static func measure(
+    _ pids: [Int32], missing toCome: ByteCount, isTrimmed: Bool
+  ) -> Measurement {
     let start = EventLoop.now
-    let toCome = ByteCount(Int64(clamping: missing?.bytes ?? 0))
     let anonymous = pids.reduce(0) { $0 + anonymousMemory(of: $1) }
     var footprint: ByteCount
     var (reclaimable, sharedByFork, swapped): (Int64, Int64, Int64) = (0, 0, 0)
@@ -44,7 +59,7 @@ struct Measurement: Sendable {
       refusal = "\(error)"
       footprint = ByteCount(Int64(clamping: anonymous)) + toCome
     }
-    if missing?.isTrimmed == true { swapped += toCome.bytes }
+    if isTrimmed { swapped += toCome.bytes }
     let now = EventLoop.now
     return Measurement(
       footprint: footprint, reclaimable: reclaimable, sharedByFork: sharedByFork,

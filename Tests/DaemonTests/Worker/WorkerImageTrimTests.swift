@@ -27,11 +27,11 @@ import Testing
     sleep.trim()
   }
 
-  /// Ends a trim that has left 36 MB in an image of 9 MB.
-  private func endTrim() {
+  /// Ends a trim that has left memory in an image of 9 MB.
+  private func endTrim(inImage bytes: UInt64 = 36 << 20) {
     let summary = TrimSummary(
       mechanism: .userfaultfd, residentBefore: 40 << 20, residentAfter: 4 << 20,
-      swapped: 36 << 20, missing: MissingBytes(36 << 20, isTrimmed: true),
+      swapped: 36 << 20, missing: MissingBytes(bytes, isTrimmed: true),
       stoppedFor: .milliseconds(20))
     memory.trimmed?(TrimOutcome(result: .success(summary), imageLength: 9 << 20))
   }
@@ -121,15 +121,17 @@ import Testing
     #expect(world.worker.missing == nil && world.disk.count == 2)
   }
 
-  @Test("A lost trim is logged and reported once, with its reason")
+  @Test("A lost trim is logged and reported with its reason, and a later suspension is careful")
   func lost() {
     beginTrim()
     endTrim()
-    sleep.didLoseTrim("it forked")
+    sleep.didLoseTrim("it forked before")
+    #expect(outcomes == ["trimmed"], "the memory of this trim is in the image")
+    sleep.missing = MissingBytes(0, isTrimmed: true)
     sleep.didLoseTrim("it forked")
     #expect(outcomes == ["trimmed", "trimLost"])
     #expect(world.logged.last == "all of its trimmed memory came back: it forked")
-    #expect(world.worker.missing == nil && world.disk.count == 2)
+    #expect(world.worker.mayHaveTrimImage && world.disk.count == 2)
     #expect(world.driver.state.snapshot(of: world.id)?.trim?.loss?.reason == "it forked")
   }
 
@@ -138,8 +140,16 @@ import Testing
     beginTrim()
     sleep.didLoseTrim("it forked")
     #expect(outcomes == [])
-    endTrim()
+    endTrim(inImage: 0)
     #expect(outcomes == ["trimmed", "trimLost"])
+  }
+
+  @Test("A loss that is reported during the next trim doesn't concern that one")
+  func lostBefore() {
+    beginTrim()
+    sleep.didLoseTrim("it forked")
+    endTrim()
+    #expect(outcomes == ["trimmed"] && world.worker.bytesInTrimImage == 36 << 20)
   }
 
   @Test("A loss that is reported after the worker's end is dropped")

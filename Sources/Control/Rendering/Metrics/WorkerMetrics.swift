@@ -71,7 +71,7 @@ extension MetricsPage {
       "1 if the footprint was larger at each suspension of this run and did not come back."
     ) { $0.leak != nil }
     each("purgeable_bytes", "Memory that the worker offers to be taken.") { $0.purgeable }
-    each("image_bytes", "What the hibernated worker holds on disk.") { $0.imageSize }
+    each("image_bytes", "What the hibernated or trimmed worker holds on disk.") { $0.imageSize }
     each(
       "base_bytes", "Bytes of the last image that stay on disk for the next one to build on."
     ) { $0.baseSize }

@@ -109,10 +109,12 @@ extension WorkerSleep {
       earlyLoss = reason
       return
     }
-    guard !isOver, let missing, missing.isTrimmed else { return }
+    // If memory is in an image, the report is about the trim before the last one.
+    guard !isOver, let missing, missing.isTrimmed, missing.bytes == 0 else { return }
+    earlyLoss = nil
     log(.notice, "all of its trimmed memory came back: \(reason)")
-    forgetTrimImage()
     driver.send(.trimLost(id, reason))
+    sleeps.imageDisk.sendReading()
   }
 
   /// Reports the free disk space when the image of a trim isn't needed any more.
