@@ -55,6 +55,11 @@ int clinux_open(const char *path, int flags, mode_t mode);
 int clinux_pipe(int ends[2]);
 // For names in an open directory. O_PATH is only defined with _GNU_SOURCE.
 enum { CLINUX_O_PATH = 010000000 };
+#ifdef __aarch64__
+enum { CLINUX_O_DIRECT = 0200000 };
+#else
+enum { CLINUX_O_DIRECT = 040000 };
+#endif
 int clinux_open_at(int directory, const char *path, int flags, mode_t mode);
 // Extended attributes (xattr(7)): `length` bytes are read or written. Writing 0 bytes removes the
 // attribute.

@@ -109,7 +109,9 @@ extension KernelMemory {
     var workers: Set<String> = []
     // If the directory can't be read, all that is in it stays.
     for name in (try? listDirectory(state.images)) ?? [] {
-      guard let suffix = [".image", ".image.partial", ".image.base"].first(where: name.hasSuffix),
+      guard
+        let suffix = [".image", ".image.partial", ".image.base", ".image.base.partial"].first(
+          where: name.hasSuffix),
         !isRecorded(String(name.dropLast(suffix.count)))
       else { continue }
       workers.insert(String(name.dropLast(suffix.count)))

@@ -73,6 +73,7 @@ extension Hibernator {
   /// Removes a worker's base. It must not be called while an image names the base.
   func dropBase(of name: String, for path: String) {
     bases[name] = nil
+    discardFile(ImageWriter.partialPath(of: ImageLayout.basePath(of: path)))
     if discardFile(ImageLayout.basePath(of: path)) { FaultPoint.baseRemoved.pass() }
   }
 

@@ -56,6 +56,7 @@ extension Hibernator {
     }
     discardFile(path)
     discardFile(ImageLayout.basePath(of: path))
+    discardFile(ImageWriter.partialPath(of: ImageLayout.basePath(of: path)))
     return nil
   }
 

@@ -42,8 +42,9 @@ final class LazyProcess {
   let mappings: [PageRange]
   /// The ranges of all chunks, sorted by address in the image.
   private let ranges: [(start: UInt64, end: UInt64, chunk: Int)]
-  /// Shows the guard pages of a trimmed worker, if the kernel does.
-  var guards: PageMap?
+  /// The pages of a trimmed worker.
+  private var pages: PageMap?
+  private var showsGuardPages = false
   private var cache: [Int: [UInt8]] = [:]
   private var cachedBytes = 0
   /// The number of bytes of chunks, of all processes, that stay decompressed while pages are filled
@@ -83,6 +84,8 @@ final class LazyProcess {
     changes += 1
   }
 
+  var hasUnresolvedMoves: Bool { !hasVanished && layout.hasMoves }
+
   /// Forgets moves whose pages are in place, in the journal too. Returns false if the journal would
   /// become too long.
   func forgetMoves() -> Bool {
@@ -92,21 +95,30 @@ final class LazyProcess {
     return journal.replaceAll(withDropped: dropped)
   }
 
+  /// Opens what a trim needs to see of the pages.
+  func openPages() throws(SystemCallError) {
+    pages = try PageMap(pid: pid)
+    showsGuardPages = pages?.showsGuardPages ?? false
+  }
+
+  /// False if the memory is known to be gone: the process executes another program, say.
+  var hasMemory: Bool { pages?.hasMemory ?? true }
+
   /// Counts pages as dropped that the process has made guard pages (MADV_GUARD_INSTALL, Linux
   /// 6.13): the kernel sends no message, and a fill would replace them.
   func dropGuardPages(in ranges: [PageRange]) throws(SystemCallError) {
-    guard let guards, !layout.hasMoves else { return }
+    guard let pages, showsGuardPages, !layout.hasMoves else { return }
     for range in ranges {
       let all: [PageRange]
-      do throws(SystemCallError) { all = try guards.guardPages(in: range) } catch {
+      do throws(SystemCallError) { all = try pages.guardPages(in: range) } catch {
         // It executes another program by now, or ends.
         if !error.meansVanished { throw error }
         hasVanished = true
         return
       }
-      for pages in all {
-        journal.recordDropped(pages.address..<pages.end)
-        layout.drop(pages.address..<pages.end)
+      for one in all {
+        journal.recordDropped(one.address..<one.end)
+        layout.drop(one.address..<one.end)
         changes += 1
       }
     }

@@ -49,6 +49,7 @@ extension Hibernator {
         missing: fill.missing, isFrozen: isFrozen, isContinuation: true, of: fill)
     }
     if !isStarted { fill.retract() }
+    if isStarted { try target.continueMasters() }
     return isStarted
   }
 

@@ -133,7 +133,7 @@ extension Hibernator {
     try start(
       image, target: target, cgroup: cgroup, pagedProcesses: pagedProcesses, record: record,
       keepsBase: keepsBase, trimEnd: trimEnd)
-    try wake(target, image, before: fills[target.name])
+    try wake(target, image, before: fills[target.name], mastersLast: trimEnd == nil)
     return .done(written: image.dataLength - backgroundFill, backgroundFill: backgroundFill)
   }
 
@@ -175,11 +175,12 @@ extension Hibernator {
   }
 
   private func wake(
-    _ target: HibernationTarget, _ image: ImageReader, before fill: BackgroundFill?
+    _ target: HibernationTarget, _ image: ImageReader, before fill: BackgroundFill?,
+    mastersLast: Bool
   ) throws(HibernationError) {
     try attempt(.waking) {
       do {
-        try target.wake(correctingTimeoutsOf: image)
+        try target.wake(correctingTimeoutsOf: image, mastersLast: mastersLast)
         fill?.didWake(true)
       } catch {
         fill?.didWake(false)

@@ -210,14 +210,16 @@ final class Pager {
       pollfd(fd: $0.userfault.descriptor.raw, events: Int16(POLLIN), revents: 0)
     }
     if let other { polled.append(pollfd(fd: other, events: Int16(POLLIN), revents: 0)) }
-    let isWaiting = processes.contains { !$0.faults.isEmpty }
+    let isWaiting = processes.contains { !$0.hasVanished && !$0.faults.isEmpty }
     guard poll(&polled, nfds_t(polled.count), isWaiting ? 0 : wait) > 0 || isWaiting else {
       return false
     }
     let began = Clocks.monotonic
     var hasServed = false
     for (process, result) in zip(processes, polled)
-    where result.revents & Int16(POLLIN) != 0 || !process.faults.isEmpty {
+    where !process.hasVanished
+      && (result.revents & Int16(POLLIN) != 0 || !process.faults.isEmpty)
+    {
       try serve(process, singly: singly)
       hasServed = true
     }

@@ -14,7 +14,7 @@ extension Pager {
     let deadline = Deadline(in: .seconds(10))
     while !process.hasVanished, process.userfault.hasEventInFlight {
       if isFrozen { return try drain(process) }
-      if deadline.hasPassed {
+      if deadline.hasPassed, try !waitsOn(for: process) {
         throw SystemCallError("settle", on: "userfaultfd of pid \(process.pid)", code: ETIMEDOUT)
       }
       // The thread has sent the message and waits in its call, or hasn't run since the message was

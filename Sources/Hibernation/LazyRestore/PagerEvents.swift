@@ -29,7 +29,7 @@ extension Pager {
         continue
       }
       if !process.userfault.hasEventInFlight { break }
-      if deadline.hasPassed {
+      if deadline.hasPassed, try !waitsOn(for: process) {
         throw SystemCallError("drain", on: "userfaultfd of pid \(process.pid)", code: ETIMEDOUT)
       }
       sched_yield()
@@ -151,7 +151,7 @@ extension Pager {
     let limit = halt == nil ? Duration.milliseconds(500) : HibernationTarget.timeout
     let isAtRest = (try? cgroup.freeze(until: Deadline(in: limit))) != nil
     if isAtRest { target.restartInterruptedSyscalls() }
-    try retry.run { try target.wake(isStopped: false) }
+    try retry.run { try target.wake(isStopped: false, mastersLast: !isTrimmed) }
     if let began = halt?.began { halt?.length = Clocks.monotonic - began }
     isFrozen = false
   }

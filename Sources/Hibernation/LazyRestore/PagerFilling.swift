@@ -56,7 +56,11 @@ extension Pager {
         try buffer.load(image.steps[chunk], of: image)
       }
     }
-    if isTrimmed { try process.dropGuardPages(in: image.steps[chunk].ranges) }
+    if isTrimmed {
+      try retry.run { () throws(SystemCallError) in
+        try process.dropGuardPages(in: image.steps[chunk].ranges)
+      }
+    }
     if let first, let offset = image.steps[chunk].offset(of: first) {
       try fillRun(
         first, from: pages + offset, length: pageSize, tracked: tracks(chunk, of: process),

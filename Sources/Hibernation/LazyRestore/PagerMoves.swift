@@ -9,14 +9,14 @@ extension Pager {
   /// The whole worker gets its pages, because of an event that a trimmed one can't survive.
   func endTrim(_ reason: String) {
     endsTrim = true
-    haltReason = haltReason ?? reason
+    if trimEnd?.isRequested != true { haltReason = haltReason ?? reason }
   }
 
   /// Lets a halted worker run again, whose other pages stay missing.
   func continueTrimmed() throws {
     let deadline = Deadline(in: .milliseconds(500))
     repeat {
-      for process in processes where process.layout.hasMoves { try resolveMoves(of: process) }
+      for process in processes where process.hasUnresolvedMoves { try resolveMoves(of: process) }
       // A thread that waits for a page in the kernel can't be frozen. If it can't be read whether
       // the group is frozen, it counts as running.
       while !endsTrim, (try? cgroup.isFrozen) != true, !deadline.hasPassed {
@@ -25,7 +25,11 @@ extension Pager {
         }
         pauseThread(for: .microseconds(50))
       }
-    } while !endsTrim && processes.contains { $0.layout.hasMoves }
+    } while !endsTrim && processes.contains(where: \.hasUnresolvedMoves)
+    for process in processes where !process.hasVanished && process.journal.isHalfFull {
+      process.shortenJournal()
+      if process.journal.isHalfFull { endTrim("it freed memory in too many places") }
+    }
     if endsTrim { return }
     halt = nil
     try repairAndThaw()
@@ -47,6 +51,7 @@ extension Pager {
       }
       resolved = moved.count
     }
+    if process.hasVanished { return }
     let destinations = process.layout.moves.to
     guard process.forgetMoves() else { return endTrim("it freed memory in too many places") }
     try release(destinations, of: process)
@@ -55,14 +60,19 @@ extension Pager {
   /// Makes mappings ordinary memory again that memory was moved to, and that miss nothing. They
   /// would halt the worker again at each further move.
   private func release(_ destinations: [Range<UInt64>], of process: LazyProcess) throws {
-    for mapping in try mappings(of: process) where mapping.flags.contains(.userfault) {
+    let all = try readIfPossible { () throws(SystemCallError) in
+      try MemoryMapping.all(of: process.pid)
+    }
+    for mapping in all ?? [] where mapping.flags.contains(.userfault) {
       let range = mapping.start..<mapping.end
       // A part of a mapping isn't released: the kernel would divide the mapping, and a later mremap
       // of the program would fail.
       guard destinations.contains(where: range.overlaps), !isMissingAnything(in: range, of: process)
       else { continue }
-      try retry.run { () throws(SystemCallError) in
-        try process.userfault.unregister(mapping.range)
+      do throws(SystemCallError) { try process.userfault.unregister(mapping.range) } catch {
+        // Without that, the next move halts it again. The process may have ended.
+        if error.code == ENOMEM { process.hasVanished = true }
+        return
       }
     }
   }

@@ -116,7 +116,11 @@ extension Pager {
     for mapping in process.mappings {
       // `nil` means that other memory is mapped in some of it.
       if let unwritten = try pages.unwrittenPages(in: mapping) {
-        trackedFill.unwritten += unwritten
+        // Pages that were moved are marked as unwritten at their present addresses.
+        let moved = (process.layout.droppedAlone ?? []).map {
+          PageRange(from: $0.lowerBound, to: $0.upperBound)
+        }
+        trackedFill.unwritten += unwritten.subtracting(moved)
         trackedFill.armed.append(mapping)
       }
     }

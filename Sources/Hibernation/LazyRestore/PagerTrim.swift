@@ -24,6 +24,8 @@ final class TrimEnd: Sendable {
 extension Pager {
   /// A worker that hasn't waited for a page for this time, in ms, needs no buffers.
   private static let quiet = Int32(1000)
+  /// The time, in ms, after which a quiet worker is checked: it may have executed another program.
+  private static let checkInterval = Int32(60_000)
   /// Pages of zeros that are put in place at once where the image has nothing: 256 KiB.
   private static let zeroRun = 64
 
@@ -35,16 +37,17 @@ extension Pager {
     defer { for process in processes { process.journal.phase = .filling } }
     if isContinuation { try recordPresentPages() }
     for process in processes {
-      // Guard pages can't be seen then, as on older kernels.
-      guard let pages = try? PageMap(pid: process.pid), pages.showsGuardPages else { continue }
-      process.guards = pages
+      try retry.run { () throws(SystemCallError) in
+        _ = try readIfPossible { () throws(SystemCallError) in try process.openPages() }
+      }
     }
     let others = try retry.run { try Others(end, processes) }
     var isQuiet = false
     while !end.isRequested, others.hasLiving {
       if isFrozen, !endsTrim { try continueTrimmed() }
       if isFrozen { return endTrim("it changed its mappings in too many places") }
-      let hasServed = try serveAll(wait: isQuiet ? -1 : Self.quiet, also: others.descriptor)
+      let hasServed = try serveAll(
+        wait: isQuiet ? Self.checkInterval : Self.quiet, also: others.descriptor)
       others.update()
       if !hasServed, !isQuiet { releaseBuffers() }
       isQuiet = !hasServed
@@ -53,6 +56,15 @@ extension Pager {
         try fillRemaining(whileNeeded: true)
       }
     }
+  }
+
+  /// Waits on for a thread that doesn't end its call, because it gets no processor. A trim lasts
+  /// for hours, in which a machine may also be suspended. Returns false if the worker isn't trimmed.
+  func waitsOn(for process: LazyProcess) throws -> Bool {
+    guard isTrimmed else { return false }
+    pauseThread(for: .milliseconds(1))
+    if !process.hasMemory { process.hasVanished = true }
+    return true
   }
 
   /// Records what an earlier pager has put in place.
@@ -96,14 +108,19 @@ extension Pager {
       }
     }
 
-    /// Notes the processes that have ended.
+    /// Finds the processes that have ended, or have other memory now.
     func update() {
+      for (token, one) in living where !one.process.hasMemory { remove(token) }
       // The next call reports what an error hides now.
       for ready in (try? epoll.wait(milliseconds: 0)) ?? [] {
-        guard let ended = living.removeValue(forKey: ready.token) else { continue }
-        epoll.remove(ended.pidfd.raw)
-        ended.process.hasVanished = true
+        remove(ready.token)
       }
+    }
+
+    private func remove(_ token: UInt64) {
+      guard let ended = living.removeValue(forKey: token) else { return }
+      epoll.remove(ended.pidfd.raw)
+      ended.process.hasVanished = true
     }
   }
 

@@ -22,24 +22,40 @@ public enum StandbyPager {
     // An error counts as the end of the daemon: while the daemon fills pages, it has the images'
     // locks.
     while let (packet, kept) = receive(from: input) { resumes.parse(packet, kept) }
+    if let lock { Self.endWhenLocked(lock) }
     var trimmed: [Hibernator] = []
+    var remaining: [(String, HibernationTarget)] = []
+    // A fill may take long, so the trimmed workers come first.
     for (image, resume) in resumes.announced {
       guard let target = resume.target else { continue }
       let hibernator = Hibernator()
-      guard let line = finish(image, target, by: hibernator, keepsTrim: lock != nil) else {
-        continue
+      if lock != nil, keepTrim(image, target, by: hibernator) {
+        report("\(target.name): stays trimmed")
+        trimmed.append(hibernator)
+      } else {
+        remaining.append((image, target))
       }
-      report(line)
-      if !hibernator.fills.isEmpty { trimmed.append(hibernator) }
     }
-    guard let lock else { return }
-    var turns = 0
+    for (image, target) in remaining {
+      if let line = finish(image, target) { report(line) }
+    }
     while trimmed.contains(where: { $0.fills.values.contains { !$0.hasEnded } }) {
-      // For a moment, a child that the daemon was about to start may still have its lock.
-      turns = isLocked(lock) ? turns + 1 : 0
-      // The next daemon gets the images' locks when this process ends.
-      if turns == 3 { return }
       pauseThread(for: .milliseconds(200))
+    }
+  }
+
+  /// Ends this process when another daemon has locked the file: the images' locks are free then,
+  /// and the daemon continues. It may end at any point.
+  private static func endWhenLocked(_ lock: String) {
+    // Without the thread, the daemon waits for the end of the fills.
+    _ = Thread.start(name: "dormouse-lock") {
+      var turns = 0
+      while turns < 3 {
+        pauseThread(for: .milliseconds(200))
+        // For a moment, a child that the daemon was about to start may still have its lock.
+        turns = isLocked(lock) ? turns + 1 : 0
+      }
+      _exit(0)
     }
   }
 
@@ -61,23 +77,35 @@ public enum StandbyPager {
     return kernelResult { flock(file.raw, LOCK_SH | LOCK_NB) } == -EWOULDBLOCK
   }
 
-  private static func finish(
-    _ image: String, _ target: HibernationTarget, by hibernator: Hibernator, keepsTrim: Bool
-  ) -> String? {
+  /// Opens and locks an image, if its worker is being restored from it.
+  private static func open(_ image: String, of target: HibernationTarget) -> ImageReader? {
     // Nothing is changed without the image: the next daemon continues.
     guard let reader = try? ImageReader(path: image), reader.progress == .filling,
       !target.root.hasEnded, reader.processes.contains(where: { $0.identity == target.root }),
       reader.lock(waits: false), reader.isStillAtPath
     else { return nil }
+    return reader
+  }
+
+  /// Returns false if the worker isn't trimmed, or that isn't known.
+  private static func keepTrim(
+    _ image: String, _ target: HibernationTarget, by hibernator: Hibernator
+  ) -> Bool {
+    guard let reader = open(image, of: target) else { return false }
+    // `finish` reports the error.
+    return (try? hibernator.continueTrim(reader, target)) ?? false
+  }
+
+  private static func finish(_ image: String, _ target: HibernationTarget) -> String? {
+    guard let reader = open(image, of: target) else { return nil }
+    let hibernator = Hibernator()
     do throws(HibernationError) {
       guard try hibernator.isFilling(reader) else { return nil }
-      if keepsTrim, try hibernator.continueTrim(reader, target) {
-        return "\(target.name): stays trimmed"
-      }
       _ = try hibernator.continueFill(reader, target)
       return "\(target.name): all missing pages are filled in"
     } catch {
-      // It would run with zeros in the place of its memory as soon as this process has ended.
+      // It would run with zeros in the place of its memory as soon as this process has ended. If
+      // that fails, the next daemon ends it.
       if error.aftermath == .unverifiable { try? target.cgroup?.kill() }
       return "\(target.name): \(error)"
     }

@@ -210,10 +210,10 @@ public struct HibernationTarget: Sendable {
   }
 
   /// Corrects the timeouts of a frozen worker, and lets it run.
-  func wake(correctingTimeoutsOf image: ImageReader) throws {
+  func wake(correctingTimeoutsOf image: ImageReader, mastersLast: Bool) throws {
     let tree = try discover()
     correctTimeouts(of: image, tree)
-    try wake(tree)
+    try wake(tree, mastersLast: mastersLast)
   }
 
   /// Lets a stopped, traced or frozen worker run.

@@ -159,7 +159,7 @@ public final class Hibernator {
   /// Checks what can be seen before the worker is stopped.
   ///
   /// - Parameter tree: its processes. It is suspended, so it has the same ones when it is stopped.
-  private func check(_ target: HibernationTarget, _ tree: ProcessTree) throws(HibernationError) {
+  func check(_ target: HibernationTarget, _ tree: ProcessTree) throws(HibernationError) {
     if let obstacle = kept.obstacle(target) { throw obstacle }
     if target.cgroup?.freezer == nil, let frozen = tree.pids.first(where: ForeignFreeze.holds) {
       throw HibernationError(

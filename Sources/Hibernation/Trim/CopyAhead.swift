@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 import Linux
 
@@ -25,17 +26,51 @@ extension Hibernator {
       }
       try writeBase(plans, of: tree, request)
     } catch {
-      // The memory may have been unmapped while it was copied. The trim then copies everything.
       dropOverlays(of: name, for: path)
+      // The whole copy, for which the worker would stand still, would fail as well.
+      if let error = error as? SystemCallError, [ENOSPC, EDQUOT, EIO, EROFS].contains(error.code) {
+        throw .from(error, in: .capturing)
+      }
+      // The memory may have been unmapped while it was copied. The trim then copies everything.
     }
   }
 
   private func hasUsableBase(_ name: String, _ tree: ProcessTree) -> Bool {
     guard let base = bases[name], let trackers = trackers[name],
+      Clocks.monotonic - base.file.made < Base.maxAge,
       tree.processes.allSatisfy({ trackers[$0.identity]?.armed.isEmpty == false }),
+      tree.processes.allSatisfy({ isMostlyUnwritten($0.identity, name) }),
       let image = try? ImageReader(alone: base.file.path)  // It is made again then.
     else { return false }
     return image.chunks.allSatisfy { $0.length <= ImageLayout.overlayChunkLength }
+  }
+
+  /// True if at least two thirds of the base's pages are still as they are in memory.
+  private func isMostlyUnwritten(_ process: ProcessIdentity, _ name: String) -> Bool {
+    // The base is made again if that can't be read.
+    guard let pages = try? PageMap(pid: process.pid, useScan: features.pagemapScan),
+      let current = bases[name]?.current[process], let armed = trackers[name]?[process]?.armed
+    else { return false }
+    let unwritten = armed.flatMap { (try? pages.unwrittenPages(in: $0)) ?? [] }
+    return current.intersection(with: unwritten).bytes * 3 >= current.bytes * 2
+  }
+
+  /// Throws if a device may write to the memory of a process, which no tracker sees: the worker runs
+  /// while it is copied.
+  private func checkDevices(_ process: ProcessStat, _ mappings: [MemoryMapping]) throws {
+    let directory = "/proc/\(process.pid)"
+    let isDirect = try listDirectory("\(directory)/fdinfo").contains { number in
+      // A descriptor may be closed meanwhile.
+      guard let info = try? readText("\(directory)/fdinfo/\(number)"),
+        let line = info.split(separator: "\n").first(where: { $0.hasPrefix("flags:") }),
+        let flags = Int32(line.split(separator: "\t").last ?? "", radix: 8)
+      else { return false }
+      return flags & Int32(CLINUX_O_DIRECT) != 0 || info.contains("SqMask:")
+    }
+    let isPinned = try ProcessStatus.read(process.pid).pinnedBytes > 0
+    if isDirect || isPinned || mappings.contains(where: { $0.name.hasPrefix("/[aio]") }) {
+      throw HibernationError(.scanning, "devices may write to process \(process.pid)")
+    }
   }
 
   /// Opens the descriptors that record the writes of processes that have none.
@@ -84,6 +119,7 @@ extension Hibernator {
       trackers[name]?[identity] = nil
       throw HibernationError(.scanning, "the writes of process \(process.pid) can't be tracked")
     }
+    try checkDevices(process, mappings)
     return try PagePlan(
       process: index, mappings: mappings, pages: pages,
       keep: [process.arguments, process.environment],
@@ -106,6 +142,7 @@ extension Hibernator {
           ImageProcess(
             pid: $0.pid, startTime: $0.startTime, scratchAddress: 0, threads: [])
         }, durability: request.image.storage.durability)
+      writer.startWriteback(dropsCache: request.image.storage.dropsCache)
     } catch {
       writer.discard()
       throw error

@@ -183,9 +183,7 @@ extension HibernationService {
     _ request: TrimRequest,
     then completion: @escaping @Sendable (Result<TrimSummary, HibernationError>) -> Void
   ) {
-    submit(
-      about: request.target.name, isHibernation: request.mechanism == .userfaultfd, completion
-    ) { (hibernator) throws(HibernationError) in
+    submit(about: request.target.name, completion) { (hibernator) throws(HibernationError) in
       try hibernator.trim(request)
     }
   }

@@ -27,20 +27,36 @@ extension Hibernator {
     if let obstacle = imageObstacle(request) ?? (plan.isLazy ? nil : plan.reason) {
       throw HibernationError(.checking, obstacle, aftermath: .ineligible)
     }
-    try copyAhead(request, tree, until: deadline)
-    let began = Clocks.monotonic
-    try freeze(request.target)
+    if let obstacle = image.obstacle(false) { throw HibernationError(.checking, obstacle) }
+    try check(request.target, tree)
+    let began: Int64
     let hibernated: HibernationSummary
-    do throws(HibernationError) { hibernated = try hibernate(image) } catch {
-      if error.aftermath != .unverifiable { try runAgain(request.target) }
+    do throws(HibernationError) {
+      try copyAhead(request, tree, until: deadline)
+      began = Clocks.monotonic
+      try freeze(request.target)
+      hibernated = try hibernateFrozen(image)
+    } catch {
+      if !keepsBase { dropOverlays(of: request.target.name, for: image.path) }
       throw error
     }
     let resumed = try resume(request.target, from: hibernated.image, keepsBase: keepsBase)
     let stoppedFor = Duration.nanoseconds(Clocks.monotonic - began)
     if let reason = resumed.eagerReason {
-      throw HibernationError(.checking, reason, aftermath: .ineligible)
+      throw HibernationError(
+        .checking, reason, aftermath: hibernated.image.restore.isLazy ? .intact : .ineligible)
     }
     return (resumed.missing, stoppedFor)
+  }
+
+  private func hibernateFrozen(
+    _ image: HibernationRequest
+  ) throws(HibernationError) -> HibernationSummary {
+    do throws(HibernationError) { return try hibernate(image) } catch {
+      // It may be stopped, too, if it couldn't be frozen again.
+      if error.aftermath != .unverifiable { try runAgain(image.target, isStopped: true) }
+      throw error
+    }
   }
 
   /// Freezes a running worker, as a suspension does.
@@ -62,19 +78,21 @@ extension Hibernator {
           throw HibernationError(.stopping, "thread \(thread) doesn't come to rest")
         }
         target.waits.didRest(tree)
-        try target.masters.find(in: tree)
       } catch {
-        try runAgain(target)
+        try runAgain(target, isStopped: false)
         throw error
       }
     }
   }
 
   /// Lets a worker run whose memory is in place.
-  private func runAgain(_ target: HibernationTarget) throws(HibernationError) {
+  private func runAgain(
+    _ target: HibernationTarget, isStopped: Bool
+  ) throws(HibernationError) {
     try untilDone(for: target) { () throws(HibernationError) in
       try attempt(.waking) {
-        try target.wake(target.restartInterruptedSyscalls(), isStopped: false)
+        try target.wake(
+          target.restartInterruptedSyscalls(), isStopped: isStopped, mastersLast: false)
       }
     }
   }
@@ -82,12 +100,27 @@ extension Hibernator {
   private func resume(
     _ target: HibernationTarget, from image: RestingImage, keepsBase: Bool
   ) throws(HibernationError) -> ResumeSummary {
-    try untilDone(for: target) { () throws(HibernationError) in
-      try DescriptorReserve.use { () throws(HibernationError) in
-        let end = try attempt(.waking) { try TrimEnd() }
-        return try resume(target, from: image, keepsBase: keepsBase, trimEnd: end)
+    var failedWake: HibernationError?
+    let summary = try untilDone(for: target) { () throws(HibernationError) -> ResumeSummary? in
+      let end = try attempt(.checking) { try TrimEnd() }
+      do throws(HibernationError) {
+        return try DescriptorReserve.use { () throws(HibernationError) in
+          try resume(target, from: image, keepsBase: keepsBase, trimEnd: end)
+        }
+      } catch {
+        // Its memory is where it belongs, and the image may not be valid any more.
+        guard error.phase == .waking, error.aftermath == .intact else { throw error }
+        failedWake = error
+        return nil
       }
     }
+    if let summary { return summary }
+    try runAgain(target, isStopped: true)
+    guard let missing = fills[target.name]?.missing else {
+      throw failedWake ?? HibernationError(.waking, "it couldn't be woken at once")
+    }
+    return ResumeSummary(
+      restored: 0, backgroundFill: missing.bytes, missing: missing, duration: .zero)
   }
 
   /// Repeats a step that lets the worker run, while it fails for a reason that may pass: the engine
