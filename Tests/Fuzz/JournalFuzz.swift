@@ -84,7 +84,7 @@ private func journalSeeds() throws -> [String: [UInt8]] {
       put(word, 8, 16 + 8 * index, &bytes)
     }
     put(0x4655_4144_4f52_4d31, 8, 0, &bytes)
-    put(2, 8, 8, &bytes)
+    put(3, 8, 8, &bytes)
     for slot in 0..<count {
       let offset = headerLength + slot * slotLength
       bytes[offset] = UInt8(slot % 6)
