@@ -158,7 +158,7 @@ def processes_of(daemon):
     for thread in os.listdir(f"/proc/{pid}/task"):
         with open(f"/proc/{pid}/task/{thread}/children") as file:
             children += [int(word) for word in file.read().split()]
-    with contextlib.suppress(OSError):  # A child has ended, or runs as a user whom this one may not look at.
+    with contextlib.suppress(OSError):  # A child has ended, or runs as another user, and may not be read.
         executable = os.readlink(f"/proc/{pid}/exe")
         return [pid] + [child for child in children if os.readlink(f"/proc/{child}/exe") == executable]
     return [pid]

@@ -170,8 +170,8 @@ final class Handoff<Value: Sendable>: Sendable {
 extension Hibernator {
   /// Starts the thread of a pager. Returns false if there is none.
   func startPager(
-    of target: HibernationTarget, _ image: ImageReader, _ fill: BackgroundFill,
-    _ pagedProcesses: [PagedProcess],
+    of target: HibernationTarget, from image: ImageReader, as fill: BackgroundFill,
+    for pagedProcesses: [PagedProcess],
     run: @escaping @Sendable ([PagedProcess]) -> BackgroundFill.Outcome
   ) -> Bool {
     let (fillFailed, fillEnded) = (fillFailed, fillEnded)

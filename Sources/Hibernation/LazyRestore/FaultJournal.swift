@@ -22,7 +22,7 @@ import Linux
 ///     4096     area 0: slots of 32 bytes, until one whose event is 0 or a page fault
 ///     262144   area 1: slots, too
 ///
-/// Two areas: a full journal is written anew, shorter, into the other area, which counts from the
+/// Two areas: a full journal is written again, shorter, into the other area, which counts from the
 /// moment when the header names it.
 final class FaultJournal: @unchecked Sendable {
   // Unchecked: one thread at a time uses it. During the background fill it is the pager's thread.

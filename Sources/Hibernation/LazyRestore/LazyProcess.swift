@@ -124,7 +124,7 @@ final class LazyProcess {
     }
   }
 
-  /// Writes the journal anew with as few messages as possible. No change may be unfinished.
+  /// Writes the journal again with as few messages as possible. No change may be unfinished.
   func shortenJournal() {
     guard unfinished.isEmpty, let dropped = layout.droppedAlone else { return }
     // If that doesn't make it shorter, the worker will be halted.

@@ -43,7 +43,8 @@ extension Hibernator {
       handles[target.name, default: [:]][identity] = paged.handle
     }
     fill.announce(to: standby, pagedProcesses.map(\.handle))
-    let isStarted = startPager(of: target, image, fill, pagedProcesses) { pagedProcesses in
+    let isStarted = startPager(of: target, from: image, as: fill, for: pagedProcesses) {
+      pagedProcesses in
       Self.page(
         image, target: target, cgroup: cgroup, pagedProcesses: pagedProcesses, learning: nil,
         missing: fill.missing, isFrozen: isFrozen, isContinuation: true, of: fill)

@@ -260,7 +260,8 @@ extension Hibernator {
     let firstOutput = FirstOutput(
       of: trimEnd == nil ? pagedProcesses.map(\.handle.userfault.pid) : [])
     let turn = turn
-    let isStarted = startPager(of: target, image, fill, pagedProcesses) { pagedProcesses in
+    let isStarted = startPager(of: target, from: image, as: fill, for: pagedProcesses) {
+      pagedProcesses in
       defer { turn?.end() }
       return Self.page(
         image, target: target, cgroup: cgroup, pagedProcesses: pagedProcesses,

@@ -59,7 +59,8 @@ extension Pager {
   }
 
   /// Waits on for a thread that doesn't end its call, because it gets no processor. A trim lasts
-  /// for hours, in which a machine may also be suspended. Returns false if the worker isn't trimmed.
+  /// for hours, in which a machine may also be suspended. Returns false if the worker isn't
+  /// trimmed.
   func waitsOn(for process: LazyProcess) throws -> Bool {
     guard isTrimmed else { return false }
     pauseThread(for: .milliseconds(1))

@@ -51,12 +51,13 @@ extension Hibernator {
     guard let pages = try? PageMap(pid: process.pid, useScan: features.pagemapScan),
       let current = bases[name]?.current[process], let armed = trackers[name]?[process]?.armed
     else { return false }
+    // What can't be read counts as written.
     let unwritten = armed.flatMap { (try? pages.unwrittenPages(in: $0)) ?? [] }
     return current.intersection(with: unwritten).bytes * 3 >= current.bytes * 2
   }
 
-  /// Throws if a device may write to the memory of a process, which no tracker sees: the worker runs
-  /// while it is copied.
+  /// Throws if a device may write to the memory of a process, which no tracker sees: the worker
+  /// runs while it is copied.
   private func checkDevices(_ process: ProcessStat, _ mappings: [MemoryMapping]) throws {
     let directory = "/proc/\(process.pid)"
     let isDirect = try listDirectory("\(directory)/fdinfo").contains { number in

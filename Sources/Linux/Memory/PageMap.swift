@@ -49,7 +49,7 @@ public struct PageMap {
   /// Guard regions (MADV_GUARD_INSTALL, Linux 6.13); PAGEMAP_SCAN shows them from Linux 6.15 on.
   private static let guardCategory: UInt64 = 1 << 8
 
-  /// False if the memory is gone: the process has ended, or executes another program.
+  /// False if there is no such memory any more: the process has ended, or executes another program.
   public var hasMemory: Bool {
     var entry: UInt64 = 0
     return pread(descriptor.raw, &entry, 8, 0) != 0

@@ -129,7 +129,7 @@ struct FaultJournalTests {
     }
   }
 
-  @Test("A journal that is written anew has only what was dropped, for a later daemon too")
+  @Test("A journal that is written again has only what was dropped, for a later daemon too")
   func writtenAnew() throws {
     let journal = try FaultJournal.create(of: thisProcess, userfault: 1, inode: 7)
     let (file, _) = try #require(try FaultJournal.all(in: getpid()).first { $0.header.inode == 7 })
