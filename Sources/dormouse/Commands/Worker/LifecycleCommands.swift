@@ -171,8 +171,8 @@ struct TrimCommand: WorkerCommand {
     abstract: "Move the memory that running workers don't use out of RAM, while they run.",
     discussion: """
       The memory is moved to the kernel's swap, which may be zram, or to an image on the disk. \
-      A worker gets what it uses again. The verb ends when the memory has \
-      left RAM, and prints how much. The policy's `trim:` does the same regularly.
+      A worker gets what it uses again. The verb ends when the memory has left RAM, and prints \
+      how much. The policy's `trim:` does the same regularly.
 
       Examples:
         dormouse trim web
