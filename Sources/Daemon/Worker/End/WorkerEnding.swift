@@ -193,15 +193,13 @@ final class WorkerEnding {
 
   // MARK: remaining processes
 
-  /// - Parameter escaped: how many processes that had left the tree earlier attempts have killed.
   private func clear(others: Int, tries: Int, escaped: Int = 0) {
     step = .clearing
     let mark = ends.launchPlanner.mark(of: id)
     let notify = handle.worker?.conversation?.notifyPath
     begin(orElse: nil) { (ending, then: @escaping (Clearing?) -> Void) in
-      ending.processes.clear(ending.process, of: ending.id.name, mark: mark, notify: notify) {
-        then($0)
-      }
+      ending.processes.clear(
+        ending.process, of: ending.id.name, mark: mark, notify: notify, then: then)
     } then: {
       $0.didClear($1, others: others, tries: tries, escaped: escaped)
     }
@@ -209,7 +207,6 @@ final class WorkerEnding {
 
   /// - Parameter outcome: the outcome of the attempt; nil: it was lost.
   private func didClear(_ outcome: Clearing?, others: Int, tries: Int, escaped: Int) {
-    // A process that was killed late is counted again by the next attempt, or has ended by then.
     let escaped = max(escaped, outcome?.escaped ?? 0)
     let failure = outcome.map(\.failure) ?? "can't look for its remaining processes"
     if let failure {
