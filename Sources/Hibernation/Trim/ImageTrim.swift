@@ -1,9 +1,18 @@
-import Glibc
 import Linux
 
 /// A trim by userfaultfd: the worker's memory is written to an image, and the worker runs on
 /// without it. It is a hibernation and a lazy resume in one.
 extension Hibernator {
+  /// Signalled while no trim is under way: a worker would stand still for longer while the memory
+  /// of others is compressed.
+  private static let isFree: Semaphore = {
+    let semaphore = Semaphore()
+    semaphore.signal()
+    return semaphore
+  }()
+  /// The greatest time for which a trim waits for others.
+  private static var maxWait: Duration { .seconds(20) }
+
   /// The reason why the worker can't be trimmed by userfaultfd; nil if none is known.
   func imageObstacle(_ request: TrimRequest) -> String? {
     if let obstacle = features.lazyObstacle { return obstacle }
@@ -27,6 +36,10 @@ extension Hibernator {
     if let obstacle = imageObstacle(request) ?? (plan.isLazy ? nil : plan.reason) {
       throw HibernationError(.checking, obstacle, aftermath: .ineligible)
     }
+    guard Self.isFree.wait(within: Self.maxWait) else {
+      throw HibernationError(.checking, "busy: other workers are being trimmed")
+    }
+    defer { Self.isFree.signal() }
     if let obstacle = image.obstacle(false) { throw HibernationError(.checking, obstacle) }
     try check(request.target, tree)
     let began: Int64

@@ -193,7 +193,8 @@ final class WorkerEnding {
 
   // MARK: remaining processes
 
-  private func clear(others: Int, tries: Int) {
+  /// - Parameter escaped: how many processes that had left the tree earlier attempts have killed.
+  private func clear(others: Int, tries: Int, escaped: Int = 0) {
     step = .clearing
     let mark = ends.launchPlanner.mark(of: id)
     let notify = handle.worker?.conversation?.notifyPath
@@ -202,12 +203,14 @@ final class WorkerEnding {
         then($0)
       }
     } then: {
-      $0.didClear($1, others: others, tries: tries)
+      $0.didClear($1, others: others, tries: tries, escaped: escaped)
     }
   }
 
   /// - Parameter outcome: the outcome of the attempt; nil: it was lost.
-  private func didClear(_ outcome: Clearing?, others: Int, tries: Int) {
+  private func didClear(_ outcome: Clearing?, others: Int, tries: Int, escaped: Int) {
+    // A process that was killed late is counted again by the next attempt, or has ended by then.
+    let escaped = max(escaped, outcome?.escaped ?? 0)
     let failure = outcome.map(\.failure) ?? "can't look for its remaining processes"
     if let failure {
       handle.log(.warning, "can't kill all of its processes: \(failure)")
@@ -217,11 +220,11 @@ final class WorkerEnding {
         handle.log(.warning, "next attempt in \(pause.text)")
         return set(
           timer: timers.after(pause) { [weak self] in
-            self?.clear(others: others, tries: tries + 1)
+            self?.clear(others: others, tries: tries + 1, escaped: escaped)
           })
       }
     }
-    reap(others: others + (outcome?.escaped ?? 0))
+    reap(others: others + escaped)
   }
 
   private func reap(others: Int) {
