@@ -18,7 +18,7 @@ public struct WorkerReport: Codable, Hashable, Sendable {
   /// The age of `reclaimable` and, while the worker runs, of `footprint`; nil if neither has been
   /// measured.
   public var measuredSecondsAgo: Double?
-  /// The size of its image on disk, while it is hibernated.
+  /// The size of its image on disk, while it is hibernated or trimmed.
   public var imageSize: Int64?
   /// The size of the last image that stays on disk as the base of the next one, while it isn't
   /// hibernated.

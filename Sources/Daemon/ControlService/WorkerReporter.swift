@@ -102,8 +102,8 @@ struct WorkerReporter {
   }
 
   private func describeSleep(_ facts: WorkerFacts, _ report: inout WorkerReport) {
-    // The engine has no size of an image that an earlier daemon has written.
-    if report.imageSize == nil, snapshot.state == .hibernated {
+    // The engine has no size of an image that a trim or an earlier daemon has written.
+    if report.imageSize == nil, snapshot.state == .hibernated || facts.bytesInTrimImage > 0 {
       report.imageSize = facts.imageLength
     }
     report.baseSize = facts.baseSize > 0 ? facts.baseSize : nil

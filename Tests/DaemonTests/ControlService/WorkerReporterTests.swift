@@ -97,6 +97,15 @@ import Testing
     #expect(size == (state == .hibernated ? 4096 : nil))
   }
 
+  @Test("A trimmed worker has the size of its trim's image")
+  func imageOfTrim() throws {
+    let size = try report(.background) {
+      $0.imageLength = 4096
+      $0.bytesInTrimImage = 1 << 20
+    }.imageSize
+    #expect(size == 4096)
+  }
+
   // MARK: plans
 
   private let now = Instant(nanoseconds: 10_000_000_000)
