@@ -28,7 +28,8 @@ import Testing
           #expect(result.refusal?.isEmpty == false, "\(result)")
           #expect(result.statistics == nil)
         } else {
-          #expect(count == 3, "\(result)")
+          // Another test may turn swap on or off meanwhile.
+          #expect(count + result.refusals == 3, "\(result)")
           #expect(result.milliseconds.allSatisfy { $0 > 0 })
         }
       }

@@ -6,10 +6,19 @@ import Testing
 
 /// Swap for the tests of trims: what is on already, or a swap file of this test run.
 enum TestSwap {
-  /// Whether there is some. The first use makes it.
+  /// Whether there is some. The first use makes it. It waits for other test processes that have
+  /// made swap: these turn it off at their end.
   static let isAvailable: Bool = {
+    guard lock != nil else { return false }
     if SwapArea.all().reduce(0, { $0 + $1.free }) > 256 << 20 { return true }
     return geteuid() == 0 && make()
+  }()
+
+  /// Is locked until this process ends.
+  private static let lock: Descriptor? = {
+    let path = "/var/tmp/dormouse-tests-swap-\(geteuid()).lock"
+    guard let file = try? Descriptor.open(path, O_RDWR | O_CREAT, mode: 0o600) else { return nil }
+    return kernelResult { flock(file.raw, LOCK_EX) } == 0 ? file : nil
   }()
 
   private static let path = "/var/tmp/dormouse-tests-swap-\(getpid())"
