@@ -46,7 +46,8 @@ extension Hibernator {
     }
     summary.stoppedFor = stoppedFor
     summary.missing = missing
-    summary.swapped += Int64(clamping: missing?.bytes ?? 0)
+    summary.inImage = missing.map { Int64(clamping: $0.bytes) }
+    summary.swapped += summary.inImage ?? 0
     return summary
   }
 

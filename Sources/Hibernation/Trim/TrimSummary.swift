@@ -50,6 +50,8 @@ public struct TrimSummary: Sendable {
   public var residentAfter: Int64
   /// The memory that is in swap or in the image afterwards.
   public var swapped: Int64
+  /// The part of `swapped` that is in the image. `nil`: there is no image.
+  public var inImage: Int64?
   /// The memory that is in the image only, at any time from now on. `nil`: there is no image.
   public var missing: MissingBytes?
   /// The longest time for which the worker stood still. Zero: it wasn't stopped.
@@ -64,6 +66,7 @@ public struct TrimSummary: Sendable {
     self.residentAfter = residentAfter
     self.swapped = swapped
     self.missing = missing
+    self.inImage = missing.map { Int64(clamping: $0.bytes) }
     self.stoppedFor = stoppedFor
   }
 }

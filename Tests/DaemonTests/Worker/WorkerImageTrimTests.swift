@@ -1,5 +1,4 @@
 import Glibc
-import Hibernation
 import Lifecycle
 import Linux
 import Policy
@@ -7,6 +6,7 @@ import Supervision
 import Testing
 
 @testable import Daemon
+@testable import Hibernation
 
 @Suite("Trims that move memory to an image") struct WorkerImageTrimTests {
   private let world: SleepWorld
@@ -27,12 +27,14 @@ import Testing
     sleep.trim()
   }
 
-  /// Ends a trim that has left memory in an image of 9 MB.
-  private func endTrim(inImage bytes: UInt64 = 36 << 20) {
+  /// Ends a trim that has left memory in an image of 9 MB. Some of it is back in RAM when the
+  /// daemon gets the outcome.
+  private func endTrim(inImage bytes: UInt64 = 36 << 20, cameBack: Int = 0) {
+    let missing = MissingBytes(bytes, isTrimmed: true)
     let summary = TrimSummary(
       mechanism: .userfaultfd, residentBefore: 40 << 20, residentAfter: 4 << 20,
-      swapped: 36 << 20, missing: MissingBytes(bytes, isTrimmed: true),
-      stoppedFor: .milliseconds(20))
+      swapped: 36 << 20, missing: missing, stoppedFor: .milliseconds(20))
+    missing.didFill(cameBack)
     memory.trimmed?(TrimOutcome(result: .success(summary), imageLength: 9 << 20))
   }
 
@@ -49,6 +51,13 @@ import Testing
     #expect(world.worker.imageBytesWritten == 9 << 20)
     #expect(world.sleeps.imageDisk.costs.bytes == 9 << 20)
     #expect(world.disk.count == 1)
+  }
+
+  @Test("Memory that has come back from the image at once isn't reported as in swap")
+  func cameBack() {
+    beginTrim()
+    endTrim(cameBack: 2 << 20)
+    #expect(world.logged == ["trimmed: 40 MB → 4 MB in RAM, 36 MB in its image, 0 s"])
   }
 
   @Test("A trim gets the rules of the worker's policy, and what prevents an image")

@@ -67,11 +67,15 @@ def check_trim(name):
         check(f"{name} has nothing in swap any more", swapped(name) < 100, f"{swapped(name)} KB")
         note(f"{name} after the fill: {swapped(name, 'Swap')} KB in swap with shared memory")
     else:
-        check(f"{name} has its memory again", resident(name) > size * 3 // 4, f"{resident(name)} KB of {size}")
+        # What the program had freed by MADV_FREE isn't in the image.
+        moved = last.get("swapped", 0) >> 10
+        check(f"{name} has its memory again", resident(name) > moved * 3 // 4, f"{resident(name)} KB, {moved} KB moved")
     check_answer(name, "filled")
 
 
 def check_refusal(name):
+    """A user's daemon may not use userfaultfd in full. Nginx and PostgreSQL have processes of another user than root: these
+    can't open one."""
     done = dormouse("trim", name)
     check(f"{name} isn't trimmed, with the reason", done.code == 1 and "can't be trimmed" in done.text, done.text)
     note(done.text)
@@ -86,7 +90,7 @@ clients = connected()
 for name in PORTS:
     clients.ask(name)
 for name in PORTS:
-    if MECHANISM == "userfaultfd" and AS != "root":
+    if MECHANISM == "userfaultfd" and (AS != "root" or name in ("nginx", "postgres")):
         check_refusal(name)
     else:
         check_trim(name)

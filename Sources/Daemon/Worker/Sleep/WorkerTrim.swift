@@ -87,7 +87,7 @@ extension WorkerSleep {
       let result = TrimResult(
         residentBefore: ByteCount(summary.residentBefore),
         residentAfter: ByteCount(summary.residentAfter), swapped: ByteCount(summary.swapped),
-        inImage: summary.missing.map { ByteCount(Int64(clamping: $0.bytes)) }, duration: took,
+        inImage: summary.inImage.map { ByteCount($0) }, duration: took,
         stoppedFor: summary.stoppedFor)
       log(.info, result.sentence)
       driver.send(.trimmed(id, result))
