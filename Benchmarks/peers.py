@@ -113,7 +113,8 @@ def make_peers(program, size, options, devices):
         Dormouse("Dormouse, `auto` (default)", *worker),
         Dormouse("Dormouse, `auto`, image not in the page cache", *worker, is_dropped=True),
         Dormouse("Dormouse, `eager`", *worker, "eager"),
-        Dormouse("Dormouse, `lazy`", *worker, "lazy")]
+        Dormouse("Dormouse, `lazy`", *worker, "lazy"),
+        Dormouse("Dormouse, `lazy`, working set kept", *worker, "lazy", keeps_working_set=True)]
     if options.memcr:
         peers += [
             Memcr("memcr, lz4", *worker, options.memcr, ["-z", "lz4"]),

@@ -226,9 +226,9 @@ class Memcr(Peer):
 
 
 class Dormouse(Peer):
-    def __init__(self, name, program, size, resume="auto", is_dropped=False):
+    def __init__(self, name, program, size, resume="auto", is_dropped=False, keeps_working_set=False):
         super().__init__(name, program, size)
-        self.resume, self.is_dropped = resume, is_dropped
+        self.resume, self.is_dropped, self.keeps_working_set = resume, is_dropped, keeps_working_set
         self.overrides = {}
         self.pause = 0
 
@@ -241,7 +241,7 @@ class Dormouse(Peer):
             "policy_overrides": {
                 "background": {"suspend_after": "never"},
                 "hibernate": {"after": "never", "cooldown": "0s", "max_footprint": "unlimited", "resume": self.resume,
-                              "only_if_faster_than_relaunch": False,
+                              "only_if_faster_than_relaunch": False, "keep_working_set": self.keeps_working_set,
                               "disk": {"budget": "20GB", "daily_writes": "1000GB"}}, **self.overrides},
             "workers": {"web": {"command": self.command(), "readiness": {"tcp": self.port}}}}, user=self.user)
         self.pid = self.daemon.pid_of("web")

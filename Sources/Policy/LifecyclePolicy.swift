@@ -159,6 +159,8 @@ public struct HibernationRules: Codable, Hashable, Sendable {
   public var encrypt: Bool
   /// Whether clean pages of files that no other process uses are dropped from memory, too.
   public var dropFilePages: Bool
+  /// Whether the pages that a request was seen to need stay in memory.
+  public var keepWorkingSet: Bool
   public var durability: DurabilityRule
 
   public init(
@@ -168,7 +170,8 @@ public struct HibernationRules: Codable, Hashable, Sendable {
     demoteAfter: Duration? = .seconds(86400), order: [TerminationRules.Criterion] = [.footprint],
     disk: DiskRules = DiskRules(), compressionLevel: Int = 1, overlay: Bool = true,
     encrypt: Bool = false, dropFilePages: Bool = false, resume: ResumeRule = .auto,
-    durability: DurabilityRule = .synced, atOnceUpTo: ByteCount? = nil
+    durability: DurabilityRule = .synced, atOnceUpTo: ByteCount? = nil,
+    keepWorkingSet: Bool = false
   ) {
     self.enabled = enabled
     self.resume = resume
@@ -185,6 +188,7 @@ public struct HibernationRules: Codable, Hashable, Sendable {
     self.overlay = overlay
     self.encrypt = encrypt
     self.dropFilePages = dropFilePages
+    self.keepWorkingSet = keepWorkingSet
     self.durability = durability
   }
 }

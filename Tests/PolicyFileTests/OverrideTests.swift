@@ -132,6 +132,7 @@ import Testing
       policy.hibernate.encrypt = Bool.random(using: &random)
       policy.hibernate.durability = Bool.random(using: &random) ? .synced : .cached
       policy.hibernate.dropFilePages = Bool.random(using: &random)
+      policy.hibernate.keepWorkingSet = Bool.random(using: &random)
       let text = PolicyFile.render(policy)
       #expect(PolicyFile.parse(text: text, file: "r.yaml").value == policy, "\(text)")
     }

@@ -17,13 +17,14 @@ enum HugePages {
   static func filledHoles(of seized: Operation.SeizedProcess) throws(SystemCallError) -> [PageRange]
   {
     guard let pages = seized.pages, let plan = seized.plan else { return [] }
-    let used = (plan.ranges + PagePlan.wholePages(seized.kept)).map {
+    let kept = seized.keptPages
+    let used = (plan.ranges + kept).map {
       PageRange(from: $0.address / length * length, to: ($0.end + length - 1) / length * length)
     }
     var holes: [PageRange] = []
     for range in used.union().intersection(with: movable(in: seized)) {
       let present = try pages.privatePages(from: range.address, to: range.end)
-      for run in PagePlan.subtract(seized.kept, from: present) {
+      for run in present.subtracting(kept) {
         for zeros in try zeros(in: run, of: seized.memory) { holes.appendBehind(zeros) }
       }
     }
@@ -32,7 +33,7 @@ enum HugePages {
 
   /// Returns the pages that stay in areas that can have huge pages.
   static func kept(by seized: Operation.SeizedProcess) -> [PageRange] {
-    PagePlan.wholePages(seized.kept).intersection(with: movable(in: seized))
+    seized.keptPages.intersection(with: movable(in: seized))
   }
 
   private static func movable(in seized: Operation.SeizedProcess) -> [PageRange] {

@@ -191,17 +191,21 @@ extension Hibernator {
 
   // MARK: pages that came back by themselves
 
-  /// Finds pages that aren't missing although they were freed. The kernel writes to some pages
-  /// while the worker comes to rest (the rseq area, beside the thread-locals): their content is
-  /// wrong, and a fill would skip them. Call this after their ranges are registered, so that no
-  /// more can appear, and before anything is filled.
+  /// Finds pages of the background fill that aren't missing although they were freed. The kernel
+  /// writes to some pages while the worker comes to rest (the rseq area, beside the thread-locals):
+  /// their content is wrong, and a fill would skip them. Call this after their ranges are
+  /// registered, so that no more can appear, and before anything is filled.
   private func unexpectedlyPresentPages(in image: ImageReader, process index: Int) throws
     -> [PageRange]
   {
     let pages = try PageMap(
       pid: image.processes[index].pid, useScan: features.pagemapScan)
     let mappings = image.mappings.filter { Int($0.process) == index }
-    return try pages.populatedPages(inRegistered: mappings.map(\.range))
+    let populated = try pages.populatedPages(inRegistered: mappings.map(\.range))
+    if populated.isEmpty { return [] }
+    // The working set may have stayed in memory (hibernate.keep_working_set).
+    let background = image.steps.filter { $0.isBackgroundFilled && $0.process == index }
+    return populated.intersection(with: background.flatMap(\.ranges).union())
   }
 
   /// Writes the pages of `unexpected` that the image has in its background fill, and returns them.

@@ -13,6 +13,8 @@ struct PagePlan: Sendable {
   let isForLazyRestore: Bool
   /// Mappings whose writes can be tracked.
   private(set) var trackableMappings: [PageRange] = []
+  /// Pages of the working set that stay in memory, sorted by address. The image doesn't have them.
+  private(set) var staying: [PageRange] = []
 
   var bytes: UInt64 { ranges.bytes }
 
@@ -48,16 +50,24 @@ struct PagePlan: Sendable {
   ///   - workingSet: the pages that are needed first, for an image from which a process may be
   ///     restored lazily; otherwise `nil`.
   ///   - servesPages: true if the process gets only the pages that it needs.
+  ///   - keepsWorkingSet: true leaves the working set in memory.
   init(
     process: Int, mappings: [MemoryMapping], pages: PageMap, keep: [Range<UInt64>],
-    keepsProtected: Bool = false, workingSet: WorkingSet? = nil, servesPages: Bool = false
+    keepsProtected: Bool = false, workingSet: WorkingSet? = nil, servesPages: Bool = false,
+    keepsWorkingSet: Bool = false
   ) throws(SystemCallError) {
     isForLazyRestore = workingSet != nil
     var byKind: [Kind: [PageRange]] = [:]
     for mapping in mappings where Self.canMove(mapping) {
       if keepsProtected, Self.isProtected(mapping) { continue }
       let present = try pages.privatePages(from: mapping.start, to: mapping.end)
-      let moving = Self.subtract(keep, from: present)
+      var moving = Self.subtract(keep, from: present)
+      if keepsWorkingSet, let workingSet {
+        let (needed, others) =
+          mapping.hasFile ? (moving, []) : moving.split(byPages: workingSet.pages)
+        for range in needed { staying.appendBehind(range) }
+        moving = others
+      }
       var kind = Kind(
         readable: mapping.readable, writable: !Self.isProtected(mapping),
         absentIsZero: !mapping.hasFile)

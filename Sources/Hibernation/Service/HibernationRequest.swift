@@ -16,6 +16,8 @@ public struct HibernationRequest: Sendable {
   public var isSealed: Bool
   /// True drops also clean pages of files that no other process uses.
   public var dropsFilePages: Bool
+  /// True leaves the working set in memory, if the worker will be restored lazily.
+  public var keepsWorkingSet: Bool
   public var storage: ImageStorage
   /// True if the worker runs on while its pages are missing: they are stored in small chunks.
   var isTrim = false
@@ -27,7 +29,8 @@ public struct HibernationRequest: Sendable {
   public init(
     _ target: HibernationTarget, to path: String, level: Int32 = 1,
     restore: ResumePreference = .eager, overlay: Bool = false, isSealed: Bool = false,
-    dropsFilePages: Bool = false, storage: ImageStorage = ImageStorage()
+    dropsFilePages: Bool = false, keepsWorkingSet: Bool = false,
+    storage: ImageStorage = ImageStorage()
   ) {
     self.target = target
     self.path = path
@@ -36,6 +39,7 @@ public struct HibernationRequest: Sendable {
     self.overlay = overlay
     self.isSealed = isSealed
     self.dropsFilePages = dropsFilePages
+    self.keepsWorkingSet = keepsWorkingSet
     self.storage = storage
   }
 }

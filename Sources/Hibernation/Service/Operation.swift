@@ -40,6 +40,9 @@ struct Operation {
     /// Addresses whose pages stay. ps(1) reads arguments and environment from the process's memory.
     var kept: [Range<UInt64>] { [stat.arguments, stat.environment] + sequences.ranges }
 
+    /// All pages that stay, sorted by address.
+    var keptPages: [PageRange] { (PagePlan.wholePages(kept) + (plan?.staying ?? [])).union() }
+
     var parking: Parking {
       Parking(session: session, memory: memory, scratch: scratchAddress)
     }
@@ -204,7 +207,7 @@ struct Operation {
         keep: processes[index].kept,
         keepsProtected: hibernator.keepsProtectedPages,
         workingSet: restore.isLazy ? workingSet(of: processes[index]) : nil,
-        servesPages: request.isTrim)
+        servesPages: request.isTrim, keepsWorkingSet: request.keepsWorkingSet)
     }
   }
 

@@ -101,7 +101,7 @@ extension SpawnedProcess {
 /// most `limit`. Don't call it on the event loop's thread, which uses `StartingProcess`. The
 /// calling thread must live until this returns.
 public func spawn(
-  _ request: SpawnRequest, within limit: Duration = .seconds(10)
+  _ request: SpawnRequest, within limit: Duration = .seconds(60)
 ) throws(SpawnError) -> SpawnedProcess {
   let starting = try StartingProcess(request)
   let deadline = Deadline(in: limit)

@@ -124,6 +124,17 @@ extension PolicyKeys {
           "false": "workers' programs stay in memory until the kernel drops them",
           "true": "hibernated workers' programs leave memory, too",
         ])
+      PolicyKey(
+        "keep_working_set", \.hibernate.keepWorkingSet, as: .boolean,
+        about: """
+          the memory that a worker was seen to need first (1 to 3 MB for an interpreter) stays in \
+          RAM, so that its first answer needs no copying \
+          ([working set](hibernation.md#resuming-with-pages-missing))
+          """,
+        meanings: [
+          "false": "hibernated workers leave nothing in memory but page tables and clean pages",
+          "true": "hibernated workers keep what their first answer needs in memory",
+        ])
     }
   }
 

@@ -16,13 +16,15 @@ struct LazyOverlayTests {
   private let path = Fixture.imagePath()
 
   private func sleep(
-    _ victim: Victim, _ service: HibernationService
+    _ victim: Victim, _ service: HibernationService, keepsWorkingSet: Bool = false
   ) throws(HibernationError) -> HibernationSummary {
     try service.awaitFill(of: victim.target.name)
     let target = victim.target
     try attempt(.stopping) { try victim.suspend() }
     return try service.wait { [path] (h) throws(HibernationError) in
-      try h.hibernate(HibernationRequest(target, to: path, restore: .lazy, overlay: true))
+      try h.hibernate(
+        HibernationRequest(
+          target, to: path, restore: .lazy, overlay: true, keepsWorkingSet: keepsWorkingSet))
     }
   }
 
@@ -55,7 +57,9 @@ struct LazyOverlayTests {
     while round < Self.rounds || unchanged == 0 && round < 5 * Self.rounds {
       round += 1
       let slept: HibernationSummary
-      do throws(HibernationError) { slept = try sleep(victim, service) } catch {
+      do throws(HibernationError) {
+        slept = try sleep(victim, service, keepsWorkingSet: round % 2 == 0)
+      } catch {
         // A child that has just been forked shares all of its parent's memory: then there is
         // nothing to move.
         try #require(

@@ -99,6 +99,57 @@ import Testing
     }
   }
 
+  @Test(
+    "A working set that is kept stays in memory, isn't in the image, and is learned no further",
+    .enabled(
+      if: LazyRestoreTests.isPermitted() && Victim.cgroupRoot != nil,
+      "userfaultfd for workers takes root here"))
+  func kept() throws {
+    let service = HibernationService()
+    let victim = try Victim(
+      [
+        "python3", "-c",
+        """
+        import sys
+        objects = [str(number) * 4 for number in range(200_000)]
+        print("ready", flush=True)
+        for line in sys.stdin: print(sum(map(len, objects[::1000])), flush=True)
+        """,
+      ], parking: .frozen)
+    #expect(try victim.line() == "ready")
+    let answer = try victim.ask("sum")
+    let (target, identity) = (victim.target, victim.process.identity)
+    let path = Fixture.imagePath()
+    // The pages that need no wait: how many of them are in memory, and how many in the image.
+    var asleep: [(kept: Int64, prefetched: Int64)] = []
+    var learned: [Int] = []
+    for keeps in [false, false, false, true, true] {
+      try service.awaitFill(of: target.name)
+      try victim.suspend()
+      let set = try service.wait { (h) throws(HibernationError) in
+        _ = try h.hibernate(
+          HibernationRequest(target, to: path, restore: .lazy, keepsWorkingSet: keeps))
+        return h.workingSets[target.name]?[identity]?.pages ?? []
+      }
+      learned.append(set.count)
+      let image = try ImageReader(path: path)
+      let prefetched = image.chunks.filter { !$0.isBackgroundFilled }.flatMap(\.ranges).bytes
+      asleep.append((try Footprint.measure([identity.pid]).anonymous, Int64(prefetched)))
+      #expect(
+        !keeps
+          || image.chunks.flatMap(\.ranges).allSatisfy { $0.pages.allSatisfy { !set.contains($0) } }
+      )
+      try service.wait { (h) throws(HibernationError) in
+        _ = try h.resume(target, from: RestingImage(path: path, .lazy(learns: true)))
+      }
+      #expect(try victim.ask("sum") == answer)
+    }
+    let (last, before) = (asleep[4], asleep[2])
+    #expect(learned[2] >= WorkingSet.minLearnedPages)
+    #expect(last.prefetched == 0 && before.prefetched > Int64(learned[2]) * Int64(pageSize))
+    #expect(last.kept >= before.kept + Int64(learned[2]) * Int64(pageSize))
+  }
+
   @Test("A program's first output is seen; its threads' wakes by eventfd aren't taken for it")
   func output() throws {
     let scratch = try Scratch([:])

@@ -255,7 +255,7 @@ extension HibernationRequest {
       target, to: path, level: Int32(rules.compressionLevel), restore: restore,
       // Encrypted images are always complete: a base is kept only without encryption.
       overlay: rules.overlay && !rules.encrypt, isSealed: rules.encrypt,
-      dropsFilePages: rules.dropFilePages,
+      dropsFilePages: rules.dropFilePages, keepsWorkingSet: rules.keepWorkingSet,
       storage: ImageStorage(
         durability: rules.durability == .synced ? .synced : .cached, dropsCache: dropsCache))
   }
