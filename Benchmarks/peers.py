@@ -91,13 +91,14 @@ def table(peers, size, rounds, load):
     program = peers[0].program
     print(f"\n{program.name}, {peers[0].size} {program.unit}, {size / 1e6:.0f} MB, {rounds} rounds, load {load} "
           f"to {os.getloadavg()[0]:.1f}; ms, median (p95); MB\n")
-    print("| | wake, light request | wake, all objects | to sleep | stays in RAM | on disk "
+    print("| | wake, light request | wake, all objects | to sleep | stays in RAM, light, all | on disk "
           "| processor, light | processor, all |")
     print("|---|---:|---:|---:|---:|---:|---:|---:|")
     for peer in peers:
         light, everything = peer.results["light"], peer.results["all"]
         print(f"| {peer.name} | {milliseconds(light['wake'])} | {milliseconds(everything['wake'])} "
-              f"| {milliseconds(light['sleep'] + everything['sleep'])} | {megabytes(light['ram'] + everything['ram'])} "
+              f"| {milliseconds(light['sleep'] + everything['sleep'])} "
+              f"| {megabytes(light['ram'])}, {megabytes(everything['ram'])} "
               f"| {megabytes(light['disk'] + everything['disk'])} "
               f"| {used(light['used'])} | {used(everything['used'])} |")
     for peer in peers:

@@ -50,21 +50,21 @@ struct PagePlan: Sendable {
   ///   - workingSet: the pages that are needed first, for an image from which a process may be
   ///     restored lazily; otherwise `nil`.
   ///   - servesPages: true if the process gets only the pages that it needs.
-  ///   - keepsWorkingSet: true leaves the working set in memory.
+  ///   - keepsWorkingSet: true leaves what is needed first in memory.
   init(
     process: Int, mappings: [MemoryMapping], pages: PageMap, keep: [Range<UInt64>],
     keepsProtected: Bool = false, workingSet: WorkingSet? = nil, servesPages: Bool = false,
     keepsWorkingSet: Bool = false
   ) throws(SystemCallError) {
     isForLazyRestore = workingSet != nil
+    let kept = keepsWorkingSet ? workingSet?.kept(ofMemory: mappings.movableBytes) : nil
     var byKind: [Kind: [PageRange]] = [:]
     for mapping in mappings where Self.canMove(mapping) {
       if keepsProtected, Self.isProtected(mapping) { continue }
       let present = try pages.privatePages(from: mapping.start, to: mapping.end)
       var moving = Self.subtract(keep, from: present)
-      if keepsWorkingSet, let workingSet {
-        let (needed, others) =
-          mapping.hasFile ? (moving, []) : moving.split(byPages: workingSet.pages)
+      if let kept {
+        let (needed, others) = mapping.hasFile ? (moving, []) : moving.split(byPages: kept)
         for range in needed { staying.appendBehind(range) }
         moving = others
       }
@@ -181,5 +181,12 @@ struct PagePlan: Sendable {
       return upper.start - clearance
     }
     return nil
+  }
+}
+
+extension [MemoryMapping] {
+  /// The anonymous memory of mappings that move, in bytes.
+  fileprivate var movableBytes: UInt64 {
+    reduce(0) { $0 + (PagePlan.canMove($1) ? UInt64(clamping: $1.anonymous) : 0) }
   }
 }

@@ -42,6 +42,15 @@ struct WorkingSet: Sendable {
     self[keyPath: list].removeFirst(excess)
   }
 
+  /// Returns the pages that stay in memory while the process sleeps, if it keeps its working set:
+  /// those that were learned first, at most a quarter of its memory, and those that have to be in
+  /// place for another reason.
+  ///
+  /// - Parameter memory: the number of bytes of the process.
+  func kept(ofMemory memory: UInt64) -> Set<UInt64> {
+    pages.subtracting(late).subtracting(early.dropFirst(Int(memory / 4 / pageSize)))
+  }
+
   /// Returns the greatest number of learned pages. It is 8 MiB; for a worker with more than 32 MiB
   /// it is a quarter of that, up to 16 MiB: a language server for JavaScript needs 9 MiB for a
   /// request. A set of more than a third would make the next image a complete one

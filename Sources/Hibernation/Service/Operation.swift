@@ -22,32 +22,6 @@ struct Operation {
   private var mark: ImageMark?
   private(set) var filePages = FilePages()
 
-  /// A process that is stopped and seized.
-  struct SeizedProcess {
-    let stat: ProcessStat
-    let session: TraceSession
-    var memory: ProcessMemory
-    let sequences: RestartableSequences
-    var mappings: [MemoryMapping] = []
-    var pages: PageMap?
-    /// A memo of what smaps has shown, if it was read.
-    var memo: MappingMemo?
-    var plan: PagePlan?
-    var scratchAddress: UInt64 = 0
-    /// True if its threads are parked in the scratch area; see `Parking`.
-    var isParked = false
-
-    /// Addresses whose pages stay. ps(1) reads arguments and environment from the process's memory.
-    var kept: [Range<UInt64>] { [stat.arguments, stat.environment] + sequences.ranges }
-
-    /// All pages that stay, sorted by address.
-    var keptPages: [PageRange] { (PagePlan.wholePages(kept) + (plan?.staying ?? [])).union() }
-
-    var parking: Parking {
-      Parking(session: session, memory: memory, scratch: scratchAddress)
-    }
-  }
-
   /// The cgroup if the worker may rest frozen. Otherwise it rests stopped, traced and parked.
   var freezer: WorkerCgroup? { target.cgroup?.freezer }
 
@@ -161,7 +135,7 @@ struct Operation {
     }
     mark = try attempt(.committing) {
       try writer.commit(
-        processes: processes.map(Self.imageProcess), mappings: backgroundFill,
+        processes: processes.map(\.imageProcess), mappings: backgroundFill,
         base: overlay?.reference,
         durability: request.storage.durability)
     }
@@ -209,17 +183,6 @@ struct Operation {
         workingSet: restore.isLazy ? workingSet(of: processes[index]) : nil,
         servesPages: request.isTrim, keepsWorkingSet: request.keepsWorkingSet)
     }
-  }
-
-  private static func imageProcess(_ seized: SeizedProcess) -> ImageProcess {
-    ImageProcess(
-      pid: seized.stat.pid, startTime: seized.stat.startTime,
-      scratchAddress: seized.scratchAddress,
-      threads: seized.session.threads.map {
-        ImageProcess.TracedThreadState(
-          tid: $0.tid, isWaiting: $0.isWaiting, signalMask: $0.signalMask,
-          registers: $0.registers.storedWords)
-      })
   }
 
   /// Puts the worker back into its earlier state, from any point before commit A.
