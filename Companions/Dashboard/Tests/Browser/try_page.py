@@ -142,6 +142,12 @@ class Trial:
         self.page.wait("the filter", "[...document.querySelectorAll('#log > div')].every((l) => l.hidden === !l.textContent.includes('img'))")
         check("of" in self.page.evaluate("document.getElementById('log-count').textContent"), "no count")
 
+    def the_worker_page_fills_a_worker_that_runs(self):
+        self.go("/workers/chatty")
+        self.page.wait("the button", "document.querySelector('[data-verb=\"fill\"]')?.getAttribute('aria-disabled') === 'false'")
+        self.page.click("[data-verb=fill]")
+        self.page.wait("the answer", "document.getElementById('outcome').textContent.includes('filled')")
+
     def the_worker_page_is_accessible(self):
         for scheme in ("light", "dark"):
             self.page.scheme(scheme)

@@ -18,7 +18,8 @@ struct ActionRunner: Sendable {
   /// The verbs that a page may send, by the name in its address. None of them ends a worker.
   static let verbs: [String: ControlRequest.Verb] = [
     "wake": .wake, "hibernate": .hibernate, "suspend": .suspend, "foreground": .foreground,
-    "background": .background, "warn": .warn, "protect": .protect, "unprotect": .unprotect,
+    "background": .background, "warn": .warn, "trim": .trim, "fill": .fill,
+    "protect": .protect, "unprotect": .unprotect,
   ]
 
   struct Outcome: Encodable, Sendable {

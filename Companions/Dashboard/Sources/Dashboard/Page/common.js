@@ -117,11 +117,12 @@ export function follow(path, handlers) {
 
 export const verbs = {
   wake: "Wake", foreground: "Foreground", background: "Background", suspend: "Suspend", hibernate: "Hibernate", warn: "Warn",
-  protect: "Protect", unprotect: "Unprotect",
+  trim: "Trim", fill: "Fill", protect: "Protect", unprotect: "Unprotect",
 };
 const explained = {
   wake: "let it run again", foreground: "bring it to the foreground", background: "move it to the background",
   suspend: "take the processor from it", hibernate: "move its memory to disk", warn: "ask it to free memory",
+  trim: "move the memory that it doesn't use out of RAM, while it runs", fill: "bring all of its memory back into RAM",
   protect: "don't terminate it for lack of memory, until the daemon ends", unprotect: "let its policy decide whether it is terminated for lack of memory",
 };
 

@@ -19,6 +19,7 @@ element("actions").addEventListener("click", (event) => {
 
 function showActions(state, protection) {
   const possible = verbsFor(state);
+  if (state === "foreground" || state === "background") possible.push("trim", "fill");
   // One of these two; what protects it otherwise is its policy, which no button changes.
   const isProtected = protection?.code === "protected_by_request";
   if (state) possible.push(isProtected ? "unprotect" : "protect");
