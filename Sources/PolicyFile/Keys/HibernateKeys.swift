@@ -128,7 +128,7 @@ extension PolicyKeys {
         "keep_working_set", \.hibernate.keepWorkingSet, as: .boolean,
         about: """
           the memory that a worker was seen to need first (1 to 3 MB for an interpreter) stays in \
-          RAM, so that its first answer needs no copying \
+          RAM while none is short, so that its first answer needs no copying \
           ([working set](hibernation.md#resuming-with-pages-missing))
           """,
         meanings: [

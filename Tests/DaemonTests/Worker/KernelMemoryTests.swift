@@ -66,7 +66,7 @@ import Testing
     var outcome: String?
     let order = HibernationOrder(
       target: try #require(worker.target()), rules: worker.configuration.policy.hibernate,
-      dropsCache: false)
+      isMemoryShort: false)
     let operation = memory.hibernate(order) {
       switch $0.result {
       case .success: outcome = "hibernated"

@@ -75,7 +75,7 @@ final class KernelMemory: WorkerMemory {
     services.records.whenSaved(name) { recordWait.answer($0) }
     var request = HibernationRequest(
       target, to: state.image(of: name), by: order.rules,
-      restore: resumeChoice.preference(order.rules), dropsCache: order.dropsCache)
+      restore: resumeChoice.preference(order.rules), isMemoryShort: order.isMemoryShort)
     request.obstacle = { recordWait.obstacle(waits: $0) }
     let startKeeper = keeper.startKeeperWhereMissing()
     let (pids, missing, removal) = (Array(target.memories.keys), order.missing, order.removal)
@@ -246,17 +246,17 @@ extension Refusal {
 }
 
 extension HibernationRequest {
-  /// - Parameter dropsCache: the image doesn't stay in the page cache.
+  /// - Parameter isMemoryShort: neither the image's pages nor the working set stay in memory.
   init(
     _ target: HibernationTarget, to path: String, by rules: HibernationRules,
-    restore: ResumePreference, dropsCache: Bool
+    restore: ResumePreference, isMemoryShort: Bool
   ) {
     self.init(
       target, to: path, level: Int32(rules.compressionLevel), restore: restore,
       // Encrypted images are always complete: a base is kept only without encryption.
       overlay: rules.overlay && !rules.encrypt, isSealed: rules.encrypt,
-      dropsFilePages: rules.dropFilePages, keepsWorkingSet: rules.keepWorkingSet,
+      dropsFilePages: rules.dropFilePages, keepsWorkingSet: rules.keepWorkingSet && !isMemoryShort,
       storage: ImageStorage(
-        durability: rules.durability == .synced ? .synced : .cached, dropsCache: dropsCache))
+        durability: rules.durability == .synced ? .synced : .cached, dropsCache: isMemoryShort))
   }
 }

@@ -100,7 +100,7 @@ extension WorkerSleep {
     }
     let order = HibernationOrder(
       target: target, rules: worker.configuration.policy.hibernate,
-      dropsCache: driver.state.pressure != .normal,
+      isMemoryShort: driver.state.pressure != .normal,
       footprint: worker.measuring.fromSuspension?.footprint, missing: missing,
       removal: worker.imageRemoval)
     worker.measuring.didMoveMemory()

@@ -141,8 +141,8 @@ struct Refusal: Error {
 struct HibernationOrder {
   var target: HibernationTarget
   var rules: HibernationRules
-  /// The image doesn't stay in the page cache.
-  var dropsCache: Bool
+  /// True: the image doesn't stay in the page cache, and the working set doesn't stay in memory.
+  var isMemoryShort: Bool
   /// The footprint before the hibernation; nil: it is measured right before.
   var footprint: ByteCount?
   /// The memory that a lazy restore hasn't restored yet.
@@ -156,8 +156,8 @@ struct TrimOrder {
   var mechanism: TrimRules.Mechanism
   /// How an image is written.
   var rules: HibernationRules
-  /// The image doesn't stay in the page cache.
-  var dropsCache: Bool
+  /// True: the image doesn't stay in the page cache, and the working set doesn't stay in memory.
+  var isMemoryShort: Bool
   /// Why no image may be written; nil: the disk has room.
   var diskObstacle: String?
   /// Waits until the images of an earlier run have been removed.

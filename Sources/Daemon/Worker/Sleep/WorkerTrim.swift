@@ -53,7 +53,7 @@ extension WorkerSleep {
     let policy = worker.configuration.policy
     let order = TrimOrder(
       target: target, mechanism: policy.trim.mechanism, rules: policy.hibernate,
-      dropsCache: driver.state.pressure != .normal,
+      isMemoryShort: driver.state.pressure != .normal,
       diskObstacle: driver.state.diskObstacle(forImageOf: id), removal: worker.imageRemoval)
     worker.imageRemoval = nil
     worker.measuring.didMoveMemory()
