@@ -21,8 +21,7 @@ import Testing
     #expect(bytes.flatMap { pieces.keys(in: [$0]) } == [key] && !pieces.isWaiting)
   }
 
-  @Test("Escape alone is a key when nothing follows it, and before another key")
-  func escape() {
+  @Test func `Escape alone is a key when nothing follows it, and before another key`() {
     var reader = KeyReader()
     #expect(reader.keys(in: [0x1B]).isEmpty && reader.isWaiting)
     #expect(reader.finish() == [.escape] && !reader.isWaiting)
@@ -30,8 +29,7 @@ import Testing
     #expect(reader.keys(in: Array("\u{1B}\u{1B}[A".utf8)) == [.escape, .up])
   }
 
-  @Test("Unknown sequences, control characters and bytes that aren't UTF-8 are dropped")
-  func unknown() {
+  @Test func `Unknown sequences, control characters and bytes that aren't UTF-8 are dropped`() {
     var reader = KeyReader()
     let bytes = Array("\u{1B}[15~a\u{1B}OPb\u{0}\tc".utf8) + [0xFF, 0xC3] + Array("d".utf8)
     #expect(reader.keys(in: bytes) == "abcd".map { .character($0) })
@@ -54,8 +52,7 @@ import Testing
           })))
   }
 
-  @Test("A worker's share is what its cgroup used between two looks")
-  func groups() throws {
+  @Test func `A worker's share is what its cgroup used between two looks`() throws {
     var use = ProcessorUse()
     use.update(["a": Self.group(10, 3)])
     #expect(use.percent.isEmpty)

@@ -73,8 +73,7 @@ import Testing
     #expect(JSON(bytes) == nil)
   }
 
-  @Test("JSON is read down to 64 levels, and refused without a crash beyond")
-  func depth() {
+  @Test func `JSON is read down to 64 levels, and refused without a crash beyond`() {
     func nested(_ levels: Int, _ open: String, _ close: String) -> String {
       String(repeating: open, count: levels) + "1" + String(repeating: close, count: levels)
     }
@@ -85,8 +84,7 @@ import Testing
     #expect(JSON([UInt8](repeating: UInt8(ascii: "["), count: 1 << 20)) == nil)
   }
 
-  @Test("JSON is written on one line that reads back as the same value")
-  func roundTrip() throws {
+  @Test func `JSON is written on one line that reads back as the same value`() throws {
     let value = JSON.object([
       .init(
         "z", .array([.null, .bool(true), .int(.min), .unsigned(.max), .double(1), .double(-0.0)])),
@@ -99,8 +97,7 @@ import Testing
     #expect(JSON(value.line) == value)
   }
 
-  @Test("JSON that is cut off anywhere, or has one byte changed, causes no crash")
-  func damage() {
+  @Test func `JSON that is cut off anywhere, or has one byte changed, causes no crash`() {
     let line = Array(
       #"{"id":18446744073709551615,"list":[1.5e-3,"é\ud83d\ude00",null,{"a":true}]}"#.utf8)
     for length in line.indices { #expect(JSON(Array(line[..<length])) == nil) }

@@ -89,8 +89,7 @@ import Testing
     }
   }
 
-  @Test("A replay finds a record whose decisions differ from the engine's")
-  func otherEngine() throws {
+  @Test func `A replay finds a record whose decisions differ from the engine's`() throws {
     let recording = try Recording(seed: 11)
     // This record lacks the engine's directives, and has a valid checksum.
     let lines = recording.segments[0].split(separator: UInt8(ascii: "\n"))

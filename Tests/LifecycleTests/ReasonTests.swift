@@ -21,8 +21,7 @@ import Testing
     #expect(cause.sentence == text)
   }
 
-  @Test("The reason of a start says what requested it, and keeps the request's code")
-  func occasions() {
+  @Test func `The reason of a start says what requested it, and keeps the request's code`() {
     for (occasion, code) in [
       (Request.Occasion?.none, "requested_start"), (.autostart, "requested_start"),
       (.connection, "requested_start"),

@@ -89,8 +89,7 @@ struct TransitTests {
     #expect(world.pass(.seconds(10)).deeds.contains("kill web"))
   }
 
-  @Test("The time limit of an operation grows with the memory that it moves")
-  func scaled() {
+  @Test func `The time limit of an operation grows with the memory that it moves`() {
     #expect(TransitLimits.limit(moving: .zero) == .seconds(30))
     #expect(TransitLimits.limit(moving: .gigabytes(10)) == .seconds(30 + 1024))
     var world = World()
@@ -100,8 +99,7 @@ struct TransitTests {
     #expect(world.pass(.seconds(2)).deeds == ["inspect web"])
   }
 
-  @Test("An explanation shows when the state of a worker in transition is inspected")
-  func explained() throws {
+  @Test func `An explanation shows when the state of a worker in transition is inspected`() throws {
     let world = world(in: .suspending)
     let moves = try #require(world.engine.explanation(of: web, at: world.now)?.moves)
     #expect(moves.contains { $0.after == .seconds(30) })

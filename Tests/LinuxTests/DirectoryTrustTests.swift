@@ -146,8 +146,7 @@ struct DirectoryTrustTests {
     #expect(try listDirectory("\(scratch.path)/away").isEmpty)
   }
 
-  @Test("A handle follows no link and accepts no path")
-  func singleNames() throws {
+  @Test func `A handle follows no link and accepts no path`() throws {
     let scratch = try Scratch()
     let directory = try scratch.directory("place", mode: 0o700)
     try scratch.file("\(scratch.path)/victim", "precious")

@@ -20,10 +20,8 @@ import Testing
     #expect(try acceptConnection(listener) == nil)
   }
 
-  @Test(
-    "Open, closed and unread connections are distinguished without accepting them"
-  )
-  func kinds() throws {
+  @Test
+  func `Open, closed and unread connections are distinguished without accepting them`() throws {
     let listener = Self.socket()
     #expect(withLoopback(0) { bind(listener.raw, $0, $1) } == 0)
     #expect(listen(listener.raw, 16) == 0)

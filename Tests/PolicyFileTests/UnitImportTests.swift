@@ -112,8 +112,7 @@ import Testing
     #expect(result.value?.text.contains("env_file: [/etc/a, /etc/b]") == true, "\(result)")
   }
 
-  @Test("An instance of a template has its name instead of %i")
-  func template() throws {
+  @Test func `An instance of a template has its name instead of %i`() throws {
     let (_, configuration) = try unit(
       "bot@alice.service",
       "[Service]\nExecStart=/bin/bot --for %i 100%% ${X} ${NONE}\nEnvironment=X=1\nUser=%i\n")
@@ -133,8 +132,7 @@ import Testing
     #expect(!configuration.workers[0].autostart, "\(text)")
   }
 
-  @Test("The directories of a user's unit aren't guessed")
-  func ofUser() {
+  @Test func `The directories of a user's unit aren't guessed`() {
     let file = UnitImport.File(
       path: "/usr/lib/systemd/user/a.service",
       text: "[Service]\nExecStart=/bin/a %t/x\nStateDirectory=a\nKillMode=process\n")
@@ -143,8 +141,7 @@ import Testing
     #expect(text.contains("autostart: false") && text.contains("`KillMode=process`"), "\(text)")
   }
 
-  @Test("A file that is no service, or has no single command, is an error")
-  func wrong() {
+  @Test func `A file that is no service, or has no single command, is an error`() {
     for text in ["", "[Socket]\nListenStream=80", "[Service]\nType=oneshot", "x=1", "[Service"] {
       let file = UnitImport.File(path: "a.service", text: text)
       let result = UnitImport.convert(unit: "a.service", files: [file]) { _ in true }
@@ -152,8 +149,7 @@ import Testing
     }
   }
 
-  @Test("Escapes are read as systemd reads them, and one that it doesn't know stays")
-  func escapes() throws {
+  @Test func `Escapes are read as systemd reads them, and one that it doesn't know stays`() throws {
     let (_, configuration) = try unit(
       "a.service",
       #"""
@@ -180,16 +176,14 @@ import Testing
     #expect(result.value == nil && result.rendered.contains(message), "\(result.rendered)")
   }
 
-  @Test("An output of errors alone gets a note")
-  func errorOutput() throws {
+  @Test func `An output of errors alone gets a note`() throws {
     let text = try unit(
       "a.service", "[Service]\nExecStart=/bin/a\nStandardError=append:/var/log/a.err\n"
     ).0
     #expect(text.contains("`StandardError=append:/var/log/a.err`"), "\(text)")
   }
 
-  @Test("A template without an instance isn't started, and %i stays")
-  func bareTemplate() throws {
+  @Test func `A template without an instance isn't started, and %i stays`() throws {
     let (text, configuration) = try unit(
       "app@.service", "[Service]\nUser=www-%i\nExecStart=/usr/bin/app /etc/app/%i.ini\n")
     #expect(!configuration.workers[0].autostart && text.contains("`%i`"), "\(text)")

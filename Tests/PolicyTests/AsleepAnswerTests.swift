@@ -2,8 +2,7 @@ import Policy
 import Testing
 
 @Suite("Health checks while asleep, as text") struct AsleepAnswerTests {
-  @Test("A port, and a port with a path, are read as they are written")
-  func valid() throws {
+  @Test func `A port, and a port with a path, are read as they are written`() throws {
     for (text, port, path) in [
       ("8080", 8080, nil), ("1", 1, nil), ("65535/", 65535, "/"),
       ("8081/healthz", 8081, "/healthz"), ("8081/a/b.c~%20", 8081, "/a/b.c~%20"),

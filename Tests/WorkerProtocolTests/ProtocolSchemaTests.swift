@@ -71,8 +71,7 @@ import WorkerProtocol
     }
   }
 
-  @Test("The lines of the protocol's transcript match its schema")
-  func holdsForTheTranscript() throws {
+  @Test func `The lines of the protocol's transcript match its schema`() throws {
     let text = String(decoding: try Self.bytes("worker-protocol.md"), as: UTF8.self)
     let lines = text.split(separator: "\n").filter { $0.hasPrefix("→ ") || $0.hasPrefix("← ") }
     #expect(lines.count > 12)

@@ -14,8 +14,7 @@ import Testing
     stops = StopFollower(program, timers: timers, wrapperGroup: 100)
   }
 
-  @Test("It stops once, until the shell continues it")
-  func once() {
+  @Test func `It stops once, until the shell continues it`() {
     program.stopSignal = SIGTTIN
     stops.follow()
     stops.follow()
@@ -79,8 +78,7 @@ import Testing
     #expect(program.drain() == ["stop wrapper \(SIGTSTP)"])
   }
 
-  @Test("It doesn't follow a SIGSTOP to a program that isn't a shell's own job")
-  func sigstop() {
+  @Test func `It doesn't follow a SIGSTOP to a program that isn't a shell's own job`() {
     program.isJobOfShell = false
     program.stopSignal = SIGSTOP
     stops.follow()

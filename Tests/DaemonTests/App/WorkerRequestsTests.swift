@@ -25,8 +25,7 @@ import Testing
     requests.request(verb, id) { [heard] in heard.codes.append($0.code) }
   }
 
-  @Test("Requests reach the engine at once, and are answered once")
-  func atOnce() {
+  @Test func `Requests reach the engine at once, and are answered once`() {
     ask(.stop)
     #expect(notes.events == ["added", "request"] && heard.codes == [.done])
   }
@@ -54,8 +53,7 @@ import Testing
     #expect(heard.codes == [.refused] && !requests.isAlive(id))
   }
 
-  @Test("A worker counts as alive if the engine says so, and while it is being adopted")
-  func alive() {
+  @Test func `A worker counts as alive if the engine says so, and while it is being adopted`() {
     #expect(!requests.isAlive(id))
     #expect(!requests.isAlive(WorkerID("unknown")))
     driver.send(.adopted(id, unit.profile, .background))

@@ -88,8 +88,7 @@ import Testing
     #expect(started == ["restart web", "restart db"])
   }
 
-  @Test("A daemon that ends meanwhile starts no waiting workers")
-  func closing() throws {
+  @Test func `A daemon that ends meanwhile starts no waiting workers`() throws {
     try world.leave("web", .foreground)
     begin([Self.worker("web"), Self.worker("db")])
     world.base.phase.isLeaving = true

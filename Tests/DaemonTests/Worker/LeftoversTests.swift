@@ -26,8 +26,7 @@ import Testing
     try scratch.write("\(name).worker", "damaged")
   }
 
-  @Test("A worker of which nothing is left can be launched")
-  func nothing() throws {
+  @Test func `A worker of which nothing is left can be launched`() throws {
     #expect(refusal() == nil)
     try damage()
     #expect(refusal() == nil)
@@ -47,8 +46,7 @@ import Testing
     #expect(refusal("api") == nil)
   }
 
-  @Test("A command that the operator can type names twenty processes at most")
-  func many() {
+  @Test func `A command that the operator can type names twenty processes at most`() {
     processes.set { $0.groups["web"] = Array(1...100) }
     let text = refusal() ?? ""
     #expect(text.hasPrefix("100 processes") && text.contains(" 19 20`") && !text.contains(" 21"))
@@ -78,8 +76,7 @@ import Testing
         + "run `echo 1 > /groups/web/cgroup.kill`, then `dormouse start web`")
   }
 
-  @Test("A user that doesn't exist, and leftovers, end a launch before it makes a cgroup")
-  func terms() {
+  @Test func `A user that doesn't exist, and leftovers, end a launch before it makes a cgroup`() {
     func perform(_ name: String, leftovers: Bool = true, user: String? = nil) -> String? {
       let query = TermsQuery(
         name: name, wanted: WantedAccount(.forTest(name) { $0.user = user }),
@@ -97,8 +94,7 @@ import Testing
     #expect(perform("web", leftovers: false, user: "no-such-user-here") == nil)
   }
 
-  @Test("A name service that doesn't answer is named only where it was asked")
-  func silence() {
+  @Test func `A name service that doesn't answer is named only where it was asked`() {
     let ours = WantedAccount(.forTest("web"))
     let other = WantedAccount(
       .forTest("web") {

@@ -54,8 +54,7 @@ import Testing
     #expect(world.named == ["suspended", "wakeNeeded", "hibernateFailed"])
   }
 
-  @Test("A request after the resume isn't reported, as the worker reads it itself")
-  func after() throws {
+  @Test func `A request after the resume isn't reported, as the worker reads it itself`() throws {
     sleep.suspend()
     stop()
     sleep.resume()

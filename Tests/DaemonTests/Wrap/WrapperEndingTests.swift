@@ -25,8 +25,7 @@ import Testing
     world.press(.critical)
   }
 
-  @Test("A wrapped worker that may be terminated is ended by its wrapper, and then removed")
-  func terminates() {
+  @Test func `A wrapped worker that may be terminated is ended by its wrapper, and then removed`() {
     pressEnding()
     #expect(world.asked == ["terminate clangd"] && world.state("clangd") == .terminating)
     world.leave()
@@ -69,8 +68,7 @@ import Testing
     #expect(world.logged.contains { $0.contains("is not killed") })
   }
 
-  @Test("A wrapper that takes its permission back before the kill is not killed")
-  func permissionTakenBack() {
+  @Test func `A wrapper that takes its permission back before the kill is not killed`() {
     pressEnding()
     world.register(WrapperWorld.report("clangd", "suspended", mayBeTerminated: false))
     world.pass(.seconds(60))
@@ -87,8 +85,7 @@ import Testing
     #expect(world.logged.contains { $0.contains(text) })
   }
 
-  @Test("Directives for the daemon's own workers don't reach a wrapper")
-  func others() {
+  @Test func `Directives for the daemon's own workers don't reach a wrapper`() {
     world.register(report("suspended"))
     let web = WorkerID("web")
     for directive: Directive in [

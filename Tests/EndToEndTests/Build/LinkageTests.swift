@@ -38,10 +38,8 @@ import Testing
     #expect(file.undefined.filter { $0.hasPrefix("$s30FoundationInternationalization") } == [])
   }
 
-  @Test(
-    "The executable is installed without symbols; debuggers find them by build ID"
-  )
-  func stripped() throws {
+  @Test
+  func `The executable is installed without symbols; debuggers find them by build ID`() throws {
     let scratch = try Scratch()
     let source = try scratch.write(
       "tool.c", "int helper(int x) { return x; } int main() { return helper(7); }")

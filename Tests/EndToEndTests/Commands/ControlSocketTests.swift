@@ -43,8 +43,7 @@ import Testing
     #expect(try daemon.done("ps").contains("sleeper"))
   }
 
-  @Test("The control socket refuses a line of 2 MB and closes the connection")
-  func longLine() throws {
+  @Test func `The control socket refuses a line of 2 MB and closes the connection`() throws {
     let daemon = try TestDaemon("")
     let answer = try exchange([UInt8](repeating: UInt8(ascii: "x"), count: 2 << 20), with: daemon)
     #expect(answer.contains("longer than"), "\(answer)")
@@ -89,8 +88,7 @@ import Testing
     #expect(answers == sent / line.count)
   }
 
-  @Test("Clients that connect and disconnect leave no descriptor open in the daemon")
-  func comings() throws {
+  @Test func `Clients that connect and disconnect leave no descriptor open in the daemon`() throws {
     let daemon = try TestDaemon("")
     let before = try daemon.descriptorCount()
     for _ in 0..<300 { _ = try? UnixSocket.connected(to: daemon.socket, .stream) }
@@ -104,8 +102,7 @@ import Testing
     #expect(try eventually { try daemon.descriptorCount() <= before + 1 })
   }
 
-  @Test("A verb is carried out even if its client hangs up before the answer")
-  func hangsUp() throws {
+  @Test func `A verb is carried out even if its client hangs up before the answer`() throws {
     let daemon = try TestDaemon("workers: { sleeper: { command: sleep 642 } }")
     try daemon.wait("sleeper", toBe: "foreground")
     try UnixSocket.connected(to: daemon.socket, .stream)

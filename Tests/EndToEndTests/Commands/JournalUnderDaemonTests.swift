@@ -236,8 +236,7 @@ import Testing
     #expect(text.contains("    | no such shard\n") && !text.contains("silent"), "\(text)")
   }
 
-  @Test("The journal is rotated by size, and its oldest segment is removed")
-  func rotation() throws {
+  @Test func `The journal is rotated by size, and its oldest segment is removed`() throws {
     let daemon = try TestDaemon("journal: { size: 64KB, keep: 2 }")
     var client = try ControlClient(connectingTo: daemon.socket, isNamed: true)
     for _ in 0..<3000 { _ = try client.perform(.wake, worker: "ghost", timeout: .seconds(60)) }

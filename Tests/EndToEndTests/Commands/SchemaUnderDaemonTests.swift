@@ -44,8 +44,7 @@ import Testing
     }
   }
 
-  @Test("The JSON of reading verbs matches the schemas for workers in every state")
-  func looks() throws {
+  @Test func `The JSON of reading verbs matches the schemas for workers in every state`() throws {
     let daemon = try TestDaemon(Self.workers)
     #expect(
       try eventually {
@@ -92,8 +91,7 @@ import Testing
     #expect(try documents(["top", "--count", "2", "--delay", "100ms"], daemon).count == 2)
   }
 
-  @Test("The JSON of acting verbs matches the schemas")
-  func outcomes() throws {
+  @Test func `The JSON of acting verbs matches the schemas`() throws {
     let daemon = try TestDaemon(Self.workers)
     #expect(try eventually { try daemon.worker("asleep").pid != nil })
     for arguments in [

@@ -46,8 +46,7 @@ import Testing
     #expect(try daemon.verb("hibernate").code == 64)
   }
 
-  @Test("Verbs accept groups, and an entry with instances is a group")
-  func groups() throws {
+  @Test func `Verbs accept groups, and an entry with instances is a group`() throws {
     let daemon = try TestDaemon(
       """
       workers:
@@ -90,8 +89,7 @@ import Testing
     #expect(report.code == 3 && report.error.contains("nope"), "\(report)")
   }
 
-  @Test("--dry-run prints what a verb would do and changes nothing")
-  func dryRun() throws {
+  @Test func `--dry-run prints what a verb would do and changes nothing`() throws {
     let daemon = try TestDaemon(Self.three)
     // Both are launched at once, and the last one of the configuration takes the foreground.
     #expect(try eventually { try ["a", "b"].allSatisfy { try daemon.worker($0).pid != nil } })

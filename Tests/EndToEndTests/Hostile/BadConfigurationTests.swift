@@ -38,8 +38,7 @@ import Testing
     #expect(access(daemon.socket, F_OK) != 0)
   }
 
-  @Test("A missing configuration file is reported in one line")
-  func missing() throws {
+  @Test func `A missing configuration file is reported in one line`() throws {
     let daemon = try TestDaemon("", starts: false)
     let process = try daemon.launch(["--config", "/nowhere/dormouse.yaml"])
     #expect(try process.wait(.seconds(60)) == 65, "\(daemon.logText)")

@@ -19,8 +19,7 @@ import Testing
     """
   }
 
-  @Test("A worker that exits at once becomes terminated, with its exit status")
-  func exitsAtOnce() throws {
+  @Test func `A worker that exits at once becomes terminated, with its exit status`() throws {
     let daemon = try TestDaemon(
       Self.policy() + """
           quick: { command: [sh, -c, "exit 7"], autostart: false }
@@ -36,8 +35,7 @@ import Testing
     #expect(try eventually { try daemon.zombies().isEmpty })
   }
 
-  @Test("The launch watchdog terminates a worker that never becomes ready")
-  func neverReady() throws {
+  @Test func `The launch watchdog terminates a worker that never becomes ready`() throws {
     let daemon = try TestDaemon(
       Self.policy(launch: "500ms")
         + "  mute: { command: sleep 630, autostart: false, readiness: { notify: true } }")

@@ -3,8 +3,7 @@ import Linux
 import Testing
 
 @Suite("Directories that another user prepared") struct UnsafeDirectoryTests {
-  @Test("The daemon refuses a state directory that other users may write to")
-  func sharedState() throws {
+  @Test func `The daemon refuses a state directory that other users may write to`() throws {
     let daemon = try TestDaemon("workers: {}\n", starts: false)
     #expect(mkdir(daemon.state, 0o700) == 0 && chmod(daemon.state, 0o777) == 0)
     #expect(try daemon.launch().wait(.seconds(60)) != 0)

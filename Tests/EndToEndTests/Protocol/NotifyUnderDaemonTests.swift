@@ -62,8 +62,7 @@ import Testing
     #expect(log(daemon).contains("DORMOUSE_RUN"))
   }
 
-  @Test("A worker that hangs is ended by SIGABRT and started again")
-  func hung() throws {
+  @Test func `A worker that hangs is ended by SIGABRT and started again`() throws {
     let scratch = try Scratch()
     let daemon = try daemon(
       ", watchdog: 12s, restart: { when: on-failure, backoff: { initial: 1s } }", scratch)
@@ -82,8 +81,7 @@ import Testing
     #expect(try eventually { self.log(daemon).contains("last \(128 + SIGABRT)") })
   }
 
-  @Test("A worker that sleeps for longer than its watchdog's interval isn't ended")
-  func asleep() throws {
+  @Test func `A worker that sleeps for longer than its watchdog's interval isn't ended`() throws {
     let scratch = try Scratch()
     let daemon = try daemon(
       ", watchdog: 8s, policy: { background: { wake_for_timers: never } }", scratch)
@@ -103,8 +101,7 @@ import Testing
     #expect(!daemon.logText.contains("no WATCHDOG=1"))
   }
 
-  @Test("WATCHDOG=trigger ends a worker at once")
-  func trigger() throws {
+  @Test func `WATCHDOG=trigger ends a worker at once`() throws {
     let scratch = try Scratch()
     let daemon = try daemon(", notify: true", arguments: ", \"WATCHDOG=trigger\"", scratch)
     try daemon.wait("talker", toBe: "terminated")

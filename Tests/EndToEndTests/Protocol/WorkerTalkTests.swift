@@ -153,8 +153,7 @@ final class Talker {
     #expect(try late.daemon.worker("talker").lastMiss == nil)
   }
 
-  @Test("A worker that closes its connection when it is asked doesn't count as hung")
-  func hangsUp() throws {
+  @Test func `A worker that closes its connection when it is asked doesn't count as hung`() throws {
     let talker = try Talker(
       "leave",
       """
@@ -274,8 +273,7 @@ final class Talker {
     }
   }
 
-  @Test("A message from the daemon to a worker doesn't count as activity")
-  func quiet() throws {
+  @Test func `A message from the daemon to a worker doesn't count as activity`() throws {
     let talker = try Talker(
       "good",
       """

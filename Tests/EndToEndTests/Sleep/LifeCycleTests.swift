@@ -40,8 +40,7 @@ import Testing
     #expect(try daemon.worker("first").state == "foreground")
   }
 
-  @Test("A worker with a background task isn't suspended before the task ends")
-  func task() throws {
+  @Test func `A worker with a background task isn't suspended before the task ends`() throws {
     let scratch = try Scratch()
     let script = try scratch.write(
       "busy.py",

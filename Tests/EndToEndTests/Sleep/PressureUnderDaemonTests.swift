@@ -48,8 +48,7 @@ import Testing
     #expect(try daemon.done("status", "big").contains("memory pressure was "))
   }
 
-  @Test("ios-5 hibernates workers that are small enough before it terminates any")
-  func hibernateFirst() throws {
+  @Test func `ios-5 hibernates workers that are small enough before it terminates any`() throws {
     let front = try WebWorker(megabytes: 1, name: "front", more: "autostart: false")
     let small = try WebWorker(megabytes: 3, name: "small")
     let daemon = try TestDaemon(

@@ -83,8 +83,7 @@ import Testing
       """)
   }
 
-  @Test("A worker frees memory on an HTTP request, and the freed memory is measured")
-  func http() throws {
+  @Test func `A worker frees memory on an HTTP request, and the freed memory is measured`() throws {
     let scratch = try Scratch()
     let daemon = try daemon(
       path: "/shed", policy: "  background: { suspend_after: 1h, shed_deadline: 20s }", scratch)

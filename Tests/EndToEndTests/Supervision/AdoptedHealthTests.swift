@@ -57,8 +57,7 @@ import Testing
     #expect(try server.check("/healthz") == "ok")
   }
 
-  @Test("The next daemon answers the checks too")
-  func nextDaemon() throws {
+  @Test func `The next daemon answers the checks too`() throws {
     let daemon = try TestDaemon(Self.policy)
     let server = try Server(daemon.scratch)
     try server.adopt(by: daemon)
@@ -75,8 +74,7 @@ import Testing
     #expect(try server.check("/healthz") == "ok")
   }
 
-  @Test("A health check that can't be meant is refused, with what is allowed")
-  func refused() throws {
+  @Test func `A health check that can't be meant is refused, with what is allowed`() throws {
     let daemon = try TestDaemon(Self.policy)
     let outcome = try daemon.verb(
       "adopt", "web", "--pid", "\(getpid())", "--health-check", "healthz")

@@ -129,8 +129,7 @@ import Testing
     #expect(access(path, F_OK) == 0)
   }
 
-  @Test("A daemon that ends releases an adopted worker instead of ending it")
-  func daemonEnds() throws {
+  @Test func `A daemon that ends releases an adopted worker instead of ending it`() throws {
     let daemon = try TestDaemon(Self.policy)
     let stranger = try Stranger(daemon.scratch)
     try daemon.done("adopt", "web", "--pid", "\(stranger.process.pid)")
@@ -140,8 +139,7 @@ import Testing
     #expect(try HTTPConnection(port: stranger.port).get("/count") == "1")
   }
 
-  @Test("Verbs that start or end workers refuse an adopted one")
-  func notOurs() throws {
+  @Test func `Verbs that start or end workers refuse an adopted one`() throws {
     let daemon = try TestDaemon(Self.policy)
     let stranger = try Stranger(daemon.scratch)
     try daemon.done("adopt", "web", "--pid", "\(stranger.process.pid)")

@@ -81,8 +81,7 @@ import Testing
     try daemon.wait("web", toBe: "suspended", within: .seconds(60))
   }
 
-  @Test("A probe whose command hangs or whose port refuses connections fails")
-  func exec() throws {
+  @Test func `A probe whose command hangs or whose port refuses connections fails`() throws {
     let daemon = try TestDaemon(
       """
       workers:
@@ -141,8 +140,7 @@ import Testing
     try daemon.waitForLogText("not a health check")
   }
 
-  @Test("Health checks at a separate port don't keep a worker awake")
-  func checksAwake() throws {
+  @Test func `Health checks at a separate port don't keep a worker awake`() throws {
     let server = try Server()
     let daemon = try TestDaemon(
       WakeTests.server
@@ -205,8 +203,7 @@ import Testing
     }.max() ?? .zero
   }
 
-  @Test("The next daemon answers the health checks of a sleeping worker")
-  func adopted() throws {
+  @Test func `The next daemon answers the health checks of a sleeping worker`() throws {
     let server = try Server()
     let daemon = try TestDaemon(
       WakeTests.manual

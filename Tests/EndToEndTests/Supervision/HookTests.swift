@@ -134,8 +134,7 @@ import Testing
     #expect(try daemon.ask(.ps).result == .done)
   }
 
-  @Test("A reload changes the commands, and a wrong name leaves the old ones")
-  func reload() throws {
+  @Test func `A reload changes the commands, and a wrong name leaves the old ones`() throws {
     let workers = "workers: { web: { command: [sleep, '1000'] } }\n"
     let daemon = try TestDaemon("on: { suspended: [sh, -c, 'echo old >> calls'] }\n" + workers)
     try daemon.done("suspend", "web")

@@ -5,10 +5,8 @@ import TestSupport
 import Testing
 
 @Suite("What a declared worker runs with") struct LaunchTermsTests {
-  @Test(
-    "A daemon alone in its cgroup moves to a child group, so that memory limits work"
-  )
-  func childGroup() throws {
+  @Test
+  func `A daemon alone in its cgroup moves to a child group, so that memory limits work`() throws {
     guard TestMachine.hasCgroups else {
       return notTestedHere("no cgroup for workers can be made here")
     }
@@ -194,8 +192,7 @@ import Testing
     #expect(try eventually { try daemon.zombies() == [] })
   }
 
-  @Test("A worker has its configured umask, or the daemon's")
-  func umask() throws {
+  @Test func `A worker has its configured umask, or the daemon's`() throws {
     let daemon = try TestDaemon(
       """
       workers:

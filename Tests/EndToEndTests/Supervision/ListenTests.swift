@@ -85,8 +85,7 @@ import Testing
     #expect(access(path, F_OK) != 0)
   }
 
-  @Test("Connections wait in the queue while the worker is restarted")
-  func queue() throws {
+  @Test func `Connections wait in the queue while the worker is restarted`() throws {
     let daemon = try TestDaemon(
       """
       workers:

@@ -99,8 +99,7 @@ import Testing
     try wait(daemon, server.name, isThere: false)
   }
 
-  @Test("A rule without a mode only records what it would have done")
-  func shadow() throws {
+  @Test func `A rule without a mode only records what it would have done`() throws {
     let port = try freePort()
     let daemon = try TestDaemon(Self.policy + Self.rule(port, "limit: 5"))
     let server = try Server(daemon.scratch, port: port)

@@ -3,8 +3,7 @@ import Glibc
 import Testing
 
 @Suite("A daemon that is ending") struct RunWhileEndingTests {
-  @Test("A daemon that is ending refuses to run a new worker")
-  func refusesToRun() throws {
+  @Test func `A daemon that is ending refuses to run a new worker`() throws {
     let daemon = try TestDaemon(
       """
       policy_overrides: { terminate: { grace: 1h } }

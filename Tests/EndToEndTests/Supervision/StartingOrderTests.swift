@@ -20,8 +20,7 @@ import Testing
     try readText(file).split(separator: "\n").map(String.init)
   }
 
-  @Test("Workers start after their dependencies and stop before them")
-  func order() throws {
+  @Test func `Workers start after their dependencies and stop before them`() throws {
     let scratch = try Scratch()
     let file = "\(scratch.path)/order"
     let port = try freePort()
@@ -88,8 +87,7 @@ import Testing
     #expect(try daemon.worker("after").pid != nil)
   }
 
-  @Test("A sleeping dependency counts as ready and isn't woken")
-  func asleep() throws {
+  @Test func `A sleeping dependency counts as ready and isn't woken`() throws {
     let daemon = try TestDaemon(
       """
       policy_overrides: { background: { suspend_after: 1h } }

@@ -106,8 +106,7 @@ import Testing
     try worker.waitForLog("given unpolled\n")
   }
 
-  @Test("A full store closes further descriptors and logs that once")
-  func full() throws {
+  @Test func `A full store closes further descriptors and logs that once`() throws {
     let worker = try Worker("fdstore: 2")
     let before = try worker.daemon.descriptorCount()
     try worker.order(

@@ -127,8 +127,7 @@ import Testing
     #expect(table.contains("suspended !") && table.contains("\n!: work of its own"), "\(table)")
   }
 
-  @Test("Timers shorter than background.wake_for_timers don't wake a worker")
-  func ignored() throws {
+  @Test func `Timers shorter than background.wake_for_timers don't wake a worker`() throws {
     let program = "import select; print('set'); e = select.epoll()\\nwhile True: e.poll(0.2)"
     let daemon = try TestDaemon(Self.configuration(program, timers: "1m"))
     try daemon.wait("clock", toBe: "foreground")

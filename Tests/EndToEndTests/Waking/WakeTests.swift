@@ -209,8 +209,7 @@ import Testing
     daemon.logText.split(separator: "\n").count { $0.contains("→ suspending") }
   }
 
-  @Test("A worker isn't suspended while it works on a long request")
-  func slowRequest() throws {
+  @Test func `A worker isn't suspended while it works on a long request`() throws {
     let port = try freePort()
     let daemon = try TestDaemon(
       Self.server + """

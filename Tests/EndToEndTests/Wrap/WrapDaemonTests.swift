@@ -32,8 +32,7 @@ import Testing
     #expect(try eventually { try daemon.json(Listing.self, "ps").workers.isEmpty })
   }
 
-  @Test("A wrapper works on without its daemon and registers with the next one")
-  func daemonDies() throws {
+  @Test func `A wrapper works on without its daemon and registers with the next one`() throws {
     let daemon = try TestDaemon("")
     let host = try WrapHost(options: WrapHost.hasty + ["--socket", daemon.socket])
     let sum = try host.ask("fill", #"{"megabytes": 8}"#)

@@ -112,8 +112,7 @@ import Testing
     #expect(try host.end() == .exited(5))
   }
 
-  @Test("A wrapped program isn't suspended while its answer waits in a full pipe")
-  func fullOutput() throws {
+  @Test func `A wrapped program isn't suspended while its answer waits in a full pipe`() throws {
     let host = try WrapHost()
     try host.send("shout", #"{"bytes": 1000000}"#)
     try host.wait(toBe: "foreground")
@@ -128,8 +127,7 @@ import Testing
     try host.wait(toBe: "hibernated")
   }
 
-  @Test("Five wrappers with one state directory work independently")
-  func many() throws {
+  @Test func `Five wrappers with one state directory work independently`() throws {
     let first = try WrapHost()
     let hosts = try [first] + (1..<5).map { _ in try WrapHost(scratch: first.scratch) }
     let sums = try hosts.enumerated().map { index, host in

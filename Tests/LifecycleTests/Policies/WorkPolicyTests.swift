@@ -26,8 +26,7 @@ struct ServerPolicyTests {
     #expect(world.state(web) == .foreground)
   }
 
-  @Test("Policy server ignores a memory peak of under a second")
-  func peak() throws {
+  @Test func `Policy server ignores a memory peak of under a second`() throws {
     var world = try world()
     world.read(available: 40)
     world.pass(.milliseconds(900))
@@ -36,8 +35,7 @@ struct ServerPolicyTests {
     #expect(world.engine.pressure == .normal && world.state(web) == .foreground)
   }
 
-  @Test("Policy server lets a worker that misses the readiness deadline run")
-  func reported() throws {
+  @Test func `Policy server lets a worker that misses the readiness deadline run`() throws {
     var world = World(try shipped("server"))
     world.add(web, announcesReadiness: true)
     world.ask(.start, web)
@@ -84,8 +82,7 @@ struct DeveloperPolicyTests {
     #expect(world.state(web) == .hibernated)
   }
 
-  @Test("Policy developer doesn't end a worker that never answers")
-  func silent() throws {
+  @Test func `Policy developer doesn't end a worker that never answers`() throws {
     var world = try world()
     world.ask(.background, web)
     #expect(!world.pass(.seconds(60)).deeds.contains("terminate web"))
