@@ -1,5 +1,3 @@
-import Control
-
 /// A configuration file of a host, and what was done with it.
 public struct FileOutcome: Sendable {
   public let host: IntegratedHost

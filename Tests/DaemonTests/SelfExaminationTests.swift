@@ -2,7 +2,6 @@ import Control
 import Glibc
 import Linux
 import Policy
-import Supervision
 import Synchronization
 import TestSupport
 import Testing

@@ -1,5 +1,4 @@
 import Deciding
-import Journal
 import Lifecycle
 import Policy
 import PolicyFile

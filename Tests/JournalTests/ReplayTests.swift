@@ -1,6 +1,5 @@
 import JSONLines
 import Lifecycle
-import Policy
 import TestSupport
 import Testing
 

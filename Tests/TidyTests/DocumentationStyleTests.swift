@@ -1,5 +1,4 @@
 import Foundation
-import TestSupport
 import Testing
 
 /// Each page of the repository for people: README, docs, the examples' pages, WorkerKit's articles,

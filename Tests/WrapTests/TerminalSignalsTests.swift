@@ -1,6 +1,5 @@
 import DaemonFakes
 import Glibc
-import Policy
 import Testing
 
 @testable import Wrap

@@ -1,7 +1,5 @@
 import Hibernation
 import Lifecycle
-import Linux
-import Policy
 
 /// The components for each run of a worker: its launch, processes, sleep and end. Workers that
 /// another supervisor starts are included.

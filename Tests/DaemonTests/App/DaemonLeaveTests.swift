@@ -1,5 +1,4 @@
 import Glibc
-import Hibernation
 import Lifecycle
 import Supervision
 import Testing

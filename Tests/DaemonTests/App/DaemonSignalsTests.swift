@@ -1,7 +1,5 @@
 import Glibc
 import Lifecycle
-import Linux
-import Policy
 import PolicyFile
 import Testing
 

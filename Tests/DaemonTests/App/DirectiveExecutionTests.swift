@@ -1,10 +1,8 @@
 import Glibc
-import Hibernation
 import Linux
 import Policy
 import PolicyFile
 import Supervision
-import TestSupport
 import Testing
 
 @testable import Daemon

@@ -2,7 +2,6 @@ import Lifecycle
 import Policy
 import PolicyFile
 import Supervision
-import TestSupport
 import Testing
 
 @testable import Daemon

@@ -1,9 +1,7 @@
 import Control
 import Lifecycle
-import Linux
 import Policy
 import PolicyFile
-import TestSupport
 import Testing
 import WorkerProtocol
 

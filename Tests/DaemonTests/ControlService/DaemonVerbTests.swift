@@ -1,8 +1,6 @@
 import Control
 import Lifecycle
-import Linux
 import Policy
-import TestSupport
 import Testing
 
 @testable import Daemon

@@ -2,9 +2,7 @@ import Control
 import Glibc
 import Lifecycle
 import Linux
-import Policy
 import PolicyFile
-import Supervision
 import TestSupport
 import Testing
 

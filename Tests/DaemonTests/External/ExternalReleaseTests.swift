@@ -2,9 +2,7 @@ import Control
 import Glibc
 import Hibernation
 import Lifecycle
-import Linux
 import Policy
-import PolicyFile
 import Supervision
 import Testing
 

@@ -2,7 +2,6 @@ import Glibc
 import Lifecycle
 import Linux
 import Policy
-import TestSupport
 import Testing
 
 @testable import Daemon

@@ -1,7 +1,6 @@
 import Glibc
 import Linux
 import Policy
-import Supervision
 import TestSupport
 import Testing
 

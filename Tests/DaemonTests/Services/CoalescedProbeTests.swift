@@ -1,6 +1,5 @@
 import Glibc
 import Linux
-import TestSupport
 import Policy
 import Synchronization
 import Testing

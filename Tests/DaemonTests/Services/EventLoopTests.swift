@@ -2,7 +2,6 @@ import Glibc
 import Linux
 import Policy
 import Synchronization
-import TestSupport
 import Testing
 
 @testable import Daemon

@@ -1,8 +1,6 @@
 import Lifecycle
-import Linux
 import Policy
 import PolicyFile
-import TestSupport
 import Testing
 
 @testable import Daemon

@@ -1,6 +1,5 @@
 import Lifecycle
 import Policy
-import TestSupport
 import Testing
 import WorkerProtocol
 

@@ -1,5 +1,4 @@
 import Glibc
-import Policy
 import Supervision
 import TestSupport
 import Testing

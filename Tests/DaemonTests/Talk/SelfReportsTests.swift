@@ -4,7 +4,6 @@ import Lifecycle
 import Linux
 import Policy
 import Supervision
-import TestSupport
 import Testing
 import WorkerProtocol
 

@@ -2,7 +2,6 @@ import Glibc
 import Lifecycle
 import Linux
 import Policy
-import Supervision
 import TestSupport
 import Testing
 import WorkerProtocol

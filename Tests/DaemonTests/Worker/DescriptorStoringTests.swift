@@ -2,7 +2,6 @@ import Glibc
 import Lifecycle
 import Linux
 import Supervision
-import TestSupport
 import Testing
 
 @testable import Daemon

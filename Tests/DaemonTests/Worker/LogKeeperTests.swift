@@ -1,7 +1,6 @@
 import Lifecycle
 import Linux
 import Policy
-import TestSupport
 import Testing
 
 @testable import Daemon

@@ -1,5 +1,3 @@
-import Lifecycle
-import Policy
 import Testing
 
 @testable import Daemon

@@ -1,7 +1,5 @@
 import Hibernation
 import Lifecycle
-import Linux
-import Policy
 import Testing
 
 @testable import Daemon

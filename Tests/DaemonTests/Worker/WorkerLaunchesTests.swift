@@ -4,7 +4,6 @@ import Linux
 import Policy
 import PolicyFile
 import Supervision
-import TestSupport
 import Testing
 
 @testable import Daemon

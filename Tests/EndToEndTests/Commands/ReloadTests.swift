@@ -1,6 +1,5 @@
 import Control
 import Glibc
-import Linux
 import TestSupport
 import Testing
 

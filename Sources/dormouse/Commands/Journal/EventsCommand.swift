@@ -3,7 +3,6 @@ import Control
 import Daemon
 import Glibc
 import Journal
-import Linux
 
 struct EventsCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
