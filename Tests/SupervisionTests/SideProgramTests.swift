@@ -1,6 +1,5 @@
 import Glibc
 import Linux
-import Synchronization
 import TestSupport
 import Testing
 

@@ -1,4 +1,3 @@
-import Glibc
 import Hibernation
 import Lifecycle
 import Linux

@@ -1,4 +1,3 @@
-import Glibc
 import JSONLines
 import Linux
 import Policy

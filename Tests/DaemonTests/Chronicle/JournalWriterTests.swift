@@ -1,10 +1,8 @@
-import Glibc
 import Journal
 import Lifecycle
 import Linux
 import Policy
 import PolicyFile
-import Synchronization
 import TestSupport
 import Testing
 

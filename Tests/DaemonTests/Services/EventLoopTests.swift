@@ -1,7 +1,5 @@
-import Glibc
 import Linux
 import Policy
-import Synchronization
 import Testing
 
 @testable import Daemon

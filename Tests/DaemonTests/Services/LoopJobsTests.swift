@@ -1,7 +1,5 @@
-import Glibc
 import Linux
 import Policy
-import Synchronization
 import TestSupport
 import Testing
 

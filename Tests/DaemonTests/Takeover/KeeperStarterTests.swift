@@ -3,7 +3,6 @@ import Lifecycle
 import Linux
 import Policy
 import Supervision
-import Synchronization
 import TestSupport
 import Testing
 
