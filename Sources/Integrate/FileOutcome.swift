@@ -54,11 +54,6 @@ public struct ServerOutcome: Sendable {
   public internal(set) var refusal: Refusal?
   /// True if the command is wrapped, and wasn't before `dormouse integrate`.
   var isOurs = false
-
-  init(name: String, project: String?) {
-    self.name = name
-    self.project = project
-  }
 }
 
 /// A planned change of a file.

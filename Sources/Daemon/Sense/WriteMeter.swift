@@ -64,8 +64,6 @@ struct RegularWriting: Sendable {
     let count: Int
     private(set) var times: [Instant] = []
 
-    init(count: Int) { self.count = count }
-
     var last: Instant? { times.last }
     var isRegular: Bool {
       guard times.count == count, let first = times.first, let last else { return false }
