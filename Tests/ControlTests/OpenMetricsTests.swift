@@ -140,13 +140,11 @@ import Testing
 }
 
 @Suite("Files that name metrics") struct MetricNameTests {
-  @Test(
-    "Each metric in the dashboard, the rules and the documentation exists",
-    arguments: [
-      "Packaging/grafana/dormouse.json", "Packaging/prometheus/dormouse.rules.yml",
-      "Tests/Fixtures/dormouse.rules.test.yml", "docs/metrics.md",
-    ])
-  func exist(file: String) throws {
+  @Test(arguments: [
+    "Packaging/grafana/dormouse.json", "Packaging/prometheus/dormouse.rules.yml",
+    "Tests/Fixtures/dormouse.rules.test.yml", "docs/metrics.md",
+  ])
+  func `Each metric in the dashboard, the rules and the documentation exists`(file: String) throws {
     let lines = try OpenMetricsTests.page(.prometheus).split(separator: "\n")
     let documented = Set(
       lines.map { line in

@@ -4,7 +4,6 @@ import Testing
 
 @Suite("Keys of a terminal") struct KeyReaderTests {
   @Test(
-    "Keys are recognised in the sequences of several terminals",
     arguments: [
       ("\u{1B}[A", .up), ("\u{1B}OA", .up), ("\u{1B}[B", .down), ("\u{1B}[1;5B", .down),
       ("\u{1B}[5~", .pageUp), ("\u{1B}[6~", .pageDown), ("\u{1B}[H", .home), ("\u{1B}OH", .home),
@@ -12,7 +11,7 @@ import Testing
       ("\u{1B}[8~", .end), ("\r", .enter), ("\n", .enter), ("\u{7F}", .backspace),
       ("\u{8}", .backspace), ("\u{4}", .endOfInput), ("é", .character("é")),
     ] as [(String, TerminalKey)])
-  func sequences(text: String, key: TerminalKey) {
+  func `Keys are recognised in the sequences of several terminals`(text: String, key: TerminalKey) {
     let bytes = Array(text.utf8)
     var whole = KeyReader()
     #expect(whole.keys(in: bytes) == [key] && !whole.isWaiting)

@@ -155,13 +155,11 @@ import Testing
     #expect(read.map(\.event) == events.map(\.1))
   }
 
-  @Test(
-    "The number of a day is written as its calendar date",
-    arguments: [
-      (0, "1970-01-01"), (59, "1970-03-01"), (11_016, "2000-02-29"), (20_778, "2026-11-21"),
-      (-1, "1969-12-31"),
-    ])
-  func dates(day: Int, text: String) {
+  @Test(arguments: [
+    (0, "1970-01-01"), (59, "1970-03-01"), (11_016, "2000-02-29"), (20_778, "2026-11-21"),
+    (-1, "1969-12-31"),
+  ])
+  func `The number of a day is written as its calendar date`(day: Int, text: String) {
     #expect(CivilDate(day: day).text == text)
     let date = CivilDate(day: day)
     #expect(

@@ -6,10 +6,8 @@ import Testing
 @testable import Journal
 
 @Suite("A journal that is played again") struct ReplayTests {
-  @Test(
-    "A replayed journal gives the same engine after every event",
-    arguments: 1...Nightly.rounds(10, of: 40))
-  func prefixes(seed: Int) throws {
+  @Test(arguments: 1...Nightly.rounds(10, of: 40))
+  func `A replayed journal gives the same engine after every event`(seed: Int) throws {
     let recording = try Recording(seed: UInt64(seed), segmentSize: seed % 3 == 0 ? 20_000 : .max)
     var player = JournalPlayer()
     var check = DeterminismCheck()

@@ -106,10 +106,8 @@ struct DeadlineTests {
     #expect(world.engine.snapshots().isEmpty)
   }
 
-  @Test(
-    "An adopted worker continues in the state in which it was found",
-    arguments: [WorkerState.background, .suspended, .hibernated])
-  func adopted(_ state: WorkerState) {
+  @Test(arguments: [WorkerState.background, .suspended, .hibernated])
+  func `An adopted worker continues in the state in which it was found`(_ state: WorkerState) {
     var world = World()
     let profile = WorkerProfile(policy: LifecyclePolicy())
     let directives = world.send(.adopted(web, profile, state))

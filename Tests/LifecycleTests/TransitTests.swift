@@ -64,12 +64,10 @@ struct TransitTests {
     }
   }
 
-  @Test(
-    "A worker is killed when an inspection can't verify its memory",
-    arguments: [
-      WorkerState.suspending, .hibernating, .resuming,
-    ])
-  func unverifiable(_ state: WorkerState) {
+  @Test(arguments: [
+    WorkerState.suspending, .hibernating, .resuming,
+  ])
+  func `A worker is killed when an inspection can't verify its memory`(_ state: WorkerState) {
     var world = overdue(state)
     let request = world.requests
     #expect(world.send(.found(web, .unverifiable("no image"))).deeds.contains("kill web"))
@@ -77,12 +75,10 @@ struct TransitTests {
     #expect(world.answers[request]?.first?.code == .failed)
   }
 
-  @Test(
-    "A worker is killed when three inspections bring no answer",
-    arguments: [
-      WorkerState.suspending, .hibernating, .resuming,
-    ])
-  func unanswered(_ state: WorkerState) {
+  @Test(arguments: [
+    WorkerState.suspending, .hibernating, .resuming,
+  ])
+  func `A worker is killed when three inspections bring no answer`(_ state: WorkerState) {
     var world = overdue(state)
     #expect(world.pass(.seconds(20)).deeds == ["inspect web", "inspect web"])
     #expect(world.state(web) == state)

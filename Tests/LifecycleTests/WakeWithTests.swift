@@ -24,10 +24,8 @@ struct WakeWithTests {
     return world
   }
 
-  @Test(
-    "A worker that wakes wakes its whole chain in the same step",
-    arguments: [WorkerState.suspended, .hibernated])
-  func atOnce(state: WorkerState) {
+  @Test(arguments: [WorkerState.suspended, .hibernated])
+  func `A worker that wakes wakes its whole chain in the same step`(state: WorkerState) {
     var world = chain(state)
     let directives = world.send(.wakeNeeded(web, "a connection on port 80"))
     #expect(directives.deeds == ["resume web", "resume app", "resume db"])

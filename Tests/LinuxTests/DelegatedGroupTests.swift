@@ -87,10 +87,8 @@ import Testing
     #expect(WorkerCgroup.killedForMemory(in: Array("oom 2\n".utf8)) == nil)
   }
 
-  @Test(
-    "Dormouse never writes to a group that another program manages",
-    .enabled(if: TestCgroups.available, "no cgroup for workers can be made here"))
-  func foreign() throws {
+  @Test(.enabled(if: TestCgroups.available, "no cgroup for workers can be made here"))
+  func `Dormouse never writes to a group that another program manages`() throws {
     try TestCgroups.with("foreign") { group in
       let foreign = try WorkerCgroup(path: group.path, isExternal: true)
       #expect(throws: CgroupError.external(path: group.path)) {

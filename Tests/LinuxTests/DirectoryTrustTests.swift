@@ -74,10 +74,8 @@ struct DirectoryTrustTests {
     #expect(flaw("\(open)/state", strict) != nil)
   }
 
-  @Test(
-    "A directory above the last one that belongs to another user is refused for root",
-    .enabled(if: isRoot, "only root can give directories away"))
-  func foreignAncestor() throws {
+  @Test(.enabled(if: isRoot, "only root can give directories away"))
+  func `A directory above the last one that belongs to another user is refused for root`() throws {
     let scratch = try Scratch()
     let theirs = try scratch.directory("theirs", owner: stranger)
     try #require(mkdir("\(theirs)/state", 0o700) == 0)

@@ -120,10 +120,8 @@ import Testing
     #expect(try names() == ["state"])
   }
 
-  @Test(
-    "A full disk leaves the old content, and no partial file that takes up space",
-    .enabled(if: geteuid() == 0, "mounting a small file system takes root"))
-  func fullDisk() throws {
+  @Test(.enabled(if: geteuid() == 0, "mounting a small file system takes root"))
+  func `A full disk leaves the old content, and no partial file that takes up space`() throws {
     let disk = "\(scratch.path)/disk"
     #expect(mkdir(disk, 0o700) == 0)
     try #require(mount("tmpfs", disk, "tmpfs", 0, "size=64k") == 0)

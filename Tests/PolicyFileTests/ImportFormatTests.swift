@@ -21,10 +21,8 @@ import Testing
     #expect(ImportFormat(fileName: name, text: text) == format)
   }
 
-  @Test(
-    "A program or data is no Procfile",
-    arguments: ["index.js", "package.cjs", "data.json", "a.toml", "a.ts"])
-  func unknown(name: String) {
+  @Test(arguments: ["index.js", "package.cjs", "data.json", "a.toml", "a.ts"])
+  func `A program or data is no Procfile`(name: String) {
     #expect(ImportFormat(fileName: name, text: "module.exports = {\n  a: [\n") == nil)
   }
 

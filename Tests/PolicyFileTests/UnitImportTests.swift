@@ -121,13 +121,11 @@ import Testing
     #expect(worker.command == ["/bin/bot", "--for", "alice", "100%", "1", ""])
   }
 
-  @Test(
-    "A service that can't run as it is isn't started",
-    arguments: [
-      "Type=forking", "DynamicUser=yes", "Sockets=web.socket", "RuntimeDirectory=web",
-      "Environment=A=%H",
-    ])
-  func stopped(line: String) throws {
+  @Test(arguments: [
+    "Type=forking", "DynamicUser=yes", "Sockets=web.socket", "RuntimeDirectory=web",
+    "Environment=A=%H",
+  ])
+  func `A service that can't run as it is isn't started`(line: String) throws {
     let (text, configuration) = try unit("web.service", "[Service]\nExecStart=/bin/web\n\(line)\n")
     #expect(!configuration.workers[0].autostart, "\(text)")
   }
@@ -162,13 +160,11 @@ import Testing
       ], "a lone `;` at the end ends no second command")
   }
 
-  @Test(
-    "A service with several commands is refused with the line",
-    arguments: [
-      "ExecStart=/bin/mkdir -p /tmp/a ; /bin/touch /tmp/a/b",
-      "ExecStart=/bin/a\nExecStart=/bin/b",
-    ])
-  func severalCommands(lines: String) {
+  @Test(arguments: [
+    "ExecStart=/bin/mkdir -p /tmp/a ; /bin/touch /tmp/a/b",
+    "ExecStart=/bin/a\nExecStart=/bin/b",
+  ])
+  func `A service with several commands is refused with the line`(lines: String) {
     let file = UnitImport.File(path: "a.service", text: "[Service]\nType=oneshot\n\(lines)\n")
     let result = UnitImport.convert(unit: "a.service", files: [file]) { _ in true }
     let line = lines.contains("\n") ? 4 : 3
@@ -265,17 +261,15 @@ import Testing
     #expect(!workers[3].autostart && text.contains("`%(unknown)s`"), "\(text)")
   }
 
-  @Test(
-    "A wrong supervisord.conf is an error with its position",
-    arguments: [
-      ("[program:a b]\ncommand=x", "supervisord.conf:1:1: error: `a b` can't be a worker's name"),
-      ("[program:a]\nautostart=true", "has no `command` that can be read"),
-      ("[program:a]\ncommand=x 'y", "has no `command` that can be read"),
-      ("command=x", "stands before the first"), ("[program:a", "has `[` without its `]`"),
-      ("[include]\nfiles = /etc/supervisor/conf.d/*.conf", "/etc/supervisor/conf.d/*.conf"),
-      ("[inet_http_server]\nport=9001", "no `[program:NAME]`"),
-    ])
-  func wrongSupervisor(text: String, message: String) {
+  @Test(arguments: [
+    ("[program:a b]\ncommand=x", "supervisord.conf:1:1: error: `a b` can't be a worker's name"),
+    ("[program:a]\nautostart=true", "has no `command` that can be read"),
+    ("[program:a]\ncommand=x 'y", "has no `command` that can be read"),
+    ("command=x", "stands before the first"), ("[program:a", "has `[` without its `]`"),
+    ("[include]\nfiles = /etc/supervisor/conf.d/*.conf", "/etc/supervisor/conf.d/*.conf"),
+    ("[inet_http_server]\nport=9001", "no `[program:NAME]`"),
+  ])
+  func `A wrong supervisord.conf is an error with its position`(text: String, message: String) {
     let result = SupervisorImport.convert(text: text, file: "supervisord.conf", directory: "/")
     #expect(result.value == nil && result.rendered.contains(message), "\(result.rendered)")
   }

@@ -12,14 +12,12 @@ import Testing
     }
   }
 
-  @Test(
-    "Anything else is refused, and shown on one line",
-    arguments: [
-      "", "0", "65536", "-1", "+80", "http", "/healthz", "80healthz", "80/a b", "80/a\nb", "80/a?b",
-      "80/a#b",
-      "80/ü", " 80", "80:/x", "99999999999999999999",
-    ])
-  func wrong(text: String) {
+  @Test(arguments: [
+    "", "0", "65536", "-1", "+80", "http", "/healthz", "80healthz", "80/a b", "80/a\nb", "80/a?b",
+    "80/a#b",
+    "80/ü", " 80", "80:/x", "99999999999999999999",
+  ])
+  func `Anything else is refused, and shown on one line`(text: String) {
     let error = #expect(throws: AsleepAnswerError.self) { try AsleepAnswer(text: text) }
     #expect(error?.description.contains("\n") == false)
   }

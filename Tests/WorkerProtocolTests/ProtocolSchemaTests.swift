@@ -40,10 +40,8 @@ import WorkerProtocol
     #expect(try Self.schema().problem(json, at: "fromWorker") == nil)
   }
 
-  @Test(
-    "The protocol's schema refuses the lines that the reader refuses",
-    arguments: MessageTests.senseless)
-  func refusesWhatTheReaderRefuses(_ line: String) throws {
+  @Test(arguments: MessageTests.senseless)
+  func `The protocol's schema refuses the lines that the reader refuses`(_ line: String) throws {
     guard let json = JSON(Array(line.utf8)) else { return }
     #expect(try Self.schema().problem(json, at: "fromWorker") != nil)
   }

@@ -9,10 +9,8 @@ import Testing
 
   init() { signals = PassedSignals(target) }
 
-  @Test(
-    "A running program gets the wrapper's signals at once",
-    arguments: [SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, SIGTERM, SIGWINCH])
-  func running(signal: Int32) {
+  @Test(arguments: [SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, SIGTERM, SIGWINCH])
+  func `A running program gets the wrapper's signals at once`(signal: Int32) {
     signals.receive(signal)
     #expect(target.drain() == ["signal \(signal)"])
     signals.deliverWaiting()

@@ -67,10 +67,8 @@ import Testing
     #expect(world.restarts.plan(of: web) == nil)
   }
 
-  @Test(
-    "Work that a client waits for is done before other work",
-    arguments: [Verb.wake, .foreground, .stop])
-  func urgent(verb: ControlRequest.Verb) {
+  @Test(arguments: [Verb.wake, .foreground, .stop])
+  func `Work that a client waits for is done before other work`(verb: ControlRequest.Verb) {
     _ = control.ask(verb, "web")
     #expect(control.memory.prioritized == 1)
     _ = control.ask(.background, "web")

@@ -53,9 +53,8 @@ import Testing
     expectNothingLeft(launch)
   }
 
-  @Test(
-    "A step whose outcome is lost ends the launch at its deadline", arguments: LaunchStep.allCases)
-  func overdue(step: LaunchStep) throws {
+  @Test(arguments: LaunchStep.allCases)
+  func `A step whose outcome is lost ends the launch at its deadline`(step: LaunchStep) throws {
     let launch = try #require(world.start())
     launch.succeed(until: step)
     world.timers.advance(by: LaunchAttempt.stepTimeout)
@@ -106,9 +105,8 @@ import Testing
     expectNothingLeft(launch)
   }
 
-  @Test(
-    "An outcome of an earlier launch has no effect on the next one", arguments: LaunchStep.allCases)
-  func ofEarlier(step: LaunchStep) throws {
+  @Test(arguments: LaunchStep.allCases)
+  func `An outcome of an earlier launch has no effect on the next one`(step: LaunchStep) throws {
     let first = try #require(world.start())
     first.succeed(until: step)
     world.timers.advance(by: LaunchAttempt.lossTimeout)

@@ -58,9 +58,8 @@ import Testing
     #expect(world.state("clangd") == nil)
   }
 
-  @Test(
-    "A wrapper is killed only if the kernel names the pid that it reports", arguments: [0, 1, 78])
-  func otherProcess(pid: Int32) {
+  @Test(arguments: [0, 1, 78])
+  func `A wrapper is killed only if the kernel names the pid that it reports`(pid: Int32) {
     pressEnding()
     world.processes[ClientID(number: 1)] = pid
     world.pass(.seconds(60))
@@ -76,9 +75,8 @@ import Testing
   }
 
   @Test(
-    "The outcome of killing a wrapper is logged",
     arguments: [(WrapperKill.hasEnded, "has ended"), (.failed("EPERM"), "can't be killed: EPERM")])
-  func killFails(outcome: WrapperKill, text: String) {
+  func `The outcome of killing a wrapper is logged`(outcome: WrapperKill, text: String) {
     world.kill = outcome
     pressEnding()
     world.pass(.seconds(60))

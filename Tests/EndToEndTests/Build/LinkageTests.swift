@@ -27,10 +27,8 @@ import Testing
     #expect(file.undefined.contains("dlopen"))
   }
 
-  @Test(
-    "The executable links no part of Foundation except FoundationEssentials",
-    .disabled(if: hasYams, "Yams is linked with all of Foundation"))
-  func noFoundation() throws {
+  @Test(.disabled(if: hasYams, "Yams is linked with all of Foundation"))
+  func `The executable links no part of Foundation except FoundationEssentials`() throws {
     let file = try Self.file.get()
     #expect(file.needed.filter(Self.foundation.contains) == [])
     // `$s10Foundation…` is a symbol of the module Foundation; ICU's begin with u and its version.

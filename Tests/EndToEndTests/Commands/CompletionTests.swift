@@ -46,10 +46,8 @@ import Testing
     .enabled(if: Self.has("fish"), "fish isn't installed"))
   func fish() throws { try tab("fish", "dormouse completions fish | source") }
 
-  @Test(
-    "zsh offers the names of workers on a terminal",
-    .enabled(if: Self.has("zsh"), "zsh isn't installed"))
-  func zsh() throws {
+  @Test(.enabled(if: Self.has("zsh"), "zsh isn't installed"))
+  func `zsh offers the names of workers on a terminal`() throws {
     try tab(
       "zsh",
       "autoload -Uz compinit && compinit -u -d $TMPDIR/dump && source <(dormouse completions zsh)")

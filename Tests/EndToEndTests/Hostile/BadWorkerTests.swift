@@ -92,10 +92,8 @@ import Testing
     #expect(try eventually { try daemon.zombies().isEmpty })
   }
 
-  @Test(
-    "Another user can't send to a worker's NOTIFY_SOCKET",
-    .enabled(if: TestMachine.canBecomeNobody, "only root can be two users"))
-  func foreignUser() throws {
+  @Test(.enabled(if: TestMachine.canBecomeNobody, "only root can be two users"))
+  func `Another user can't send to a worker's NOTIFY_SOCKET`() throws {
     let daemon = try TestDaemon(
       "workers: { mute: { command: sleep 652, readiness: { notify: true } } }")
     let path = try daemon.recorded("notify", of: "mute")

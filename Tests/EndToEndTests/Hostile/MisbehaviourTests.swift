@@ -64,10 +64,8 @@ import Testing
     #expect(try eventually { try daemon.zombies().isEmpty })
   }
 
-  @Test(
-    "A worker that stops itself can be suspended, woken and ended",
-    arguments: Nightly.one(of: Setting.ofTestUser))
-  func stopsItself(setting: Setting) throws {
+  @Test(arguments: Nightly.one(of: Setting.ofTestUser))
+  func `A worker that stops itself can be suspended, woken and ended`(setting: Setting) throws {
     let daemon = try TestDaemon(
       Self.policy() + #"""
           stopper: { command: [sh, -c, "kill -STOP $$; echo on; sleep 631"] }

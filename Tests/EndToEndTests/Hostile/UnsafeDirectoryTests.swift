@@ -54,10 +54,8 @@ import Testing
     #expect(try listDirectory(victim) == ["b.log"])
   }
 
-  @Test(
-    "The daemon refuses a socket in a directory that belongs to another user",
-    .enabled(if: TestMachine.canBecomeNobody, "only root can be two users"))
-  func foreignSocketDirectory() throws {
+  @Test(.enabled(if: TestMachine.canBecomeNobody, "only root can be two users"))
+  func `The daemon refuses a socket in a directory that belongs to another user`() throws {
     let daemon = try TestDaemon("workers: {}\n", setting: .ordinaryUser, starts: false)
     let directory = "\(daemon.scratch.path)/planted"
     #expect(mkdir(directory, 0o700) == 0 && chmod(directory, 0o755) == 0)

@@ -59,10 +59,8 @@ import Testing
     #expect(try daemon.worker("web").exits?.last?.why.text.contains("liveness") == true)
   }
 
-  @Test(
-    "Probes neither keep a worker awake nor wake it",
-    arguments: ["httpGet: { path: /healthz, port: PORT }", "tcpSocket: { port: PORT }"])
-  func noActivity(action: String) throws {
+  @Test(arguments: ["httpGet: { path: /healthz, port: PORT }", "tcpSocket: { port: PORT }"])
+  func `Probes neither keep a worker awake nor wake it`(action: String) throws {
     let server = try Server()
     let probe = action.replacing("PORT", with: "\(server.port)")
     let daemon = try TestDaemon(

@@ -107,10 +107,8 @@ import Testing
     #expect(!answer.hasPrefix(pid ?? "?"))
   }
 
-  @Test(
-    "A connection to a hibernated worker's socket wakes it",
-    arguments: Nightly.one(of: Setting.ofTestUser))
-  func asleep(setting: Setting) throws {
+  @Test(arguments: Nightly.one(of: Setting.ofTestUser))
+  func `A connection to a hibernated worker's socket wakes it`(setting: Setting) throws {
     let port = try freePort()
     let daemon = try TestDaemon(
       """

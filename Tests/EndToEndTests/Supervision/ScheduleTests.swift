@@ -32,10 +32,9 @@ import Testing
   }
 
   @Test(
-    "A scheduled wake that was due while no daemon ran happens once at the next start",
     .enabled(
       if: TestMachine.hasCgroups, "without cgroups a new daemon wakes all sleepers in any case"))
-  func missed() throws {
+  func `A scheduled wake that was due while no daemon ran happens once at the next start`() throws {
     let daemon = try TestDaemon(Self.configuration("0 0 1 1 *"), setting: .frozen)
     try daemon.wait("job", toBe: "foreground")
     try daemon.done("suspend", "job")

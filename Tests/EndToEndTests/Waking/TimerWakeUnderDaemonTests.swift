@@ -48,13 +48,11 @@ import Testing
     #expect(try daemon.worker("clock").pid == pid)
   }
 
-  @Test(
-    "A timer that started before the worker slept expires on time",
-    arguments: [
-      "select.epoll().poll(4)", "select.poll().poll(4000)", "select.select([], [], [], 4)",
-      "threading.Event().wait(4)", "ctypes.CDLL(None).usleep(4000000)",
-    ])
-  func inTime(waiting: String) throws {
+  @Test(arguments: [
+    "select.epoll().poll(4)", "select.poll().poll(4000)", "select.select([], [], [], 4)",
+    "threading.Event().wait(4)", "ctypes.CDLL(None).usleep(4000000)",
+  ])
+  func `A timer that started before the worker slept expires on time`(waiting: String) throws {
     let program =
       "import time, select, threading, ctypes; print('set')\\nwhile True: t = time.monotonic(); "
       + "\(waiting); print('rang', round((time.monotonic() - t) * 1000))"

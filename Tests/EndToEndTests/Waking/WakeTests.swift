@@ -25,10 +25,8 @@ import Testing
 
     """
 
-  @Test(
-    "A connection, data and a hang-up each wake a hibernated server",
-    arguments: Nightly.one(of: Setting.available))
-  func server(setting: Setting) throws {
+  @Test(arguments: Nightly.one(of: Setting.available))
+  func `A connection, data and a hang-up each wake a hibernated server`(setting: Setting) throws {
     let web = try WebWorker()
     let daemon = try TestDaemon(Self.manual + web.entry(setting), setting: setting)
     try daemon.wait("web", toBe: "foreground")
@@ -84,10 +82,8 @@ import Testing
     #expect(try client.ask("BLPOP nothing 0.05") == "*-1")
   }
 
-  @Test(
-    "A connection to a Unix socket wakes a hibernated worker",
-    arguments: Nightly.one(of: Setting.ofTestUser))
-  func unixSocket(setting: Setting) throws {
+  @Test(arguments: Nightly.one(of: Setting.ofTestUser))
+  func `A connection to a Unix socket wakes a hibernated worker`(setting: Setting) throws {
     let port = try freePort()
     let scratch = try Scratch()
     let path = "\(scratch.path)/redis.sock"
@@ -105,10 +101,8 @@ import Testing
     try daemon.waitForLogText("a connection on \(path)")
   }
 
-  @Test(
-    "No request is lost and no descriptor leaks over many sleeps",
-    arguments: Nightly.one(of: Setting.available))
-  func rounds(setting: Setting) throws {
+  @Test(arguments: Nightly.one(of: Setting.available))
+  func `No request is lost and no descriptor leaks over many sleeps`(setting: Setting) throws {
     let web = try WebWorker(megabytes: 2)
     let daemon = try TestDaemon(Self.manual + web.entry(setting), setting: setting)
     try daemon.wait("web", toBe: "foreground")

@@ -85,10 +85,8 @@ import Testing
     #expect(try home.read(".claude.json") == text)
   }
 
-  @Test(
-    "Another parser of TOML starts the server of Codex from the edited file",
-    .enabled(if: hasTOMLParser, "this Python has no parser of TOML"))
-  func codex() throws {
+  @Test(.enabled(if: hasTOMLParser, "this Python has no parser of TOML"))
+  func `Another parser of TOML starts the server of Codex from the edited file`() throws {
     let text = """
       model = 'x' # mine\r
       [mcp_servers."my server"] # é\r

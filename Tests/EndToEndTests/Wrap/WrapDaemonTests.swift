@@ -177,10 +177,8 @@ import Testing
   private static let clangd = ["/opt/swift/usr/bin", "/usr/bin", "/usr/local/bin"]
     .map { $0 + "/clangd" }.first { (path: String) in access(path, X_OK) == 0 }
 
-  @Test(
-    "A wrapped clangd gives the same completion after each hibernation",
-    .enabled(if: clangd != nil, "clangd isn't installed"))
-  func completes() throws {
+  @Test(.enabled(if: clangd != nil, "clangd isn't installed"))
+  func `A wrapped clangd gives the same completion after each hibernation`() throws {
     let host = try WrapHost([
       Self.clangd ?? "", "--log=error", "--background-index=false", "--pch-storage=memory",
     ])

@@ -26,10 +26,8 @@ import Testing
     #expect(host.hasLeftNothing())
   }
 
-  @Test(
-    "A wrapper resumes lazily if its policy says so, without a pager process",
-    .enabled(if: TestMachine.hasCgroups && TestMachine.isRoot, "userfaultfd takes root here"))
-  func lazy() throws {
+  @Test(.enabled(if: TestMachine.hasCgroups && TestMachine.isRoot, "userfaultfd takes root here"))
+  func `A wrapper resumes lazily if its policy says so, without a pager process`() throws {
     let scratch = try Scratch()
     let policy = try scratch.write(
       "hot.yaml",
@@ -94,9 +92,8 @@ import Testing
     }
   }
 
-  @Test(
-    "The end of a wrapped program's input wakes it", arguments: Nightly.one(of: Setting.available))
-  func endOfInput(setting: Setting) throws {
+  @Test(arguments: Nightly.one(of: Setting.available))
+  func `The end of a wrapped program's input wakes it`(setting: Setting) throws {
     let host = try WrapHost(setting: setting)
     try host.ask("fill", #"{"megabytes": 8}"#)
     try host.wait(toBe: "hibernated")

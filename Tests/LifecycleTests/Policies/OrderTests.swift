@@ -123,12 +123,10 @@ struct OrderTests {
     }
   }
 
-  @Test(
-    "A worker between two states has the higher band",
-    arguments: [
-      (WorkerState.suspending, 30), (.hibernating, 75), (.resuming, 75), (.terminating, 30),
-    ])
-  func transitions(_ state: WorkerState, _ band: Int) {
+  @Test(arguments: [
+    (WorkerState.suspending, 30), (.hibernating, 75), (.resuming, 75), (.terminating, 30),
+  ])
+  func `A worker between two states has the higher band`(_ state: WorkerState, _ band: Int) {
     var world = World()
     world.add(web)
     world.bring(web, to: state)
