@@ -93,16 +93,4 @@ import Testing
     #expect(outcome.code == 1 && outcome.error.contains("base.yaml:1:10: error: `extends` makes a"))
     #expect(try daemon.done("policy", "show", "--effective").contains("base.yaml:2"))
   }
-
-  @Test("`reload` of a configuration with an error changes nothing and reports the error's place")
-  func refused() throws {
-    let daemon = try TestDaemon(Self.before)
-    try Self.putBehind(daemon)
-    try daemon.rewrite(Self.before + "polcy: ios-5\n")
-    let outcome = try daemon.verb("reload")
-    #expect(outcome.code == 1)
-    #expect(outcome.error.contains("error: unknown key `polcy`"))
-    #expect(outcome.error.contains("did you mean `policy`?"))
-    #expect(try daemon.worker("leaves").pid != nil)
-  }
 }

@@ -81,28 +81,6 @@ import Testing
   }
 
   @Test(
-    "`policy check` reports a policy's mistakes by line, and finds none in the shipped policies"
-  )
-  func policyCheck() throws {
-    let scratch = try Scratch()
-    func check(_ policies: String...) throws -> Outcome {
-      try Command(arguments: [TestMachine.executable, "policy", "check"] + policies)
-        .run(in: scratch)
-    }
-    let shipped = try check(
-      "android", "developer", "ios-5", "iphone-os-3", "server", "standard",
-      TestMachine.policy("ios-5"))
-    #expect(shipped.code == 0, "\(shipped)")
-    #expect(shipped.error.isEmpty)
-    let typo = try scratch.write("typo.yaml", "name: typo\nhibernate:\n  aftr: 3s\n")
-    let outcome = try check(typo)
-    #expect(outcome.code == 65)
-    #expect(outcome.error.contains("typo.yaml:3:3:"), "\(outcome)")
-    #expect(outcome.error.contains("after"), "\(outcome)")
-    #expect(try check("ios5").error.contains("did you mean `ios-5`?"))
-  }
-
-  @Test(
     "A declared worker whose program doesn't exist doesn't keep the others from starting",
     arguments: Nightly.one(of: Setting.ofTestUser))
   func missingProgram(setting: Setting) throws {

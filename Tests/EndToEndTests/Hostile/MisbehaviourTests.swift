@@ -135,19 +135,6 @@ import Testing
   }
 
   @Test(
-    "A worker that closes its standard descriptors is hibernated and woken like any other",
-    arguments: Nightly.one(of: Setting.ofTestUser))
-  func closesEverything(setting: Setting) throws {
-    let daemon = try TestDaemon(
-      Self.policy() + "  closed: { command: [sh, -c, \"exec <&- >&- 2>&-; exec sleep 632\"] }",
-      setting: setting)
-    try daemon.wait("closed", toBe: "foreground")
-    try daemon.done("hibernate", "closed")
-    try daemon.done("wake", "closed")
-    #expect(try daemon.worker("closed").state == "background")
-  }
-
-  @Test(
     "A worker whose program name imitates the format of /proc/PID/stat is hibernated and woken",
     arguments: Nightly.one(of: Setting.ofTestUser))
   func hostileName(setting: Setting) throws {

@@ -38,35 +38,4 @@ import Testing
     try daemon.wait("second", toBe: "hibernated")
     #expect(try daemon.worker("first").state == "foreground")
   }
-
-  @Test func `A worker with a background task isn't suspended before the task ends`() throws {
-    let scratch = try Scratch()
-    let script = try scratch.write(
-      "busy.py",
-      """
-      import os, signal, socket, time
-      out = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-      out.connect(os.environ["NOTIFY_SOCKET"])
-      signal.signal(signal.SIGUSR1, lambda *_: out.send(b"X_DORMOUSE_TASK_END=upload"))
-      out.send(b"X_DORMOUSE_TASK=upload\\nREADY=1\\nSTATUS=working")
-      # Not pause(): a signal that comes just before it would wait for the next one.
-      while True: time.sleep(0.2)
-      """)
-    let daemon = try TestDaemon(
-      """
-      policy_overrides: { background: { suspend_after: 100ms, shed_deadline: 100ms } }
-      workers:
-        busy: { command: [\(TestMachine.python), \(script)], readiness: { notify: true } }
-      """)
-    try daemon.wait("busy", toBe: "foreground")
-    try daemon.done("background", "busy")
-    #expect(try daemon.worker("busy").tasks == ["upload"])
-    let stayed = try eventually(within: .milliseconds(500)) {
-      try daemon.worker("busy").state != "background"
-    }
-    #expect(!stayed)
-    _ = try Command(arguments: ["kill", "-USR1", "\(try daemon.worker("busy").pid ?? 0)"])
-      .run(in: scratch)
-    try daemon.wait("busy", toBe: "suspended")
-  }
 }

@@ -40,30 +40,6 @@ import Testing
     try daemon.wait("talker", toBe: "foreground", within: .seconds(60))
   }
 
-  @Test("watchdog.answer terminates a worker that answered one warning and not the next")
-  func answer() throws {
-    let scratch = try Scratch()
-    let daemon = try daemon(
-      "watchdog: { answer: 3s }, background: { shed_deadline: 1s, suspend_after: 1h }",
-      """
-      asked = [0]
-      def shed(*_):
-        asked[0] += 1
-        if asked[0] == 1: say("X_DORMOUSE_DONE=1")
-      signal.signal(signal.SIGUSR1, shed)
-      say("READY=1")
-      # Not one long sleep: Python would handle a signal that comes just before it only afterwards.
-      while True: time.sleep(0.2)
-      """, worker: ", shed: { signal: USR1 }", scratch)
-    try daemon.wait("talker", toBe: "foreground")
-    try daemon.done("warn", "talker")
-    #expect(try daemon.worker("talker").state == "foreground")
-    #expect(try daemon.done("warn", "talker").contains("did not answer in time"))
-    try daemon.wait("talker", toBe: "terminated")
-    let reason = "no answer to memoryWarning within watchdog.answer, 3 s"
-    #expect(try daemon.worker("talker").reason.text == reason)
-  }
-
   @Test("X_DORMOUSE_HOLD keeps a worker awake, and `explain` says so")
   func keepAwake() throws {
     let scratch = try Scratch()

@@ -125,18 +125,6 @@ import Testing
     #expect(table.contains("suspended !") && table.contains("\n!: work of its own"), "\(table)")
   }
 
-  @Test func `Timers shorter than background.wake_for_timers don't wake a worker`() throws {
-    let program = "import select; print('set'); e = select.epoll()\\nwhile True: e.poll(0.2)"
-    let daemon = try TestDaemon(Self.configuration(program, timers: "1m"))
-    try daemon.wait("clock", toBe: "foreground")
-    try daemon.done("hibernate", "clock")
-    // Longer than many of its time-outs; nothing else could end this wait.
-    let woke = try eventually(within: .seconds(2)) {
-      try daemon.worker("clock").state != "hibernated"
-    }
-    #expect(!woke)
-  }
-
   @Test(
     "A signal that is sent to a hibernated worker is delivered and wakes it",
     arguments: Nightly.one(of: Setting.ofTestUser))
