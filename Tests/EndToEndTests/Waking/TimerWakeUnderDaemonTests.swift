@@ -16,41 +16,9 @@ import Testing
     """
   }
 
-  @Test(
-    "A suspended or hibernated worker is woken when its own timer expires",
-    arguments: [
-      "time.sleep(3)", "select.epoll().poll(3)", "select.select([], [], [], 3)",
-      "threading.Event().wait(3)",
-    ])
-  func wakes(waiting: String) throws {
-    let program =
-      "import time, select, threading; print('set')\\nwhile True: \(waiting); print('rang')"
-    let daemon = try TestDaemon(Self.configuration(program, timers: "2s"))
-    try daemon.wait("clock", toBe: "foreground")
-    let pid = try #require(try daemon.worker("clock").pid)
-    // It prints `set` just before it waits; a worker that is stopped between the two has no timer
-    // yet.
-    guard try eventually({ try ProcessStat.read(pid).state == .sleeping }) else {
-      throw TestFailure("it never waits")
-    }
-    // On a busy machine the timer may expire before the worker sleeps; then it is tried with the
-    // next one.
-    let message = "woken by its own timer"
-    for _ in 0..<10 where !daemon.logText.contains(message) {
-      try daemon.done("suspend", "clock")
-      try daemon.done("hibernate", "clock")
-      _ = try eventually(within: .seconds(10)) { daemon.logText.contains(message) }
-      try daemon.done("wake", "clock")
-    }
-    try daemon.waitForLogText(message)
-    #expect(
-      try eventually { try daemon.done("logs", "clock").contains("rang") }, "\(daemon.logText)")
-    #expect(try daemon.worker("clock").pid == pid)
-  }
-
   @Test(arguments: [
     "select.epoll().poll(4)", "select.poll().poll(4000)", "select.select([], [], [], 4)",
-    "threading.Event().wait(4)", "ctypes.CDLL(None).usleep(4000000)",
+    "threading.Event().wait(4)", "ctypes.CDLL(None).usleep(4000000)", "time.sleep(4)",
   ])
   func `A timer that started before the worker slept expires on time`(waiting: String) throws {
     let program =
