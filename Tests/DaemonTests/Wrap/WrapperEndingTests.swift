@@ -7,10 +7,11 @@ import Testing
 
 @Suite("Ending what a registered wrapper stands in for") struct WrapperEndingTests {
   // A worker that the ladder can hibernate isn't terminated.
-  private let world = WrapperWorld(
-    LifecyclePolicy(
-      name: "test",
-      ladder: Ladder(warning: [], urgent: [], critical: [.terminate(.suspended)])))
+  private let world: WrapperWorld = {
+    var policy = LifecyclePolicy(name: "test")
+    policy.ladder = Ladder(warning: [], urgent: [], critical: [.terminate(.suspended)])
+    return WrapperWorld(policy)
+  }()
   private var wrappers: RegisteredWrappers { world.wrappers }
   private let id = WorkerID("clangd")
 
