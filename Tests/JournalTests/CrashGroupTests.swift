@@ -1,8 +1,8 @@
-import Lifecycle
 import Policy
 import Testing
 
 @testable import Journal
+@testable import Lifecycle
 
 @Suite("Crashes by cause") struct CrashGroupTests {
   private let web = WorkerID("web")

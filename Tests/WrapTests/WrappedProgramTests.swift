@@ -1,10 +1,10 @@
 import Daemon
 import DaemonFakes
-import Lifecycle
 import Linux
 import Policy
 import Testing
 
+@testable import Lifecycle
 @testable import Wrap
 
 @Suite("The program that a wrapper stands for") struct WrappedProgramTests {

@@ -3,12 +3,12 @@ import Journal
 import Lifecycle
 import Linux
 import Policy
-import PolicyFile
 import Synchronization
 import TestSupport
 import Testing
 
 @testable import Daemon
+@testable import PolicyFile
 
 @Suite("What happened") struct ChronicleTests {
   private let scratch: Scratch

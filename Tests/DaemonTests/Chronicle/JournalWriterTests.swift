@@ -2,11 +2,11 @@ import Journal
 import Lifecycle
 import Linux
 import Policy
-import PolicyFile
 import TestSupport
 import Testing
 
 @testable import Daemon
+@testable import PolicyFile
 
 @Suite("The journal's writer") struct JournalWriterTests {
   @Test func `A journal that is played again leads to the same engine`() throws {

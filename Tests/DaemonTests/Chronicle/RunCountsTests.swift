@@ -1,11 +1,11 @@
 import Journal
-import Lifecycle
 import Linux
 import Policy
 import TestSupport
 import Testing
 
 @testable import Daemon
+@testable import Lifecycle
 
 @Suite("Counts since the daemon's start") struct RunCountsTests {
   private let web = WorkerID("web")

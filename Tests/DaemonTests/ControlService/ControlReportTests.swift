@@ -1,11 +1,11 @@
 import Control
 import Lifecycle
 import Policy
-import PolicyFile
 import Testing
 import WorkerProtocol
 
 @testable import Daemon
+@testable import PolicyFile
 
 @Suite("Reports over the control socket") struct ControlReportTests {
   private typealias Verb = ControlRequest.Verb

@@ -1,7 +1,6 @@
 import Control
 import Glibc
 import Lifecycle
-import Linux
 import Policy
 import PolicyFile
 import Supervision
@@ -9,6 +8,7 @@ import TestSupport
 import Testing
 
 @testable import Daemon
+@testable import Linux
 
 @Suite("The watch for the kernel's OOM killer") struct KernelKillWatchTests {
   private final class Counts {

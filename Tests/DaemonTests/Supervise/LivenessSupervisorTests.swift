@@ -1,6 +1,5 @@
 import Glibc
 import Hibernation
-import Lifecycle
 import Linux
 import Policy
 import PolicyFile
@@ -9,6 +8,7 @@ import TestSupport
 import Testing
 
 @testable import Daemon
+@testable import Lifecycle
 
 @Suite("The supervisor of liveness probes") struct LivenessSupervisorTests {
   private final class NoLooks: ActivitySource {

@@ -1,12 +1,12 @@
 import Control
 import Glibc
-import Lifecycle
 import Linux
 import Policy
 import Supervision
 import Testing
 
 @testable import Daemon
+@testable import Lifecycle
 
 @Suite("What a worker's transition sets off") struct WorkerSupervisionTests {
   private let world: AdapterWorld

@@ -1,9 +1,9 @@
 import Lifecycle
-import Linux
 import Policy
 import Testing
 
 @testable import Daemon
+@testable import Linux
 @testable import Supervision
 
 @Suite("The size of running workers' logs") struct LogKeeperTests {

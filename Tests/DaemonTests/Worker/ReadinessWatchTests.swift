@@ -1,12 +1,12 @@
 import Glibc
 import Lifecycle
-import Linux
 import Policy
 import Supervision
 import TestSupport
 import Testing
 
 @testable import Daemon
+@testable import Linux
 
 @Suite("A worker's readiness") struct ReadinessWatchTests {
   private let world: ReadinessWorld

@@ -1,5 +1,4 @@
 import Glibc
-import Lifecycle
 import Linux
 import Policy
 import PolicyFile
@@ -8,6 +7,7 @@ import TestSupport
 import Testing
 
 @testable import Daemon
+@testable import Lifecycle
 
 @Suite("The ends of workers") struct WorkerEndsTests {
   private let world: AdapterWorld
