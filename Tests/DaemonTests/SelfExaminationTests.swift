@@ -31,8 +31,7 @@ import Testing
   }
 
   @Test(
-    "A program that prints nothing or something else, or can't be started, fails with the reason"
-  )
+    "A program that prints nothing or something else, or can't be started, fails with the reason")
   func failures() throws {
     for script in ["exit 3", "echo nonsense", "echo '{}'"] {
       guard case .failure(.unreadable(let reason)) = program(script).run() else {

@@ -136,8 +136,7 @@ struct FootprintLimitTests {
   }
 
   @Test(
-    "An unused worker over `restart` is terminated gracefully, and launched again with the reason"
-  )
+    "An unused worker over `restart` is terminated gracefully, and launched again with the reason")
   func restarted() {
     var world = world(FootprintLimits(restart: .megabytes(30)))
     let all = measure(&world, 31, for: 40)

@@ -171,8 +171,7 @@ struct PressureTests {
   }
 
   @Test(
-    "A level that the operator sets holds at once, and falls clear_after after the end of its time"
-  )
+    "A level that the operator sets holds at once, and falls clear_after after the end of its time")
   func set() {
     var world = world { $0.pressure.sustainedFor = .seconds(3) }
     world.read(available: 900)

@@ -78,8 +78,7 @@ struct TimedProtectionTests {
   }
 
   @Test(
-    "A protection for a time continues over the daemon's restart; one without an end ends there"
-  )
+    "A protection for a time continues over the daemon's restart; one without an end ends there")
   func restart() {
     var world = world()
     _ = protect(&world, for: .seconds(600))

@@ -116,9 +116,7 @@ struct DirectoryTrustTests {
     #expect(throws: DirectoryTrustError.self) { try strict.open("\(safe)/file/state") }
   }
 
-  @Test(
-    "A handle's operations happen in the directory that was opened, whatever is at its path"
-  )
+  @Test("A handle's operations happen in the directory that was opened, whatever is at its path")
   func exchange() throws {
     let scratch = try Scratch()
     let victim = try scratch.directory("victim", mode: 0o755)

@@ -29,9 +29,7 @@ import Testing
     #expect(try eventually { done.count == 50 })
   }
 
-  @Test(
-    "A second job about a subject is refused while the first one hangs, and accepted after it"
-  )
+  @Test("A second job about a subject is refused while the first one hangs, and accepted after it")
   func oneForEachSubject() throws {
     let (jobs, gate, done) = (
       JobPool(name: "test", maxOrdinary: 256, endsAfter: .seconds(5)), ThreadGate(), Counter()

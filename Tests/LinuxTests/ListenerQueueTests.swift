@@ -64,9 +64,7 @@ import Testing
     withExtendedLifetime(silent) {}
   }
 
-  @Test(
-    "A connection that a long table repeats is listed once, and one that it omits is found"
-  )
+  @Test("A connection that a long table repeats is listed once, and one that it omits is found")
   func tornReadings() throws {
     func line(_ client: Int, unread: Int, inode: Int = 0) -> String {
       let hex = String(client, radix: 16, uppercase: true)

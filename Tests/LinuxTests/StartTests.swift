@@ -79,9 +79,7 @@ import Testing
     throw TestFailure("no child was stopped before its execve")
   }
 
-  @Test(
-    "A child that is stopped before its execve blocks no caller and is killed at its deadline"
-  )
+  @Test("A child that is stopped before its execve blocks no caller and is killed at its deadline")
   func stopped() throws {
     let directory = try SlowDirectory()
     let child = try stoppedChild(directory.path)

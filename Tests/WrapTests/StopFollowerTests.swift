@@ -31,8 +31,7 @@ import Testing
   }
 
   @Test(
-    "It detects the end of its stop without reading SIGCONT, and stops again for a second Ctrl-Z"
-  )
+    "It detects the end of its stop without reading SIGCONT, and stops again for a second Ctrl-Z")
   func lostContinue() {
     program.stopSignal = SIGTSTP
     stops.follow()
@@ -85,9 +84,7 @@ import Testing
     #expect(program.drain().isEmpty)
   }
 
-  @Test(
-    "It doesn't follow a stop that a SIGCONT is about to end, nor a stop of a sleeping program"
-  )
+  @Test("It doesn't follow a stop that a SIGCONT is about to end, nor a stop of a sleeping program")
   func notNow() {
     program.stopSignal = SIGTSTP
     stops.isAboutToContinue = { true }

@@ -89,8 +89,7 @@ import Testing
   }
 
   @Test(
-    "While a shell sleeps, the witness is in its foreground job's group; it returns when it runs"
-  )
+    "While a shell sleeps, the witness is in its foreground job's group; it returns when it runs")
   func joins() {
     program.groups = [200, 300]
     program.foregroundGroup = 300

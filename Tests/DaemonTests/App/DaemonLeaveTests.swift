@@ -144,8 +144,7 @@ import Testing
   }
 
   @Test(
-    "A daemon that is ending doesn't leave its workers, and a second request to leave adds nothing"
-  )
+    "A daemon that is ending doesn't leave its workers, and a second request to leave adds nothing")
   func leaveLate() throws {
     try ending.add("web")
     end.end()

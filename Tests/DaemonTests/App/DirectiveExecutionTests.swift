@@ -173,8 +173,7 @@ import Testing
   }
 
   @Test(
-    "Rising pressure is logged as a warning, falling as a notice; normal pressure restarts workers"
-  )
+    "Rising pressure is logged as a warning, falling as a notice; normal pressure restarts workers")
   func pressure() throws {
     let worker = try world.add("web", .terminated) { $0.restart = RestartWorld.rules }
     world.driver.send(.pressureSet(.critical, for: .seconds(1)))

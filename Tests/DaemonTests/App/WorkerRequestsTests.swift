@@ -31,8 +31,7 @@ import Testing
   }
 
   @Test(
-    "Requests about a worker of an earlier daemon reach the engine after its adoption, in order"
-  )
+    "Requests about a worker of an earlier daemon reach the engine after its adoption, in order")
   func adopted() {
     returning.begin(id)
     ask(.wake)

@@ -69,8 +69,7 @@ import Testing
   }
 
   @Test(
-    "A line that isn't a request is refused, with its number if it has one, and the next is read"
-  )
+    "A line that isn't a request is refused, with its number if it has one, and the next is read")
   func garbage() throws {
     let server = try server()
     requests.answersAtOnce = true
@@ -265,9 +264,7 @@ import Testing
     withExtendedLifetime(server) {}
   }
 
-  @Test(
-    "Requests to end are answered when the end is announced, and the socket's file is removed"
-  )
+  @Test("Requests to end are answered when the end is announced, and the socket's file is removed")
   func end() throws {
     let server = try server()
     let clients = [

@@ -125,8 +125,7 @@ import Testing
   }
 
   @Test(
-    "A suspended worker is hibernated after a reading of the disk; later requests wait for that"
-  )
+    "A suspended worker is hibernated after a reading of the disk; later requests wait for that")
   func disk() throws {
     try world.add("web", .suspended)
     let hibernate = control.ask(.hibernate, "web")

@@ -30,9 +30,7 @@ import Testing
     #expect(refusal() == nil)
   }
 
-  @Test(
-    "A worker whose cgroup has processes isn't launched, and the refusal shows how to end them"
-  )
+  @Test("A worker whose cgroup has processes isn't launched, and the refusal shows how to end them")
   func group() {
     processes.set { $0.groups["web"] = [41, 7, 300] }
     #expect(
@@ -50,9 +48,7 @@ import Testing
     #expect(text.hasPrefix("100 processes") && text.contains(" 19 20`") && !text.contains(" 21"))
   }
 
-  @Test(
-    "Without cgroups, processes that write the worker's log are found if its record is damaged"
-  )
+  @Test("Without cgroups, processes that write the worker's log are found if its record is damaged")
   func logs() throws {
     processes.set { $0.logs["/logs/web.log"] = [41] }
     #expect(refusal() == nil && processes.askedLogs == [], "it has no record: nothing was lost")

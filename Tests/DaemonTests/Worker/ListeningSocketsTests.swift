@@ -53,9 +53,7 @@ import Testing
     withExtendedLifetime(client) {}
   }
 
-  @Test(
-    "A worker that ends without accepting its connection is started at most 5 times in 10 s"
-  )
+  @Test("A worker that ends without accepting its connection is started at most 5 times in 10 s")
   func hopeless() throws {
     let port = try freePort()
     let worker = world.add("web", tcp(port))

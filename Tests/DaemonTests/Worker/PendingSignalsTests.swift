@@ -101,8 +101,7 @@ import Testing
   }
 
   @Test(
-    "After a changed count, all workers of that user are read at once, and the right one is woken"
-  )
+    "After a changed count, all workers of that user are read at once, and the right one is woken")
   func changedCount() {
     world.sleep(5)
     world.waiting[104]?.user = 1001

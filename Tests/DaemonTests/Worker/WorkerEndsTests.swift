@@ -27,8 +27,7 @@ import Testing
   }
 
   @Test(
-    "When a worker has ended, the engine is informed, and its record, files and run are removed"
-  )
+    "When a worker has ended, the engine is informed, and its record, files and run are removed")
   func gone() throws {
     let worker = try world.add()
     world.recordWriter.save(worker, state: .background)

@@ -6,8 +6,7 @@ import Testing
 
 @Suite("The control socket with hostile clients") struct ControlSocketTests {
   @Test(
-    "A client that doesn't read gets its answers when it reads; other clients are served before"
-  )
+    "A client that doesn't read gets its answers when it reads; other clients are served before")
   func deafClient() throws {
     let daemon = try TestDaemon("workers: { sleeper: { command: sleep 641 } }")
     try daemon.wait("sleeper", toBe: "foreground")

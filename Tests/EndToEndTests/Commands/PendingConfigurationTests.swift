@@ -4,9 +4,7 @@ import TestSupport
 import Testing
 
 @Suite("A configuration that a running worker doesn't have yet") struct PendingConfigurationTests {
-  @Test(
-    "`status` shows a configuration that isn't applied yet, and `reload --restart` applies it"
-  )
+  @Test("`status` shows a configuration that isn't applied yet, and `reload --restart` applies it")
   func restarted() throws {
     let before = "workers: { web: { command: sleep 672 }, other: { command: sleep 673 } }\n"
     let daemon = try TestDaemon(before)

@@ -185,9 +185,7 @@ import Testing
     #expect(try home.run(["ps"], in: "").output.contains("foreground"))
   }
 
-  @Test(
-    "A policy file of `up --policy` is looked for in the caller's directory"
-  )
+  @Test("A policy file of `up --policy` is looked for in the caller's directory")
   func policyFile() throws {
     let home = try Home()
     try home.project("shop", Self.sleeper)

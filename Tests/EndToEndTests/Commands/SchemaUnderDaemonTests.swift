@@ -174,9 +174,7 @@ import Testing
     try check(try Self.lines(of: outcome.output), "bench", ["bench"])
   }
 
-  @Test(
-    "`doctor` reports the daemon's abilities and the shell's differences, or the shell's alone"
-  )
+  @Test("`doctor` reports the daemon's abilities and the shell's differences, or the shell's alone")
   func doctor() throws {
     // The daemon has no cgroups here. The shell may have some: its environment has no
     // DORMOUSE_CGROUP.

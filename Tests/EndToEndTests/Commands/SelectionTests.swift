@@ -25,8 +25,7 @@ import Testing
   }
 
   @Test(
-    "`suspend` and `wake` with --all act on all workers; --dry-run lists those that would change"
-  )
+    "`suspend` and `wake` with --all act on all workers; --dry-run lists those that would change")
   func allAsleep() throws {
     let daemon = try TestDaemon(Self.three)
     // Both are launched at once, and the last one of the configuration takes the foreground.
@@ -141,8 +140,7 @@ import Testing
   }
 
   @Test(
-    "`top` without a terminal prints one table, largest worker first; `ps --names` prints names"
-  )
+    "`top` without a terminal prints one table, largest worker first; `ps --names` prints names")
   func top() throws {
     let large = "x = bytearray(30 << 20); import time; time.sleep(664)"
     let daemon = try TestDaemon(

@@ -74,8 +74,7 @@ import Testing
   }
 
   @Test(
-    "Oversized notifications and a thousand malformed ones are dropped; the next valid one counts"
-  )
+    "Oversized notifications and a thousand malformed ones are dropped; the next valid one counts")
   func longNotification() throws {
     let scratch = try Scratch()
     let script = try scratch.write(
@@ -101,9 +100,7 @@ import Testing
     #expect(try daemon.worker("loud").says == "all said")
   }
 
-  @Test(
-    "A worker that closes its standard descriptors can be suspended, hibernated and woken"
-  )
+  @Test("A worker that closes its standard descriptors can be suspended, hibernated and woken")
   func closesInput() throws {
     let port = try freePort()
     let scratch = try Scratch()

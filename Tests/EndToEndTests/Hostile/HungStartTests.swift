@@ -134,8 +134,7 @@ import Testing
   }
 
   @Test(
-    "Workers and their probes inherit the daemon's oom_score_adj unless the worker sets its own"
-  )
+    "Workers and their probes inherit the daemon's oom_score_adj unless the worker sets its own")
   func oomScores() throws {
     let show = "cat /proc/self/oom_score_adj"
     let daemon = try TestDaemon(

@@ -31,9 +31,7 @@ import Testing
     return daemon
   }
 
-  @Test(
-    "A worker's text snapshot is shown while it sleeps, also by the next daemon, until it ends"
-  )
+  @Test("A worker's text snapshot is shown while it sleeps, also by the next daemon, until it ends")
   func text() throws {
     let scratch = try Scratch()
     let daemon = try Self.daemon(

@@ -153,9 +153,7 @@ final class Talker {
     #expect(try late.daemon.worker("talker").lastMiss == nil)
   }
 
-  @Test(
-    "A background task keeps a worker awake until it expires; the worker then gets taskExpired"
-  )
+  @Test("A background task keeps a worker awake until it expires; the worker then gets taskExpired")
   func task() throws {
     let talker = try Talker(
       "task",
@@ -216,8 +214,7 @@ final class Talker {
   }
 
   @Test(
-    "After the daemon was killed, a running worker connects to the next, and a frozen one sleeps"
-  )
+    "After the daemon was killed, a running worker connects to the next, and a frozen one sleeps")
   func restart() throws {
     for setting in Nightly.one(of: Setting.ofTestUser) {
       let talker = try Talker("good", setting: setting)

@@ -5,9 +5,7 @@ import Testing
 @Suite("Workers that end as soon as they are started") struct FirstMomentsTests {
   private static let failing = "echo looking; echo 'no module named `x`' >&2; exit 3"
 
-  @Test(
-    "`start`, `run` and `restart` report exit and last log line of a worker that ends at once"
-  )
+  @Test("`start`, `run` and `restart` report exit and last log line of a worker that ends at once")
   func endsAtOnce() throws {
     let daemon = try TestDaemon(
       BadWorkerTests.calm + """

@@ -4,8 +4,7 @@ import Testing
 
 @Suite("The automatic life cycle") struct LifeCycleTests {
   @Test(
-    "A background worker is suspended and hibernated after its delays, and the log has the reasons"
-  )
+    "A background worker is suspended and hibernated after its delays, and the log has the reasons")
   func displaced() throws {
     let first = try WebWorker(megabytes: 1, name: "first")
     let second = try WebWorker(megabytes: 1, name: "second", more: "autostart: false")

@@ -5,9 +5,7 @@ import TestSupport
 import Testing
 
 @Suite("Limits on descriptors") struct ScarcityTests {
-  @Test(
-    "The daemon raises its own descriptor limit, and its workers get the original limit"
-  )
+  @Test("The daemon raises its own descriptor limit, and its workers get the original limit")
   func manyWorkers() throws {
     let workers = (0..<20).map { "  w\($0): { command: sleep 67\($0) }\n" }.joined()
     let daemon = try TestDaemon(

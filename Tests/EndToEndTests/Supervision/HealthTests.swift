@@ -59,9 +59,7 @@ import Testing
     #expect(try daemon.worker("web").exits?.last?.why.text.contains("liveness") == true)
   }
 
-  @Test(
-    "The daemon answers health checks of a sleeping worker at a separate port; others wake it"
-  )
+  @Test("The daemon answers health checks of a sleeping worker at a separate port; others wake it")
   func pathAsleep() throws {
     let server = try Server()
     let daemon = try TestDaemon(

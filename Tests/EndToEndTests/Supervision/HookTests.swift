@@ -86,9 +86,7 @@ import Testing
     #expect(try eventually { try daemon.zombies().isEmpty })
   }
 
-  @Test(
-    "A command that takes too long gets SIGTERM and then SIGKILL; the daemon serves on"
-  )
+  @Test("A command that takes too long gets SIGTERM and then SIGKILL; the daemon serves on")
   func tooLong() throws {
     let daemon = try TestDaemon(
       """

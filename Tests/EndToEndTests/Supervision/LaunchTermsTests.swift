@@ -101,9 +101,7 @@ import Testing
     #expect("\(refused)".contains("only root can start a worker"), "\(refused)")
   }
 
-  @Test(
-    "Limits apply; an impossible one fails the start, and an unenforced memory limit is logged"
-  )
+  @Test("Limits apply; an impossible one fails the start, and an unenforced memory limit is logged")
   func limits() throws {
     let daemon = try TestDaemon(
       """
@@ -122,9 +120,7 @@ import Testing
     #expect("\(refused)".contains("its limit `nofile` is over the hard limit"), "\(refused)")
   }
 
-  @Test(
-    "A worker gets env_file's variables, its stop_signal, and SIGKILL after its stop_grace"
-  )
+  @Test("A worker gets env_file's variables, its stop_signal, and SIGKILL after its stop_grace")
   func stopping() throws {
     let scratch = try Scratch()
     let file = try scratch.write("vars", "GREETING='from a file' # not this\nOTHER=file\n")
@@ -233,9 +229,7 @@ import Testing
     #expect(try daemon.worker("late").pid == pid)
   }
 
-  @Test(
-    "A log over its size is rotated while its worker writes, and a follower misses no line"
-  )
+  @Test("A log over its size is rotated while its worker writes, and a follower misses no line")
   func rotation() throws {
     let daemon = try TestDaemon(
       """

@@ -62,8 +62,7 @@ import Testing
   }
 
   @Test(
-    "The daemon writes no core file, and its workers have the core limits that it was started with"
-  )
+    "The daemon writes no core file, and its workers have the core limits that it was started with")
   func coreFiles() throws {
     var before = rlimit()
     getrlimit(Int32(RLIMIT_CORE.rawValue), &before)

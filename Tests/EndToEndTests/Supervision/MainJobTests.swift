@@ -125,8 +125,7 @@ import Testing
   }
 
   @Test(
-    "The policy leaves a worker over hibernate.max_footprint suspended; `hibernate` overrides that"
-  )
+    "The policy leaves a worker over hibernate.max_footprint suspended; `hibernate` overrides that")
   func overThreshold() throws {
     let web = try WebWorker(megabytes: 30)
     let daemon = try TestDaemon(Self.patient + web.entry())

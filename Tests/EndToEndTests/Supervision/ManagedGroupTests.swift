@@ -208,8 +208,7 @@ struct ManagedGroupTests {
   }
 
   @Test(
-    "Without a daemon, SIGCONT doesn't run a hibernated adopted worker; the next one resumes it"
-  )
+    "Without a daemon, SIGCONT doesn't run a hibernated adopted worker; the next one resumes it")
   func continuedWithoutDaemon() throws {
     let (daemon, unit) = try asleep(.hibernate)
     try daemon.crash()

@@ -5,9 +5,7 @@ import TestSupport
 import Testing
 
 @Suite("The policy of restart") struct RestartPolicyTests {
-  @Test(
-    "A failing worker is restarted with its last exit in its environment, up to the limit"
-  )
+  @Test("A failing worker is restarted with its last exit in its environment, up to the limit")
   func givesUp() throws {
     let daemon = try TestDaemon(
       """
@@ -53,8 +51,7 @@ import Testing
   }
 
   @Test(
-    "`always` and `unless-stopped` restart a killed worker; a stopped one starts by `always` only"
-  )
+    "`always` and `unless-stopped` restart a killed worker; a stopped one starts by `always` only")
   func always() throws {
     let daemon = try TestDaemon(
       """

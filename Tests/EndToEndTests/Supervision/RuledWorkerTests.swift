@@ -76,9 +76,7 @@ import Testing
     }
   }
 
-  @Test(
-    "A new process is adopted, hibernates, is woken by a client, and is forgotten when it ends"
-  )
+  @Test("A new process is adopted, hibernates, is woken by a client, and is forgotten when it ends")
   func life() throws {
     let port = try freePort()
     let daemon = try TestDaemon(Self.policy + Self.rule(port))

@@ -132,8 +132,7 @@ import Testing
   }
 
   @Test(
-    "Under the server policy a request each second keeps a worker awake; without them it sleeps"
-  )
+    "Under the server policy a request each second keeps a worker awake; without them it sleeps")
   func activity() throws {
     let web = try WebWorker()
     let (port, second) = (try freePort(), try freePort())

@@ -48,9 +48,7 @@ import Testing
     #expect(try host.ask("sum") == sum)
   }
 
-  @Test(
-    "A wrapped program is asked for memory by its signal or command, also under pressure"
-  )
+  @Test("A wrapped program is asked for memory by its signal or command, also under pressure")
   func shed() throws {
     let daemon = try TestDaemon(Self.short("critical"))
     let marks = daemon.scratch.uniquePath("marks")
@@ -151,8 +149,7 @@ import Testing
   }
 
   @Test(
-    "A malformed registration is refused; an unreachable wrapper is removed when it disconnects"
-  )
+    "A malformed registration is refused; an unreachable wrapper is removed when it disconnects")
   func nonsense() throws {
     let daemon = try TestDaemon("")
     #expect(try daemon.ask(.register).result == .badRequest)

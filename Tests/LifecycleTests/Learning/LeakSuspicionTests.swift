@@ -80,8 +80,7 @@ struct LeakSuspicionTests {
   }
 
   @Test(
-    "A suspicion is withdrawn when the footprint falls, and the same rise isn't suspected again"
-  )
+    "A suspicion is withdrawn when the footprint falls, and the same rise isn't suspected again")
   func comesBack() {
     let rise = (0..<40).map { 20_480 + $0 * 1024 }
     let sizes = rise + rise + rise + rise

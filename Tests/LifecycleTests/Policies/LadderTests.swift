@@ -17,9 +17,7 @@ struct LadderTests {
     return World(policy)
   }
 
-  @Test(
-    "The ladder hibernates one worker after the other, the largest first, until that is enough"
-  )
+  @Test("The ladder hibernates one worker after the other, the largest first, until that is enough")
   func hibernates() {
     var world = world()
     for (worker, size) in [(mail, Int64(5)), (maps, 8), (web, 6)] {
@@ -100,8 +98,7 @@ struct LadderTests {
   }
 
   @Test(
-    "The ladder terminates one worker, waits for its end and memory, and ends no more than needed"
-  )
+    "The ladder terminates one worker, waits for its end and memory, and ends no more than needed")
   func settles() {
     var world = world { $0.hibernate.enabled = false }
     for (worker, size) in [(mail, Int64(40)), (maps, 30), (web, 20)] {

@@ -12,8 +12,7 @@ struct ServerPolicyTests {
   }
 
   @Test(
-    "Policy server hibernates a service without traffic; a connection brings it to the foreground"
-  )
+    "Policy server hibernates a service without traffic; a connection brings it to the foreground")
   func sleepsAndWakes() throws {
     var world = try world()
     world.live(.seconds(60))
