@@ -149,45 +149,6 @@ import Testing
     #expect(try daemon.worker("deaf").lastExit?.text.contains("KILL") == true)
   }
 
-  @Test(
-    "A worker becomes ready by a descriptor, a log pattern, a command or a page, and not earlier")
-  func readiness() throws {
-    let port = try freePort()
-    let daemon = try TestDaemon(
-      """
-      workers:
-        fd:
-          command: [sh, -c, "echo not yet; until [ -e go ]; do sleep 0.02; done; echo >&5; exec \
-      sleep 600"]
-          readiness: { notification_fd: 5 }
-        pattern:
-          command: [sh, -c, "echo port 80x; until [ -e go ]; do sleep 0.02; done; echo port 80; \
-      exec sleep 600"]
-          readiness: { log_pattern: "^port [0-9]+$" }
-        command:
-          command: sleep 600
-          readiness: { exec: { command: [test, -e, go] }, periodSeconds: 1 }
-        page:
-          command: [sh, -c, "until [ -e go ]; do sleep 0.02; done; exec python3 -m http.server \
-      --bind 127.0.0.1 \(port)"]
-          readiness: { httpGet: { port: \(port), path: / }, periodSeconds: 1, successThreshold: 2 }
-      """)
-    let names = ["fd", "pattern", "command", "page"]
-    #expect(try eventually { try names.allSatisfy { try daemon.worker($0).state == "launching" } })
-    // Both logs have a line that must not count as readiness.
-    try waitForLog(daemon, "pattern", "port 80x")
-    try waitForLog(daemon, "fd", "not yet")
-    #expect(try names.allSatisfy { try daemon.worker($0).state == "launching" })
-    _ = try daemon.scratch.write("go", "")
-    for name in names {
-      #expect(
-        try eventually(within: .seconds(60)) { try daemon.worker(name).state != "launching" },
-        "\(name): \(daemon.logText)")
-      #expect(try daemon.worker(name).pid != nil)
-    }
-    #expect(try eventually { try daemon.zombies() == [] })
-  }
-
   @Test func `A worker has its configured umask, or the daemon's`() throws {
     let daemon = try TestDaemon(
       """

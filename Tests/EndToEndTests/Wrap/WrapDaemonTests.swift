@@ -147,26 +147,6 @@ import Testing
     #expect(try spared.ask("sum") == sum)
     #expect(try daemon.verb("status", host.name()).code == CommandExit.unknownWorker.rawValue)
   }
-
-  @Test(
-    "A malformed registration is refused; an unreachable wrapper is removed when it disconnects")
-  func nonsense() throws {
-    let daemon = try TestDaemon("")
-    #expect(try daemon.ask(.register).result == .badRequest)
-    var client = try ControlClient(connectingTo: daemon.socket, isNamed: true)
-    var request = ControlRequest(id: 1, verb: .register)
-    request.wrapper = WrapperReport(
-      pid: 1, socket: "/nowhere", worker: WorkerReport(name: "../x y", state: "foreground"))
-    try client.send(request)
-    #expect(try client.response(to: 1).result == .badRequest)
-    request.id = 2
-    request.wrapper?.worker.name = "ghost"
-    try client.send(request)
-    #expect(try client.response(to: 2).result == .done)
-    #expect(try daemon.verb("wake", "ghost").error.contains("can't be reached"))
-    client = try ControlClient(connectingTo: daemon.socket, isNamed: true)
-    #expect(try eventually { try daemon.json(Listing.self, "ps").workers.isEmpty })
-  }
 }
 
 /// A real language server, with its real protocol.
