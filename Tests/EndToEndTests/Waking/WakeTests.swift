@@ -262,17 +262,7 @@ final class LineClient {
   }
 
   init(path: String) throws {
-    socket = Descriptor(owning: Glibc.socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0))
-    var address = sockaddr_un()
-    address.sun_family = sa_family_t(AF_UNIX)
-    withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
-    let raw = socket.raw
-    let result = withUnsafePointer(to: &address) { pointer in
-      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-        connect(raw, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
-      }
-    }
-    guard result == 0 else { throw TestFailure("no process listens at \(path)") }
+    socket = try UnixSocket.connected(to: path, .stream)
   }
 
   func ask(_ line: String) throws -> String {
