@@ -1,5 +1,4 @@
 import Control
-import Glibc
 import Linux
 
 /// Measures how fast a program resumes from each kind of sleep, compared with a relaunch.

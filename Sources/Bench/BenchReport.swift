@@ -1,5 +1,3 @@
-import Control
-
 /// The result of a run. docs/bench.md describes it as JSON.
 public struct BenchReport: Codable, Hashable, Sendable {
   /// The version of Dormouse.

@@ -1,4 +1,3 @@
-import FootprintTrace
 import Glibc
 import JSONLines
 import Linux

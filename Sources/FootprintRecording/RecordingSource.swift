@@ -1,6 +1,5 @@
 import Control
 import FootprintTrace
-import Glibc
 import Linux
 
 /// The subject of a recording: a worker of a daemon, a process, or a program that was started for

@@ -1,5 +1,3 @@
-import Control
-
 /// A configuration file of a host, and what was done with it.
 public struct FileOutcome: Sendable {
   public let host: IntegratedHost
@@ -56,11 +54,6 @@ public struct ServerOutcome: Sendable {
   public internal(set) var refusal: Refusal?
   /// True if the command is wrapped, and wasn't before `dormouse integrate`.
   var isOurs = false
-
-  init(name: String, project: String?) {
-    self.name = name
-    self.project = project
-  }
 }
 
 /// A planned change of a file.

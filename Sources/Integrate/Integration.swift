@@ -1,6 +1,3 @@
-import Control
-import Linux
-
 /// `dormouse integrate`: finds the servers in the configurations of hosts, and changes their
 /// commands.
 public struct Integration: Sendable {

@@ -19,8 +19,6 @@ private struct JSONParser {
   let bytes: UnsafeBufferPointer<UInt8>
   var index = 0
 
-  init(bytes: UnsafeBufferPointer<UInt8>) { self.bytes = bytes }
-
   /// The maximum number of nested levels: more than Dormouse writes, and far fewer than a thread's
   /// stack allows.
   private static let deepest = 64

@@ -5,39 +5,19 @@
 /// of `ios-5`. A configuration that names no policy has another one (`PolicyLibrary.usualPolicy`).
 public struct LifecyclePolicy: Codable, Hashable, Sendable {
   public var name: String
-  public var mode: Mode
-  public var memory: MemoryBudget
-  public var pressure: PressureRules
-  public var foreground: ForegroundRules
-  public var background: BackgroundRules
-  public var trim: TrimRules
-  public var hibernate: HibernationRules
-  public var watchdog: WatchdogRules
-  public var terminate: TerminationRules
-  public var earlyWake: EarlyWakeRules
-  public var ladder: Ladder
+  public var mode: Mode = .enforce
+  public var memory: MemoryBudget = .host
+  public var pressure = PressureRules()
+  public var foreground = ForegroundRules()
+  public var background = BackgroundRules()
+  public var trim = TrimRules()
+  public var hibernate = HibernationRules()
+  public var watchdog = WatchdogRules()
+  public var terminate = TerminationRules()
+  public var earlyWake = EarlyWakeRules()
+  public var ladder = Ladder()
 
-  public init(
-    name: String = "ios-5", mode: Mode = .enforce, memory: MemoryBudget = .host,
-    pressure: PressureRules = PressureRules(), foreground: ForegroundRules = ForegroundRules(),
-    background: BackgroundRules = BackgroundRules(), trim: TrimRules = TrimRules(),
-    hibernate: HibernationRules = HibernationRules(), watchdog: WatchdogRules = WatchdogRules(),
-    terminate: TerminationRules = TerminationRules(),
-    earlyWake: EarlyWakeRules = EarlyWakeRules(), ladder: Ladder = Ladder()
-  ) {
-    self.name = name
-    self.mode = mode
-    self.memory = memory
-    self.pressure = pressure
-    self.foreground = foreground
-    self.background = background
-    self.trim = trim
-    self.hibernate = hibernate
-    self.watchdog = watchdog
-    self.terminate = terminate
-    self.earlyWake = earlyWake
-    self.ladder = ladder
-  }
+  public init(name: String = "ios-5") { self.name = name }
 
   /// `mode:`. In shadow mode the engine decides and reports, and the daemon does nothing.
   public enum Mode: String, Codable, Hashable, Sendable, CaseIterable { case enforce, shadow }
@@ -78,30 +58,20 @@ public struct ForegroundRules: Codable, Hashable, Sendable {
 /// `background:`
 public struct BackgroundRules: Codable, Hashable, Sendable {
   /// The time that a worker has to answer a shed request before the request counts as unanswered.
-  public var shedDeadline: Duration
+  public var shedDeadline: Duration = .seconds(5)
   /// The longest time that a background task may keep a worker from being suspended.
-  public var taskLimit: Duration
+  public var taskLimit: Duration = .seconds(600)
   /// The grace in the background before suspension. `nil` (`never`): this policy suspends no
   /// worker.
-  public var suspendAfter: Duration?
-  public var safePoint: SafePointRules
+  public var suspendAfter: Duration? = .seconds(10)
+  public var safePoint = SafePointRules()
   /// When sleeping workers are woken at intervals. `nil` (`never`): they aren't.
   public var heartbeat: HeartbeatRules?
   /// A sleeping worker is woken for its own timers and timed waits that are at least this long.
   /// `nil` (`never`): for none.
   public var wakeForTimers: Duration?
 
-  public init(
-    shedDeadline: Duration = .seconds(5), taskLimit: Duration = .seconds(600),
-    suspendAfter: Duration? = .seconds(10), safePoint: SafePointRules = SafePointRules(),
-    heartbeat: HeartbeatRules? = nil
-  ) {
-    self.shedDeadline = shedDeadline
-    self.taskLimit = taskLimit
-    self.suspendAfter = suspendAfter
-    self.safePoint = safePoint
-    self.heartbeat = heartbeat
-  }
+  public init() {}
 }
 
 /// `hibernate.resume`: how hibernated workers get their memory back.
@@ -127,70 +97,43 @@ public enum DurabilityRule: String, Codable, Hashable, Sendable, CaseIterable {
 /// `hibernate:`
 public struct HibernationRules: Codable, Hashable, Sendable {
   /// Whether suspended workers are hibernated at all.
-  public var enabled: Bool
+  public var enabled: Bool = true
   /// The largest footprint that is hibernated. `nil` (`unlimited`): any size.
-  public var maxFootprint: ByteCount?
+  public var maxFootprint: ByteCount? = .megabytes(16)
   /// The smallest footprint that is hibernated.
-  public var minFootprint: ByteCount
+  public var minFootprint: ByteCount = .megabytes(1)
   /// The time from suspension to hibernation without pressure. `nil` (`never`): only under pressure
   /// or on request.
-  public var after: Duration?
+  public var after: Duration? = .seconds(30)
   /// A worker of at most this footprint doesn't wait for `after`. `nil` (`never`): all wait.
   public var atOnceUpTo: ByteCount?
   /// A worker whose resume is expected to take longer than its relaunch isn't hibernated.
-  public var onlyIfFasterThanRelaunch: Bool
-  public var resume: ResumeRule
+  public var onlyIfFasterThanRelaunch: Bool = true
+  public var resume: ResumeRule = .auto
   /// The time after a resume without another hibernation.
-  public var cooldown: Duration
+  public var cooldown: Duration = .seconds(45)
   /// A worker that is hibernated for this long without a wake counts as suspended in the order of
   /// termination, and may lose its room on the disk to others under pressure. `nil` (`never`):
   /// neither.
-  public var demoteAfter: Duration?
+  public var demoteAfter: Duration? = .seconds(86400)
   /// The order of hibernation under pressure, by the first criterion that differs. Costs are those
   /// of resuming, not of relaunching.
-  public var order: [TerminationRules.Criterion]
-  public var disk: DiskRules
+  public var order: [TerminationRules.Criterion] = [.footprint]
+  public var disk = DiskRules()
   /// The zstd level, −7 to 19.
-  public var compressionLevel: Int
+  public var compressionLevel: Int = 1
   /// Whether the last image stays on disk while the worker runs, so that the next one has only what
   /// has changed.
-  public var overlay: Bool
+  public var overlay: Bool = true
   /// Whether images are encrypted, with a key that the kernel keeps until the machine shuts down.
-  public var encrypt: Bool
+  public var encrypt: Bool = false
   /// Whether clean pages of files that no other process uses are dropped from memory, too.
-  public var dropFilePages: Bool
+  public var dropFilePages: Bool = false
   /// Whether the pages that a request was seen to need stay in memory.
-  public var keepWorkingSet: Bool
-  public var durability: DurabilityRule
+  public var keepWorkingSet: Bool = false
+  public var durability: DurabilityRule = .synced
 
-  public init(
-    enabled: Bool = true, maxFootprint: ByteCount? = .megabytes(16),
-    minFootprint: ByteCount = .megabytes(1), after: Duration? = .seconds(30),
-    onlyIfFasterThanRelaunch: Bool = true, cooldown: Duration = .seconds(45),
-    demoteAfter: Duration? = .seconds(86400), order: [TerminationRules.Criterion] = [.footprint],
-    disk: DiskRules = DiskRules(), compressionLevel: Int = 1, overlay: Bool = true,
-    encrypt: Bool = false, dropFilePages: Bool = false, resume: ResumeRule = .auto,
-    durability: DurabilityRule = .synced, atOnceUpTo: ByteCount? = nil,
-    keepWorkingSet: Bool = false
-  ) {
-    self.enabled = enabled
-    self.resume = resume
-    self.maxFootprint = maxFootprint
-    self.minFootprint = minFootprint
-    self.after = after
-    self.atOnceUpTo = atOnceUpTo
-    self.onlyIfFasterThanRelaunch = onlyIfFasterThanRelaunch
-    self.cooldown = cooldown
-    self.demoteAfter = demoteAfter
-    self.order = order
-    self.disk = disk
-    self.compressionLevel = compressionLevel
-    self.overlay = overlay
-    self.encrypt = encrypt
-    self.dropFilePages = dropFilePages
-    self.keepWorkingSet = keepWorkingSet
-    self.durability = durability
-  }
+  public init() {}
 }
 
 /// `hibernate.disk:`
@@ -218,22 +161,14 @@ public struct WatchdogRules: Codable, Hashable, Sendable {
   public enum OnMiss: String, Codable, Hashable, Sendable, CaseIterable { case terminate, report }
   /// The time from start to readiness (20 s on iPhone OS). Only for workers that announce
   /// readiness.
-  public var launch: Duration
+  public var launch: Duration = .seconds(20)
   /// The time from a request that must be answered to its answer. Only for workers that can answer.
-  public var answer: Duration
+  public var answer: Duration = .seconds(10)
   /// The most that all `EXTEND_TIMEOUT_USEC=` together add to one deadline.
-  public var maxExtension: Duration
-  public var onTimeout: OnMiss
+  public var maxExtension: Duration = .seconds(60)
+  public var onTimeout: OnMiss = .terminate
 
-  public init(
-    launch: Duration = .seconds(20), answer: Duration = .seconds(10),
-    maxExtension: Duration = .seconds(60), onTimeout: OnMiss = .terminate
-  ) {
-    self.launch = launch
-    self.answer = answer
-    self.maxExtension = maxExtension
-    self.onTimeout = onTimeout
-  }
+  public init() {}
 }
 
 /// `terminate:`
@@ -247,13 +182,13 @@ public struct TerminationRules: Codable, Hashable, Sendable {
     case regret
   }
   /// The time from SIGTERM to SIGKILL.
-  public var grace: Duration
+  public var grace: Duration = .seconds(2)
   /// The time for freed memory to show in a measurement, before the next rung or victim.
-  public var settle: Duration
+  public var settle: Duration = .milliseconds(500)
   /// The order of termination. Equal workers are ordered by their last use, then by name.
-  public var order: [Criterion]
+  public var order: [Criterion] = [.band, .footprint]
   /// Whether the worker may be terminated for lack of memory. `terminate: never` is false.
-  public var forMemory: Bool
+  public var forMemory: Bool = true
   /// `terminate: ask`: the time from a notice until the worker is terminated for lack of memory.
   /// `nil`: there is no notice.
   public var ask: Duration?
@@ -261,16 +196,7 @@ public struct TerminationRules: Codable, Hashable, Sendable {
   /// The time of `terminate: ask` without a duration.
   public static let usualAsk = Duration.seconds(5)
 
-  public init(
-    grace: Duration = .seconds(2), settle: Duration = .milliseconds(500),
-    order: [Criterion] = [.band, .footprint], forMemory: Bool = true, ask: Duration? = nil
-  ) {
-    self.ask = ask
-    self.grace = grace
-    self.settle = settle
-    self.order = order
-    self.forMemory = forMemory
-  }
+  public init() {}
 
   public init(from decoder: any Decoder) throws {
     let values = try decoder.container(keyedBy: CodingKeys.self)

@@ -16,19 +16,19 @@ public struct PressureRules: Codable, Hashable, Sendable {
   public var urgent: PressureCondition?
   public var critical: PressureCondition?
   /// The time that a condition must hold before the level rises.
-  public var sustainedFor: Duration
+  public var sustainedFor: Duration = .zero
   /// The time for which none of a level's conditions must have held before the level falls.
   public var clearAfter: Duration
   /// How often one worker is warned.
-  public var warnOncePer: WarningScope
+  public var warnOncePer: WarningScope = .episode
   /// The share of the free swap, 0–100 %, that counts as available memory at `urgent` and
   /// `critical`. `nil` (in journals of earlier versions): none.
-  public var swap: Double?
+  public var swap: Double? = 100
   /// A share of the budget, 0–100 %. While at least this much memory is available, stalls alone
   /// raise the level to `warning` at most, and no worker is terminated for them.
-  public var stallsCountBelow: Double
+  public var stallsCountBelow: Double = 20
   /// The time that a level must hold before a worker is terminated for it.
-  public var terminateAfter: Duration
+  public var terminateAfter: Duration = .seconds(1)
 
   /// A worker is warned once until the level is normal again (`episode`), or once at each level
   /// (`level`, as Android's trim levels).
@@ -42,19 +42,12 @@ public struct PressureRules: Codable, Hashable, Sendable {
     urgent: PressureCondition? = PressureCondition(availableBelow: .percent(10)),
     critical: PressureCondition? = PressureCondition(
       availableBelow: .percent(5), fullStall: Stall(percent: 10, window: .seconds(2))),
-    sustainedFor: Duration = .zero, clearAfter: Duration = .seconds(5),
-    warnOncePer: WarningScope = .episode, swap: Double = 100, stallsCountBelow: Double = 20,
-    terminateAfter: Duration = .seconds(1)
+    clearAfter: Duration = .seconds(5)
   ) {
     self.warning = warning
     self.urgent = urgent
     self.critical = critical
-    self.sustainedFor = sustainedFor
     self.clearAfter = clearAfter
-    self.warnOncePer = warnOncePer
-    self.swap = swap
-    self.stallsCountBelow = stallsCountBelow
-    self.terminateAfter = terminateAfter
   }
 
   public init(from decoder: any Decoder) throws {

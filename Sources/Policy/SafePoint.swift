@@ -3,23 +3,15 @@
 public struct SafePointRules: Codable, Hashable, Sendable {
   /// The longest wait for file locks to be released (flock(2), fcntl(2)). Another process that
   /// needs such a lock would wait as long as the worker sleeps.
-  public var fileLocks: Duration
+  public var fileLocks: Duration = .seconds(10)
   /// The longest time that `X_DORMOUSE_HOLD=1` delays a suspension, from entering the background.
-  public var hold: Duration
+  public var hold: Duration = .seconds(600)
   /// The shortest time from launch to a suspension that wasn't requested.
-  public var afterLaunch: Duration
+  public var afterLaunch: Duration = .zero
   /// The shortest time from the last wake to a suspension that wasn't requested.
-  public var afterWake: Duration
+  public var afterWake: Duration = .zero
 
-  public init(
-    fileLocks: Duration = .seconds(10), hold: Duration = .seconds(600),
-    afterLaunch: Duration = .zero, afterWake: Duration = .zero
-  ) {
-    self.fileLocks = fileLocks
-    self.hold = hold
-    self.afterLaunch = afterLaunch
-    self.afterWake = afterWake
-  }
+  public init() {}
 }
 
 /// `background.heartbeat:`. A sleeping worker may run for a moment at intervals: to answer a

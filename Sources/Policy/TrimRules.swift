@@ -16,20 +16,12 @@ public struct TrimRules: Codable, Hashable, Sendable {
   /// (`never`): the policy trims no worker.
   public var after: Duration?
   /// The shortest time between two trims of a worker.
-  public var every: Duration
+  public var every: Duration = .seconds(600)
   /// The smallest amount of memory for which a worker is trimmed.
-  public var minGain: ByteCount
-  public var mechanism: Mechanism
+  public var minGain: ByteCount = .megabytes(8)
+  public var mechanism: Mechanism = .auto
 
-  public init(
-    after: Duration? = nil, every: Duration = .seconds(600), minGain: ByteCount = .megabytes(8),
-    mechanism: Mechanism = .auto
-  ) {
-    self.after = after
-    self.every = every
-    self.minGain = minGain
-    self.mechanism = mechanism
-  }
+  public init() {}
 }
 
 extension KeyedDecodingContainer {

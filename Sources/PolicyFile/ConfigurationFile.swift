@@ -1,4 +1,3 @@
-import Policy
 import YAML
 
 /// Reads `dormouse.yaml` and its `conf.d` as a `DaemonConfiguration`. docs/configuration.md lists

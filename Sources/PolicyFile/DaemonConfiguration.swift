@@ -15,7 +15,7 @@ public struct DaemonConfiguration: Hashable, Sendable {
   /// kernel's limit.
   public var socket: String?
   /// The file and the line of each value.
-  public var origins: Origins
+  public var origins = Origins()
   /// The file to which `run --save` adds workers, whether or not it exists. `nil`: there is none.
   public var file: String?
   public var journal = JournalConfiguration()
@@ -25,13 +25,9 @@ public struct DaemonConfiguration: Hashable, Sendable {
   public var hooks = Hooks()
 
   public init(
-    policy: LifecyclePolicy = LifecyclePolicy(), workers: [WorkerConfiguration] = [],
-    stateDirectory: String? = nil, socket: String? = nil, origins: Origins = Origins()
+    policy: LifecyclePolicy = LifecyclePolicy(), workers: [WorkerConfiguration] = []
   ) {
     self.policy = policy
     self.workers = workers
-    self.stateDirectory = stateDirectory
-    self.socket = socket
-    self.origins = origins
   }
 }

@@ -3,23 +3,14 @@ import Policy
 /// The section `journal:`: how much history the daemon keeps for `events`, `report` and `replay`.
 public struct JournalConfiguration: Hashable, Sendable {
   /// False: the daemon writes no journal.
-  public var enabled: Bool
+  public var enabled: Bool = true
   /// The directory of the journal. `nil`: `journal` in the state directory.
   public var path: String?
   /// The size of a segment at which the next one begins.
-  public var size: ByteCount
+  public var size: ByteCount = .megabytes(8)
   /// The number of segment sizes that all segments together may have. The oldest segments are
   /// removed when they have more.
-  public var keep: Int
-
-  public init(
-    enabled: Bool = true, path: String? = nil, size: ByteCount = .megabytes(8), keep: Int = 8
-  ) {
-    self.enabled = enabled
-    self.path = path
-    self.size = size
-    self.keep = keep
-  }
+  public var keep: Int = 8
 }
 
 extension JournalConfiguration {

@@ -19,7 +19,6 @@ struct SimulatedWorker {
   var movingSince: Instant?
   /// True if the worker is stuck in the kernel, so that SIGKILL doesn't end it.
   var isUnkillable = false
-  var isDoomed = false
   /// The number of directives, by which an echo of an earlier directive's outcome is recognized.
   var directives = 0
   /// The number of operations that change the body. The daemon numbers them, too, and drops the

@@ -30,8 +30,6 @@ public struct PurgeableState: Hashable, Sendable, RawRepresentable {
 
   /// The number of accesses that keep the content now.
   public var accesses: UInt32 { UInt32(truncatingIfNeeded: rawValue) }
-  /// True if the content may be purged while it isn't held.
-  public var isVolatile: Bool { rawValue & Self.volatile != 0 }
   /// True if the daemon or the owner is emptying the slot. No other code may touch the content
   /// then.
   public var isPurging: Bool { rawValue & Self.purging != 0 }
@@ -64,10 +62,5 @@ public struct PurgeableState: Hashable, Sendable, RawRepresentable {
   public func released(generation: UInt32) -> PurgeableState? {
     guard isUsed, self.generation == generation, accesses > 0 else { return nil }
     return PurgeableState(rawValue: rawValue - 1)
-  }
-
-  public func withVolatile(_ isVolatile: Bool) -> PurgeableState {
-    PurgeableState(
-      rawValue: isVolatile ? rawValue | Self.volatile : rawValue & ~Self.volatile)
   }
 }

@@ -28,15 +28,6 @@ public struct PurgeableWord {
     update { $0.released(generation: generation) }
   }
 
-  /// Sets whether the content may be purged while it isn't held. The result is false if the content
-  /// was discarded, or is about to be.
-  public func setVolatile(_ isVolatile: Bool, generation: UInt32) -> Bool {
-    update {
-      guard $0.isUsed, !$0.isPurging, $0.generation == generation else { return nil }
-      return $0.withVolatile(isVolatile)
-    } != nil
-  }
-
   /// Claims the content, to empty it. After that no other code holds, claims or moves it. End the
   /// claim with `empty` or `spare`.
   ///

@@ -1,4 +1,3 @@
-import Glibc
 import Linux
 
 /// The errors of a wrapper whose program has the terminal. They would overwrite the program's

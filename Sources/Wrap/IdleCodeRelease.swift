@@ -1,6 +1,5 @@
 import Daemon
 import Linux
-import Policy
 
 /// Unmaps the wrapper's own code when no state has changed for a moment. The code that starts,
 /// suspends and resumes a program is most of a wrapper's memory, and isn't used between two

@@ -1,6 +1,5 @@
 import Daemon
 import Glibc
-import Linux
 import Policy
 
 /// Stops the wrapper when its program was stopped (Ctrl-Z), because the shell waits for the

@@ -1,7 +1,5 @@
-import CLinux
 import Daemon
 import Glibc
-import Linux
 import Policy
 import Supervision
 

@@ -1,4 +1,3 @@
-import CLinux
 import Control
 import Daemon
 import Glibc

@@ -24,8 +24,6 @@ struct WrapStore {
     } catch { throw .directory(error) }
   }
 
-  func directory(of name: String) -> String { "\(path)/\(name)" }
-
   /// Ends the programs that killed wrappers have left behind, if their guardians were killed, too.
   func cleanUpAfterKilledWrappers(socketDirectory: String) {
     // A missing directory contains no wrapper's files.

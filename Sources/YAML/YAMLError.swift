@@ -29,10 +29,5 @@ public enum YAMLError: Error, Hashable, Sendable {
   public struct Context: Hashable, Sendable {
     public var text: String
     public var mark: YAMLMark
-
-    public init(text: String, mark: YAMLMark) {
-      self.text = text
-      self.mark = mark
-    }
   }
 }

@@ -5,8 +5,7 @@ import Testing
 @Suite("The lines of `logs --json`") struct LogLineCutterTests {
   private typealias Line = LogLineCutter.Line
 
-  @Test("Log output that arrives in pieces is cut into lines, and blank lines stay")
-  func pieces() {
+  @Test func `Log output that arrives in pieces is cut into lines, and blank lines stay`() {
     var cutter = LogLineCutter()
     #expect(cutter.lines(in: Array("one\ntw".utf8)) == [Line(text: "one")])
     #expect(cutter.lines(in: []) == [])
@@ -25,8 +24,7 @@ import Testing
     #expect(cutter.lines(in: [0xFF, 0x0A]) == [Line(text: "\u{FFFD}")])
   }
 
-  @Test("A log line without an end is cut, and the cut is marked")
-  func long() {
+  @Test func `A log line without an end is cut, and the cut is marked`() {
     var cutter = LogLineCutter()
     let maxLine = LogLineCutter.maxLine
     let lines = cutter.lines(in: [UInt8](repeating: 0x61, count: maxLine * 2 + 1))

@@ -14,16 +14,14 @@ import Testing
     #expect(timeline.time(at: 91) == nil)
   }
 
-  @Test("Nothing that was written since a time is left out")
-  func since() {
+  @Test func `Nothing that was written since a time is left out`() {
     #expect(timeline.offset(since: 99) == 0)
     #expect(timeline.offset(since: 100) == 10 && timeline.offset(since: 109) == 50)
     #expect(timeline.offset(since: 500) == 90)
     #expect(LogTimeline(text: "").offset(since: 1) == nil && LogTimeline(text: "").isEmpty)
   }
 
-  @Test("Without notes, all of a log was written by its last change")
-  func lastChange() throws {
+  @Test func `Without notes, all of a log was written by its last change`() throws {
     let scratch = try Scratch()
     let log = try scratch.write("web.log", "one\n")
     let timeline = LogTimeline(path: nil, log: log)

@@ -11,8 +11,7 @@ import Testing
     text.split(separator: "\n").map(String.init)
   }
 
-  @Test("Values and paths that have no room in their column follow below their key")
-  func policyValues() {
+  @Test func `Values and paths that have no room in their column follow below their key`() {
     let long = "{ available_below: 15%, stall: { some: 10%, window: 2s } }"
     let key = "background.safe_point.after_launch_and_more"
     let values = [
@@ -34,8 +33,7 @@ import Testing
     #expect(Self.lines(renderPolicyValues(values)).count == 3)
   }
 
-  @Test("The meaning of a difference follows below it, and then a value that is too long")
-  func differences() {
+  @Test func `The meaning of a difference follows below it, and then a value that is too long`() {
     let meaning = "workers have more time to end before they are killed, and more words"
     let long = "[hibernate, purge, warn, terminate suspended]"
     let list = [
@@ -53,8 +51,7 @@ import Testing
     #expect(Self.lines(wide).count == 3 && wide.contains("10s") && wide.contains(meaning))
   }
 
-  @Test("An event continues below itself, and its colours take no room")
-  func events() {
+  @Test func `An event continues below itself, and its colours take no room`() {
     var event = EventRecord(
       time: "2026-11-21T08:46:07.104Z", kind: "failed",
       text: "exited with status 3 after 12 s; it is started again in 1 h, and its log has more")
@@ -69,8 +66,7 @@ import Testing
     #expect(Self.tokens(plain) == Self.tokens(renderEvent(event, clock: "08:46:07.104")))
   }
 
-  @Test("A jetsam report leaves out columns before it cuts the mark of a victim")
-  func jetsam() {
+  @Test func `A jetsam report leaves out columns before it cuts the mark of a victim`() {
     var record = Sample.jetsam
     record.workers[0].name = "a-worker-with-a-name"
     for width in [72, 80, 100] {

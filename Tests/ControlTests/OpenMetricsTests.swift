@@ -1,5 +1,4 @@
 import Control
-import Glibc
 import Linux
 import TestSupport
 import Testing
@@ -53,8 +52,7 @@ import Testing
     #expect(seen.count > 50)
   }
 
-  @Test("A worker has one sample for each state, and the one that it is in is 1")
-  func state() throws {
+  @Test func `A worker has one sample for each state, and the one that it is in is 1`() throws {
     var worker = WorkerReport(name: "web", state: "hibernated")
     worker.footprint = 4096
     let samples = Self.samples(
@@ -103,8 +101,7 @@ import Testing
     #expect(!classic.contains("# UNIT") && !classic.contains("# EOF"))
   }
 
-  @Test("The buckets of wakes add up, and the last one is the number of all")
-  func histogram() throws {
+  @Test func `The buckets of wakes add up, and the last one is the number of all`() throws {
     var daemon = Sample.daemon
     var measured = DaemonMeasurements(upSeconds: 5)
     measured.wakeTimes = [
@@ -135,8 +132,7 @@ import Testing
     #expect(samples[#"dormouse_worker_failed{worker="web"}"#] == "\(expected)")
   }
 
-  @Test("Without a daemon the page says only that")
-  func down() {
+  @Test func `Without a daemon the page says only that`() {
     let page = renderOpenMetrics(daemon: nil, workers: [])
     #expect(Self.samples(page) == ["dormouse_up": "0"])
     #expect(page.hasSuffix("# EOF\n"))
@@ -144,13 +140,11 @@ import Testing
 }
 
 @Suite("Files that name metrics") struct MetricNameTests {
-  @Test(
-    "Each metric in the dashboard, the rules and the documentation exists",
-    arguments: [
-      "Packaging/grafana/dormouse.json", "Packaging/prometheus/dormouse.rules.yml",
-      "Tests/Fixtures/dormouse.rules.test.yml", "docs/metrics.md",
-    ])
-  func exist(file: String) throws {
+  @Test(arguments: [
+    "Packaging/grafana/dormouse.json", "Packaging/prometheus/dormouse.rules.yml",
+    "Tests/Fixtures/dormouse.rules.test.yml", "docs/metrics.md",
+  ])
+  func `Each metric in the dashboard, the rules and the documentation exists`(file: String) throws {
     let lines = try OpenMetricsTests.page(.prometheus).split(separator: "\n")
     let documented = Set(
       lines.map { line in
@@ -165,8 +159,7 @@ import Testing
     #expect(named.subtracting(documented) == [], "\(file)")
   }
 
-  @Test("The documentation lists every metric")
-  func documented() throws {
+  @Test func `The documentation lists every metric`() throws {
     let text = try readText("\(SourceTree.root)/docs/metrics.md")
     for line in try OpenMetricsTests.page(.prometheus).split(separator: "\n")
     where line.hasPrefix("# TYPE ") {

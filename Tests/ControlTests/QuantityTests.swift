@@ -27,12 +27,11 @@ import Testing
   }
 
   @Test(
-    "A share of more than 0 % is never shown as 0 %",
     arguments: [
       (0, "0 %"), (0.00004, "less than 0.1 %"), (0.049, "less than 0.1 %"), (0.06, "0.1 %"),
       (5, "5.0 %"), (12.34, "12.3 %"), (100, "100.0 %"),
     ] as [(Double, String)])
-  func shares(percent: Double, text: String) {
+  func `A share of more than 0 % is never shown as 0 %`(percent: Double, text: String) {
     #expect(percentText(percent) == text)
   }
 

@@ -32,8 +32,7 @@ import Testing
     #expect(try schema.problems(of: .int(1)) == ["$ isn't of type object"])
   }
 
-  @Test("JSON reports of workers and of the daemon have the keys of their schemas")
-  func reports() throws {
+  @Test func `JSON reports of workers and of the daemon have the keys of their schemas`() throws {
     try same(WorkerReport.self, "common.json#/$defs/worker")
     try same(DaemonReport.self, "common.json#/$defs/daemon")
     try same(TopFrame.self, "top")
@@ -42,8 +41,7 @@ import Testing
     try same(DirtyMemoryReport.self, "footprint-maps")
   }
 
-  @Test("JSON explanations, events and counts have the keys of their schemas")
-  func happenings() throws {
+  @Test func `JSON explanations, events and counts have the keys of their schemas`() throws {
     try same(ExplanationReport.self, "explain")
     try same(RankingReport.self, "explain-next")
     try same(KeptMemoryReport.self, "explain-savings")
@@ -73,8 +71,7 @@ import Testing
     try same(ReplayReport.self, "replay")
   }
 
-  @Test("The JSON of doctor has both examinations and the keys of its schema")
-  func doctor() throws {
+  @Test func `The JSON of doctor has both examinations and the keys of its schema`() throws {
     let schema = try DocumentSchema("doctor")
     let report = try decode(DoctorReport.self, "common.json#/$defs/doctorReport")
     var shell = report
@@ -157,8 +154,7 @@ import Testing
 }
 
 @Suite("Codes of the JSON documents") struct DocumentedCodeTests {
-  @Test("Each code that the sources produce is in a schema")
-  func ofSources() throws {
+  @Test func `Each code that the sources produce is in a schema`() throws {
     var documented: Set<String> = []
     for name in try DocumentSchema.names() {
       for (_, values) in try DocumentSchema(name).examples() { documented.formUnion(values) }

@@ -14,8 +14,7 @@ import Testing
     shown(exit.code) { $0.lastExit = exit }
   }
 
-  @Test("A worker without processes is shown with the reason why it has none")
-  func without() {
+  @Test func `A worker without processes is shown with the reason why it has none`() {
     #expect(shown("never_started") == "never started")
     #expect(shown("requested_stop") == "stopped")
     #expect(shown("backing_off") { $0.restartsInSeconds = 3.2 } == "backing off 4 s")
@@ -29,8 +28,7 @@ import Testing
     #expect(shown("a_code_of_the_future") == "terminated")
   }
 
-  @Test("A worker with processes is shown in its state, whatever the reason for it is")
-  func with() {
+  @Test func `A worker with processes is shown in its state, whatever the reason for it is`() {
     var worker = WorkerReport(name: "web", state: "hibernated")
     worker.reason = CodedText("requested_stop", "")
     #expect(ShownState(of: worker).text == "hibernated")
@@ -54,8 +52,7 @@ import Testing
     }
   }
 
-  @Test("Totals count workers that differ only in a number together")
-  func totals() {
+  @Test func `Totals count workers that differ only in a number together`() {
     let workers = [1, 2].map { status in
       var worker = WorkerReport(name: "w\(status)", state: "terminated")
       worker.reason = CodedText("exited", "")
@@ -78,8 +75,7 @@ import Testing
   /// The time is 1970-01-12 15:46 where local time is two hours ahead of UTC.
   private let clock = ReaderClock(now: 1_000_000) { _ in 7200 }
 
-  @Test("A sleeping worker is shown with the time of day since when it sleeps")
-  func asleep() {
+  @Test func `A sleeping worker is shown with the time of day since when it sleeps`() {
     var worker = Sample.hibernated
     worker.secondsAsleep = 3_600
     let text = renderProcessTable([worker], clock: clock)
@@ -106,16 +102,14 @@ import Testing
     #expect(!renderProcessTable([worker], clock: clock).contains("woken"))
   }
 
-  @Test("The status of a worker names its groups")
-  func groups() {
+  @Test func `The status of a worker names its groups`() {
     var worker = Sample.foreground
     #expect(!renderWorkerStatus(worker).contains("groups"))
     worker.groups = ["bots", "chat"]
     #expect(renderWorkerStatus(worker).contains("groups       bots, chat"))
   }
 
-  @Test("Savings are shown below the totals of ps, and for today and the week in status")
-  func savings() {
+  @Test func `Savings are shown below the totals of ps, and for today and the week in status`() {
     var daemon = Sample.daemon
     let today = SavingsReport(
       byteHours: 3.25 * 1024 * 1024 * 1024, asleepSeconds: 870, aliveSeconds: 1000, resumes: 53,

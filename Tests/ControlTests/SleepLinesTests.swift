@@ -11,8 +11,7 @@ import Testing
     return event
   }
 
-  @Test("A worker that is suspended, hibernated or woken gets a line with the cause")
-  func lines() {
+  @Test func `A worker that is suspended, hibernated or woken gets a line with the cause`() {
     var lines = SleepLines()
     #expect(
       lines.line(for: event("background", "suspended", "idle in the background for 30 s"), at: 1)
@@ -43,8 +42,7 @@ import Testing
         at: 3) == nil)
   }
 
-  @Test("A report of a worker that has failed gives a line, and any other none")
-  func failures() {
+  @Test func `A report of a worker that has failed gives a line, and any other none`() {
     var worker = WorkerReport(name: "web", state: "terminated")
     worker.reason = CodedText("attempt_failed", "attempt failed: /x: none")
     #expect(failureText(of: worker) == "web doesn't run: attempt failed: /x: none")
@@ -62,8 +60,7 @@ import Testing
     #expect(failureText(of: worker) == nil)
   }
 
-  @Test("Launches, the foreground, heartbeats and other kinds of events get no line")
-  func others() {
+  @Test func `Launches, the foreground, heartbeats and other kinds of events get no line`() {
     var lines = SleepLines()
     #expect(lines.line(for: event("launching", "foreground", "ready"), at: 1) == nil)
     #expect(lines.line(for: event("foreground", "background", "idle"), at: 1) == nil)
@@ -74,8 +71,7 @@ import Testing
     #expect(lines.line(for: pressure, at: 1) == nil)
   }
 
-  @Test("A worker that sleeps and wakes often gets six lines in ten minutes, and a note")
-  func often() {
+  @Test func `A worker that sleeps and wakes often gets six lines in ten minutes, and a note`() {
     var lines = SleepLines()
     let woken = event("suspended", "background", "woken by its own timer")
     let shown = (0..<20).compactMap { lines.line(for: woken, at: Double($0 * 10)) }

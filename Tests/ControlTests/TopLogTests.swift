@@ -13,8 +13,7 @@ import Testing
     for key in keys { _ = model.press(key) }
   }
 
-  @Test("The pane is below the list in 80 columns, and beside it from 120 columns on")
-  func layout() {
+  @Test func `The pane is below the list in 80 columns, and beside it from 120 columns on`() {
     let narrow = TopLayout(columns: 80, rows: 20, workers: 3, hasPane: true)
     #expect(narrow.position == .below && narrow.listColumns == 80 && narrow.paneColumns == 80)
     #expect(narrow.listRows == 3 && narrow.paneRows == 15)
@@ -63,8 +62,7 @@ import Testing
     }
   }
 
-  @Test("u and d scroll the log, which stays as it is until its end is reached again")
-  func scrolling() {
+  @Test func `u and d scroll the log, which stays as it is until its end is reached again`() {
     for columns in [80, 120] {
       var model = Self.model(columns: columns)
       _ = model.screen(color: false)

@@ -36,8 +36,7 @@ import Testing
     keys.flatMap { model.press(.character($0)) }
   }
 
-  @Test("The largest footprint is first, and equal ones are in the order of names")
-  func first() {
+  @Test func `The largest footprint is first, and equal ones are in the order of names`() {
     var model = Self.model()
     #expect(names(&model) == ["c", "a", "b"])
     #expect(model.selected == "c")
@@ -46,8 +45,7 @@ import Testing
     #expect(names(&model) == ["a", "b", "c"])
   }
 
-  @Test("s chooses one order after the other, and the selected worker stays selected")
-  func orders() {
+  @Test func `s chooses one order after the other, and the selected worker stays selected`() {
     var (idle, busy) = (Self.worker("idle", 5, state: "hibernated"), Self.worker("busy", 9))
     (idle.saved, idle.secondsInState, busy.secondsInState) = (1 << 20, 3, 40)
     var model = Self.model([busy, idle, Self.worker("end", 0, state: "terminated")])
@@ -69,8 +67,7 @@ import Testing
     #expect(seen[.saved] == ["idle", "busy", "end"])
   }
 
-  @Test("Arrows, j, k, pages, Home and End select a worker, and the list scrolls to it")
-  func scrolling() {
+  @Test func `Arrows, j, k, pages, Home and End select a worker, and the list scrolls to it`() {
     var model = Self.model((10..<60).map { Self.worker("w\($0)", 1) })
     let page = names(&model).count
     #expect(page > 10 && page < 24)
@@ -90,8 +87,7 @@ import Testing
       model.screen(color: false).contains { $0.hasPrefix("2–") || $0.contains(" of 50, by ") })
   }
 
-  @Test("A selected worker that is removed passes the selection to the one at its place")
-  func removed() {
+  @Test func `A selected worker that is removed passes the selection to the one at its place`() {
     var model = Self.model()
     _ = model.press(.down)
     #expect(model.selected == "a")
@@ -103,8 +99,7 @@ import Testing
     #expect(model.screen(color: false).last == "hibernate: there is no worker")
   }
 
-  @Test("A filter is typed after /, Enter keeps it, and Escape clears it")
-  func filter() {
+  @Test func `A filter is typed after /, Enter keeps it, and Escape clears it`() {
     var bot = Self.worker("Bot01", 1)
     bot.host = "nvim"
     var model = Self.model(Self.three + [bot, Self.worker("asleep", 1, state: "hibernated")])
@@ -125,8 +120,7 @@ import Testing
     }
   }
 
-  @Test("Capital letters send a request for the selected worker, and its answer is shown")
-  func actions() {
+  @Test func `Capital letters send a request for the selected worker, and its answer is shown`() {
     for (key, verb) in [
       ("W", ControlRequest.Verb.wake), ("S", .suspend), ("H", .hibernate), ("F", .foreground),
       ("B", .background), ("P", .protect),
@@ -141,8 +135,7 @@ import Testing
     }
   }
 
-  @Test("P removes the protection of a worker that is protected on request")
-  func unprotect() {
+  @Test func `P removes the protection of a worker that is protected on request`() {
     var worker = WorkerReport(name: "db", state: "hibernated")
     for (code, verb) in [
       ("protected_by_request", ControlRequest.Verb.unprotect), ("protected_by_policy", .protect),
@@ -176,8 +169,7 @@ import Testing
     #expect(type("y", &model).map(\.verb) == [.terminate])
   }
 
-  @Test("q and Ctrl-D quit, and an unknown key names the page with the keys")
-  func quitting() {
+  @Test func `q and Ctrl-D quit, and an unknown key names the page with the keys`() {
     for keys in ["q", "Q", "?q", "tq"] {
       var model = Self.model()
       _ = type(keys, &model)
@@ -193,8 +185,7 @@ import Testing
     #expect(model.hasEnded)
   }
 
-  @Test("A pane wants data only while it is open, and only of the selected worker")
-  func wants() {
+  @Test func `A pane wants data only while it is open, and only of the selected worker`() {
     var model = Self.model()
     #expect(model.wantedLog == nil && model.wantedProcesses == nil && model.wantedStatus == nil)
     _ = type("l", &model)

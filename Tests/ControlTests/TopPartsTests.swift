@@ -4,7 +4,6 @@ import Testing
 
 @Suite("Keys of a terminal") struct KeyReaderTests {
   @Test(
-    "Keys are recognised in the sequences of several terminals",
     arguments: [
       ("\u{1B}[A", .up), ("\u{1B}OA", .up), ("\u{1B}[B", .down), ("\u{1B}[1;5B", .down),
       ("\u{1B}[5~", .pageUp), ("\u{1B}[6~", .pageDown), ("\u{1B}[H", .home), ("\u{1B}OH", .home),
@@ -12,7 +11,7 @@ import Testing
       ("\u{1B}[8~", .end), ("\r", .enter), ("\n", .enter), ("\u{7F}", .backspace),
       ("\u{8}", .backspace), ("\u{4}", .endOfInput), ("é", .character("é")),
     ] as [(String, TerminalKey)])
-  func sequences(text: String, key: TerminalKey) {
+  func `Keys are recognised in the sequences of several terminals`(text: String, key: TerminalKey) {
     let bytes = Array(text.utf8)
     var whole = KeyReader()
     #expect(whole.keys(in: bytes) == [key] && !whole.isWaiting)
@@ -21,8 +20,7 @@ import Testing
     #expect(bytes.flatMap { pieces.keys(in: [$0]) } == [key] && !pieces.isWaiting)
   }
 
-  @Test("Escape alone is a key when nothing follows it, and before another key")
-  func escape() {
+  @Test func `Escape alone is a key when nothing follows it, and before another key`() {
     var reader = KeyReader()
     #expect(reader.keys(in: [0x1B]).isEmpty && reader.isWaiting)
     #expect(reader.finish() == [.escape] && !reader.isWaiting)
@@ -30,8 +28,7 @@ import Testing
     #expect(reader.keys(in: Array("\u{1B}\u{1B}[A".utf8)) == [.escape, .up])
   }
 
-  @Test("Unknown sequences, control characters and bytes that aren't UTF-8 are dropped")
-  func unknown() {
+  @Test func `Unknown sequences, control characters and bytes that aren't UTF-8 are dropped`() {
     var reader = KeyReader()
     let bytes = Array("\u{1B}[15~a\u{1B}OPb\u{0}\tc".utf8) + [0xFF, 0xC3] + Array("d".utf8)
     #expect(reader.keys(in: bytes) == "abcd".map { .character($0) })
@@ -54,8 +51,7 @@ import Testing
           })))
   }
 
-  @Test("A worker's share is what its cgroup used between two looks")
-  func groups() throws {
+  @Test func `A worker's share is what its cgroup used between two looks`() throws {
     var use = ProcessorUse()
     use.update(["a": Self.group(10, 3)])
     #expect(use.percent.isEmpty)

@@ -60,8 +60,7 @@ import Testing
     }
   }
 
-  @Test("A screen of less than 60 columns or 10 rows gets a sentence with both sizes")
-  func tooSmall() {
+  @Test func `A screen of less than 60 columns or 10 rows gets a sentence with both sizes`() {
     for (columns, rows) in [(59, 24), (80, 9), (20, 5), (1, 1)] {
       var model = TopModelTests.model(columns: columns, rows: rows)
       let lines = model.screen(color: true)
@@ -90,8 +89,7 @@ import Testing
     #expect(narrow.screen(color: false).contains { $0.contains("FOOTPRINT") && $0.contains("CPU") })
   }
 
-  @Test("The first line is what sleep saves now, and no other line repeats it")
-  func saved() {
+  @Test func `The first line is what sleep saves now, and no other line repeats it`() {
     var worker = TopModelTests.worker("idle", 1, state: "hibernated")
     worker.saved = 3 << 20
     var model = TopModel(columns: 80, rows: 24)
@@ -125,8 +123,7 @@ import Testing
     #expect(line.contains("footprints ▃▅█ ") && line.hasSuffix(" of 40.0 MB"), "\(line)")
   }
 
-  @Test("The processes of a worker are shown as a tree with their footprints")
-  func tree() {
+  @Test func `The processes of a worker are shown as a tree with their footprints`() {
     var model = TopModelTests.model()
     _ = model.press(.character("t"))
     #expect(model.screen(color: false).contains("reading …"))
@@ -147,8 +144,7 @@ import Testing
     #expect(lines.contains { $0.hasPrefix("── processes of c: 4, 3.0 MB ─") })
   }
 
-  @Test("The log pane shows the last lines without the worker's escape sequences")
-  func log() {
+  @Test func `The log pane shows the last lines without the worker's escape sequences`() {
     var model = TopModelTests.model(rows: 16)
     _ = model.press(.character("l"))
     let lines = (1...50).map { "line \($0)" } + ["\u{1B}[31mred\u{1B}[0m\u{1B}[2J end"]
@@ -201,8 +197,7 @@ import Testing
     #expect(model.screen(color: false).last == "the daemon has not answered for 3 s")
   }
 
-  @Test("o lists the largest processes that belong to no worker, and o again hides them")
-  func others() {
+  @Test func `o lists the largest processes that belong to no worker, and o again hides them`() {
     var model = TopModelTests.model(columns: 80)
     #expect(model.wantedOthers == nil)
     _ = model.press(.character("o"))
@@ -217,8 +212,7 @@ import Testing
       model.wantedOthers == nil && !model.screen(color: false).contains { $0.contains("chrome") })
   }
 
-  @Test("Protection and saved memory of a worker are shown, before reasons, where they fit")
-  func protection() {
+  @Test func `Protection and saved memory of a worker are shown, before reasons, where they fit`() {
     var worker = WorkerReport(name: "db", state: "hibernated")
     (worker.footprint, worker.saved, worker.secondsInState) = (8 << 10, 90 << 20, 7200)
     worker.reason = CodedText("suspended_long_enough", "suspended for 30 s, and more words")
@@ -244,8 +238,7 @@ import Testing
     #expect(!model.screen(color: false).contains { $0.contains("PROT") })
   }
 
-  @Test("The page of keys fits a terminal of 60 columns and 24 rows, and names every key")
-  func help() {
+  @Test func `The page of keys fits a terminal of 60 columns and 24 rows, and names every key`() {
     var model = TopModelTests.model(columns: 60)
     _ = model.press(.character("?"))
     let lines = model.screen(color: false)

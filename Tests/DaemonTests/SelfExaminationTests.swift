@@ -2,7 +2,6 @@ import Control
 import Glibc
 import Linux
 import Policy
-import Supervision
 import Synchronization
 import TestSupport
 import Testing
@@ -32,8 +31,7 @@ import Testing
   }
 
   @Test(
-    "A program that prints nothing or something else, or can't be started, fails with the reason"
-  )
+    "A program that prints nothing or something else, or can't be started, fails with the reason")
   func failures() throws {
     for script in ["exit 3", "echo nonsense", "echo '{}'"] {
       guard case .failure(.unreadable(let reason)) = program(script).run() else {
@@ -63,9 +61,8 @@ import Testing
     #expect(hasEnded)
   }
 
-  @Test(
-    "The loop doesn't wait for an examination, and calls during one share the next")
-  func shared() throws {
+  @Test
+  func `The loop doesn't wait for an examination, and calls during one share the next`() throws {
     let loop = try EventLoop(check: nil)
     let jobs = try LoopJobs(
       loop, JobPool(name: "test-doctor", maxOrdinary: 256, endsAfter: .seconds(5)))
@@ -120,8 +117,7 @@ import Testing
     #expect(context.user == Self.report.user && context.hibernation.code == "enabled")
   }
 
-  @Test("The context has this process's user and capabilities")
-  func context() throws {
+  @Test func `The context has this process's user and capabilities`() throws {
     let context = DaemonContext(
       user: geteuid(), cgroup: "/c", freezer: CodedText("sigstop", "SIGSTOP"),
       hibernation: CodedText("enabled", ""), hibernated: 2)

@@ -49,8 +49,7 @@ import Testing
     #expect(near(Double(again.hibernations), Double(first.hibernations), 0.1))
   }
 
-  @Test("Costs of resumes and images come from the journal")
-  func costs() throws {
+  @Test func `Costs of resumes and images come from the journal`() throws {
     let trace = periodic([("a", 10, 1200), ("b", 80, 1200), ("c", 200, 1800)], hours: 6)
     let history = try FleetJournal(trace, policy: served()).history()
     let machine = history.machine()
@@ -63,8 +62,7 @@ import Testing
     #expect(history.description(machine).measured.count == 2)
   }
 
-  @Test("A worker that gains memory for as long as it runs has a leak in the trace")
-  func leaks() throws {
+  @Test func `A worker that gains memory for as long as it runs has a leak in the trace`() throws {
     var trace = periodic([("leaky", 30, 600), ("sound", 30, 600)], hours: 8)
     trace.workers[0].leak = .megabytes(10)
     let history = try FleetJournal(trace, policy: served { $0.hibernate.enabled = false }).history()
@@ -74,8 +72,7 @@ import Testing
     #expect(history.trace.workers[1].leak == .zero)
   }
 
-  @Test("The rest of the machine's memory is what the workers don't hold")
-  func others() throws {
+  @Test func `The rest of the machine's memory is what the workers don't hold`() throws {
     var trace = periodic([("api", 40, 1200)])
     trace.others = [
       Trace.HostChange(at: 0, share: 0.25), Trace.HostChange(at: 36_000_000, share: 0.5),
@@ -86,8 +83,7 @@ import Testing
     #expect(read.contains { ($0.at - 36_000_000).magnitude < 5000 && $0.share == 0.5 })
   }
 
-  @Test("A use without a pause is one use, however long it is")
-  func longUse() throws {
+  @Test func `A use without a pause is one use, however long it is`() throws {
     let trace = periodic([("api", 40, 7200)], hours: 8, duration: 600_000)
     let history = try FleetJournal(trace, policy: served()).history()
     // The fleet shows a sign at the beginning and at the end of a long use.
@@ -118,8 +114,7 @@ import Testing
     #expect(history.trace.workers.allSatisfy { $0.start != .absent })
   }
 
-  @Test("An empty, an unused and a short history say so")
-  func problems() throws {
+  @Test func `An empty, an unused and a short history say so`() throws {
     var reader = HistoryReader()
     let empty = reader.read([])
     #expect(throws: HistoryProblem.empty) { try empty.check(minLength: .zero) }

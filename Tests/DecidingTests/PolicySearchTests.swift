@@ -1,5 +1,4 @@
 import Deciding
-import Journal
 import Lifecycle
 import Policy
 import PolicyFile
@@ -50,10 +49,8 @@ import Testing
     #expect(best.workers.first?.worker == "large")
   }
 
-  @Test(
-    "A policy that is already the best of those tried gets no suggestion",
-    .enabled(if: Nightly.runs, "only in make test-all"))
-  func best() throws {
+  @Test(.enabled(if: Nightly.runs, "only in make test-all"))
+  func `A policy that is already the best of those tried gets no suggestion`() throws {
     let result = try search(
       idle,
       served {
@@ -113,10 +110,8 @@ import Testing
     #expect(whole.evaluatedHours == whole.hours)
   }
 
-  @Test(
-    "The same history gives the same suggestions, whose settings --set takes",
-    .enabled(if: Nightly.runs, "only in make test-all"))
-  func deterministic() throws {
+  @Test(.enabled(if: Nightly.runs, "only in make test-all"))
+  func `The same history gives the same suggestions, whose settings --set takes`() throws {
     let journal = try FleetJournal(idle, policy: served { $0.hibernate.after = .seconds(3600) })
     func run() throws -> PolicySuggestions {
       var search = PolicySearch(journal.history())

@@ -59,8 +59,7 @@ import Testing
     }
   }
 
-  @Test("A key that applies to all workers together isn't suggested for one")
-  func ofAll() {
+  @Test func `A key that applies to all workers together isn't suggested for one`() {
     for setting in Self.settings {
       let change = PolicyChange([setting])
       let isOfAll = setting.key.hasPrefix("hibernate.disk") || setting.key == "terminate.order"

@@ -18,8 +18,7 @@ import Testing
       ])
   }
 
-  @Test("OpenCode: servers of both versions, and language servers with a command")
-  func opencode() throws {
+  @Test func `OpenCode: servers of both versions, and language servers with a command`() throws {
     let home = try IntegrateHome([
       ".config/opencode/opencode.jsonc": #"""
       {"mcp": { // old
@@ -46,8 +45,7 @@ import Testing
     #expect(try home.read(".config/opencode/opencode.jsonc") == before)
   }
 
-  @Test("Windsurf, LM Studio and Cline have one file, Cline one in each editor")
-  func otherFiles() throws {
+  @Test func `Windsurf, LM Studio and Cline have one file, Cline one in each editor`() throws {
     let text = #"{"mcpServers": {"s": {"command": "sleep"}, "w": {"serverUrl": "https://x.org"}}}"#
     let cline = "globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json"
     let home = try IntegrateHome([
@@ -79,8 +77,7 @@ import Testing
 
     """
 
-  @Test("Continue: a list of servers with names, and the files of mcpServers")
-  func continueDev() throws {
+  @Test func `Continue: a list of servers with names, and the files of mcpServers`() throws {
     let home = try IntegrateHome([
       ".continue/config.yaml": Self.config,
       "project/.continue/mcpServers/p.yaml": "mcpServers:\n- {name: flow, command: sleep}\n",
@@ -159,8 +156,7 @@ import Testing
     #expect(try home.read(".config/goose/config.yaml") == before)
   }
 
-  @Test("Claude Code's plugins and Zed's agents have commands, too")
-  func pluginsAndAgents() throws {
+  @Test func `Claude Code's plugins and Zed's agents have commands, too`() throws {
     let home = try IntegrateHome([
       ".claude/plugins/cache/market/go/1.0/.lsp.json":
         #"{"go": {"command": "sleep", "args": ["serve"], "extensionToLanguage": {".go": "go"}}}"#,

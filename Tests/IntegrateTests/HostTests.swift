@@ -25,8 +25,7 @@ import Testing
     #expect(home.states(.claudeCode).keys.contains("moved"))
   }
 
-  @Test("Codex: tables of its config.toml, also in the directory of CODEX_HOME")
-  func codex() throws {
+  @Test func `Codex: tables of its config.toml, also in the directory of CODEX_HOME`() throws {
     var home = try IntegrateHome([
       ".codex/config.toml": """
       model = "x"
@@ -75,8 +74,7 @@ import Testing
     )
   }
 
-  @Test("Zed: context servers of both forms, and binaries of language servers")
-  func zed() throws {
+  @Test func `Zed: context servers of both forms, and binaries of language servers`() throws {
     var home = try IntegrateHome([
       "xdg/zed/settings.json": #"""
       // Zed
@@ -106,8 +104,7 @@ import Testing
         #"{"path": "/usr/bin/dormouse", "arguments": ["wrap", "--", "sleep", "3"]}"#))
   }
 
-  @Test("Helix: servers with a command, unless Helix would add arguments of its own")
-  func helix() throws {
+  @Test func `Helix: servers with a command, unless Helix would add arguments of its own`() throws {
     let home = try IntegrateHome([
       ".config/helix/languages.toml": """
       [language-server.clangd]
@@ -150,8 +147,7 @@ import Testing
     #expect(home.states(.jupyter)["py"] == nil)
   }
 
-  @Test("Claude Desktop, Cursor and projects have their own files")
-  func others() throws {
+  @Test func `Claude Desktop, Cursor and projects have their own files`() throws {
     let text = #"{"mcpServers": {"s": {"command": "sleep"}}}"#
     let home = try IntegrateHome([
       ".config/Claude/claude_desktop_config.json": text, "project/.cursor/mcp.json": text,
@@ -164,8 +160,7 @@ import Testing
     #expect(home.states(.codex) == ["c": "not_wrapped"])
   }
 
-  @Test("Neovim and Emacs have a snippet with the wrapped command, and no files")
-  func snippets() throws {
+  @Test func `Neovim and Emacs have a snippet with the wrapped command, and no files`() throws {
     let home = try IntegrateHome([:])
     #expect(home.inspect(.neovim).isEmpty && home.inspect(.emacs).isEmpty)
     let wrapPrefix = WrapPrefix(program: "/usr/bin/dormouse", options: ["--idle-after", "1m"])

@@ -71,8 +71,7 @@ import Testing
     #expect(try home.read(".cursor/mcp.json") == text)
   }
 
-  @Test("A link stays a link, and the file behind it keeps its mode")
-  func link() throws {
+  @Test func `A link stays a link, and the file behind it keeps its mode`() throws {
     let home = try IntegrateHome(["dotfiles/mcp.json": Self.sleepers, ".cursor/other": ""])
     let (file, link) = ("\(home.scratch.path)/dotfiles/mcp.json", ".cursor/mcp.json")
     #expect(symlink("../dotfiles/mcp.json", "\(home.scratch.path)/\(link)") == 0)
@@ -84,8 +83,7 @@ import Testing
     #expect(try listDirectory("\(home.scratch.path)/dotfiles") == ["mcp.json"])
   }
 
-  @Test("A file that is read-only, has hard links or can't be parsed isn't changed")
-  func refusedFiles() throws {
+  @Test func `A file that is read-only, has hard links or can't be parsed isn't changed`() throws {
     let home = try IntegrateHome([".cursor/mcp.json": Self.sleepers])
     let path = "\(home.scratch.path)/.cursor/mcp.json"
     #expect(chmod(path, 0o400) == 0)
@@ -148,8 +146,7 @@ import Testing
     #expect(try home.read(".cursor/mcp.json") == Self.sleepers)
   }
 
-  @Test("A file that a host writes at the same time isn't replaced")
-  func race() throws {
+  @Test func `A file that a host writes at the same time isn't replaced`() throws {
     let home = try IntegrateHome([".cursor/mcp.json": Self.sleepers])
     var file = try #require(home.integration.inspect([.cursor], for: .wrap).first)
     try home.scratch.write(".cursor/mcp.json", Self.sleepers + "\n")
@@ -266,8 +263,7 @@ import Testing
     #expect(servers.allSatisfy { $0.value["args"]?.list?.last?.text == "/bin/sh" })
   }
 
-  @Test("The changes are shown as the lines of a diff, with one line around them")
-  func difference() throws {
+  @Test func `The changes are shown as the lines of a diff, with one line around them`() throws {
     let home = try IntegrateHome([
       ".cursor/mcp.json": """
       {

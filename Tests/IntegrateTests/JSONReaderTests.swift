@@ -30,8 +30,7 @@ import Testing
     #expect(String(decoding: document.bytes[key], as: UTF8.self) == #""\u00e9\ud83d\ude00""#)
   }
 
-  @Test("An empty file and a file of comments have no members")
-  func empty() throws {
+  @Test func `An empty file and a file of comments have no members`() throws {
     for text in ["", " \n", "\u{FEFF}", "// nothing\n"] {
       #expect(try read(text).root.members?.isEmpty == true, "\(text)")
     }
@@ -59,8 +58,7 @@ import Testing
     expectError(text, .json, line: line, column: column, reason: reason)
   }
 
-  @Test("Thousands of open brackets are an error, not a crash")
-  func depth() {
+  @Test func `Thousands of open brackets are an error, not a crash`() {
     for open in ["[", "{\"a\":"] {
       #expect(throws: ConfigSyntaxError.self) {
         try read(String(repeating: open, count: 100_000))
@@ -68,8 +66,7 @@ import Testing
     }
   }
 
-  @Test("A file that is cut anywhere is an error or a shorter document, never a crash")
-  func cut() {
+  @Test func `A file that is cut anywhere is an error or a shorter document, never a crash`() {
     let bytes = Array(
       """
       {"a": [1, "x\\u00e9\\"", {"b": null}], // c

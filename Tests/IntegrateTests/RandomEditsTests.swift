@@ -37,20 +37,17 @@ import Testing
     return (old, new)
   }
 
-  @Test("Undoing gives the bytes of any JSON file with comments again")
-  func jsonc() throws {
+  @Test func `Undoing gives the bytes of any JSON file with comments again`() throws {
     var config = RandomConfig(random: TestRandom())
     for _ in 0..<1500 { _ = try roundTrip(config.json(), .json) }
   }
 
-  @Test("Undoing gives the bytes of any TOML file again")
-  func toml() throws {
+  @Test func `Undoing gives the bytes of any TOML file again`() throws {
     var config = RandomConfig(random: TestRandom())
     for _ in 0..<1500 { _ = try roundTrip(config.toml(), .toml) }
   }
 
-  @Test("Undoing gives the bytes of any YAML file again")
-  func yaml() throws {
+  @Test func `Undoing gives the bytes of any YAML file again`() throws {
     var config = RandomConfig(random: TestRandom())
     for _ in 0..<1000 {
       try roundTrip(config.yaml(isList: false), .yaml)
@@ -58,8 +55,7 @@ import Testing
     }
   }
 
-  @Test("A damaged YAML file is an error with a position in it, or is read")
-  func damaged() throws {
+  @Test func `A damaged YAML file is an error with a position in it, or is read`() throws {
     var config = RandomConfig(random: TestRandom())
     for _ in 0..<1000 {
       var bytes = Array(config.yaml(isList: config.chance(50)).utf8)
@@ -80,8 +76,7 @@ import Testing
     }
   }
 
-  @Test("Another reader of JSON finds only the commands changed")
-  func otherReader() throws {
+  @Test func `Another reader of JSON finds only the commands changed`() throws {
     var config = RandomConfig(random: TestRandom(), isStrict: true)
     for _ in 0..<500 {
       let (old, new) = try roundTrip(config.json(), .json)

@@ -40,8 +40,7 @@ import Testing
     #expect(many.count == 2 && many[0]["inner"]?["m"] != nil && many[1]["inner"] == nil)
   }
 
-  @Test("Texts of all four kinds are read, with escapes and line ends")
-  func texts() throws {
+  @Test func `Texts of all four kinds are read, with escapes and line ends`() throws {
     let document = try read(
       #"""
       basic = "a\tb\u00e9\U0001F600\\ \"q\""
@@ -99,8 +98,7 @@ import Testing
     expectError(text, .toml, line: line, column: column, reason: reason)
   }
 
-  @Test("A file that is cut anywhere is an error or a shorter document, never a crash")
-  func cut() {
+  @Test func `A file that is cut anywhere is an error or a shorter document, never a crash`() {
     let bytes = Array(
       "[a.\"b\"]\nc = ['x', \"\"\"y\\u00e9\n\"\"\", {d = 1}]\r\n[[e]]\nf.g = 2020-01-01 00:00:00\n"
         .utf8)

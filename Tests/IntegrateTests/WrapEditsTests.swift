@@ -26,8 +26,7 @@ import Testing
     #expect(String(decoding: undone.bytes, as: UTF8.self) == before)
   }
 
-  @Test("Arguments on one line stay on it, with the blanks of the file")
-  func oneLine() throws {
+  @Test func `Arguments on one line stay on it, with the blanks of the file`() throws {
     try check(
       #"{"m": {"s": {"command": "npx", "args": ["-y", "x"], "env": {}}}}"#,
       #"{"m": {"s": {"command": "/usr/bin/dormouse", "args": ["wrap", "--", "npx", "-y", "x"], "#
@@ -41,8 +40,7 @@ import Testing
       #"{"m":{"s":{"command":"/usr/bin/dormouse","args":["wrap", "--", "n\u0070x" ]}}}"#)
   }
 
-  @Test("Arguments that are on lines of their own get one more line")
-  func manyLines() throws {
+  @Test func `Arguments that are on lines of their own get one more line`() throws {
     try check(
       "{ \"m\": { \"s\": {\r\n\t\"command\": \"npx\", // c\r\n\t\"args\": [\r\n\t\t\"-y\", // "
         + "d\r\n\t\t\"x\",\r\n\t],\r\n} } }",
@@ -56,8 +54,7 @@ import Testing
     )
   }
 
-  @Test("A server without arguments gets a list, which undoing removes again")
-  func noArguments() throws {
+  @Test func `A server without arguments gets a list, which undoing removes again`() throws {
     try check(
       "{\"m\": {\n  \"s\": {\n    \"command\": \"x\"\n  }\n}}",
       "{\"m\": {\n  \"s\": {\n    \"command\": \"/usr/bin/dormouse\",\n    \"args\": [\"wrap\", "
@@ -73,8 +70,7 @@ import Testing
       keepsEmptyList: false)
   }
 
-  @Test("The new list is on a line of its own behind a comment, too")
-  func afterComment() throws {
+  @Test func `The new list is on a line of its own behind a comment, too`() throws {
     try check(
       "{\"m\": {\"s\": {\n\t// c\n\t\"command\": \"x\", // d\n}}}",
       "{\"m\": {\"s\": {\n\t// c\n\t\"command\": \"/usr/bin/dormouse\",\n\t\"args\": [\"wrap\", "
@@ -82,8 +78,7 @@ import Testing
       keepsEmptyList: false)
   }
 
-  @Test("Tables of TOML are edited where they are written")
-  func toml() throws {
+  @Test func `Tables of TOML are edited where they are written`() throws {
     try check(
       "[m.s]\ncommand = 'npx'  # c\nargs = [\n  \"-y\", # d\n]\n",
       "[m.s]\ncommand = \"/usr/bin/dormouse\"  # c\nargs = [\n  \"wrap\", \"--\", 'npx',\n  "
@@ -107,8 +102,7 @@ import Testing
       "[m.\"s\"]\ncommand = \"/usr/bin/dormouse\"\nargs = [\"wrap\", \"--\", '''x''']\n", .toml)
   }
 
-  @Test("Inline tables of TOML on several lines keep their lines")
-  func longInlineTables() throws {
+  @Test func `Inline tables of TOML on several lines keep their lines`() throws {
     try check(
       "m.s = {\n  command = 'x', # c\n}\n",
       "m.s = {\n  command = \"/usr/bin/dormouse\",\n  args = [\"wrap\", \"--\", 'x'], # c\n}\n",

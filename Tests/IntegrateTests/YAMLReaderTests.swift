@@ -3,8 +3,7 @@ import Testing
 @testable import Integrate
 
 @Suite("YAML with the range of each value") struct YAMLReaderTests {
-  @Test("Each value's range is that of the bytes it is written with")
-  func locations() throws {
+  @Test func `Each value's range is that of the bytes it is written with`() throws {
     let text = "\u{FEFF}# é\na: ['é', \"😀\", x y]\r\nb:\n  - |\n    t\n  - z # c\n\"k\": {l: 1}\n"
     let document = try ConfigDocument(Array(text.utf8), .yaml)
     func source(_ value: ConfigValue?) throws -> String {
@@ -20,16 +19,14 @@ import Testing
     #expect(String(decoding: document.bytes[key], as: UTF8.self) == "\"k\"")
   }
 
-  @Test("Numbers, truth values, null, aliases and tagged texts are no texts")
-  func kinds() throws {
+  @Test func `Numbers, truth values, null, aliases and tagged texts are no texts`() throws {
     let text = "[1, -2.5e3, 0x1F, true, Null, ~, *a, !!str x, &b y, .inf, -y, --, 1.2.3, yes, '1']"
     let document = try ConfigDocument(Array("p: &a q\nl: \(text)\n".utf8), .yaml)
     #expect(
       document.root["l"]?.list?.compactMap(\.text) == ["-y", "--", "1.2.3", "yes", "1"])
   }
 
-  @Test("An error names its line and column")
-  func errors() {
+  @Test func `An error names its line and column`() {
     expectError("x: 1\na: b: c\n", .yaml, line: 2, column: 5, reason: "not allowed in this context")
     expectError("a: 1\n---\nb: 2\n", .yaml, line: 2, column: 1, reason: "second document")
     expectError("é: 1\né: 2\n", .yaml, line: 2, column: 1, reason: "already in this mapping")
@@ -37,8 +34,7 @@ import Testing
     expectError(nested, .yaml, line: 1, column: 201, reason: "levels are nested")
   }
 
-  @Test("A text that would be another one between brackets isn't moved there")
-  func needsQuotes() throws {
+  @Test func `A text that would be another one between brackets isn't moved there`() throws {
     for command in ["a,b", "a[0]", "|\n      npx", "\"a\n      b\""] {
       let text = "m:\n  s:\n    command: \(command)\n    args: [x]\n"
       let document = try ConfigDocument(Array(text.utf8), .yaml)

@@ -43,8 +43,7 @@ import Testing
     }
   }
 
-  @Test("Any text is encoded to the same bytes as by Foundation's encoder")
-  func texts() throws {
+  @Test func `Any text is encoded to the same bytes as by Foundation's encoder`() throws {
     for scalar in (UInt32(0)...0x2100).compactMap(Unicode.Scalar.init) {
       let text = "a\(scalar)b"
       #expect(try JSON(encoding: [text], by: .document).line == Self.foundation([text]))
@@ -65,8 +64,7 @@ import Testing
     #expect(try Self.decode([Double].self, "[\(text)]")[0].bitPattern == value.bitPattern)
   }
 
-  @Test("Whole numbers of 64 bits stay exact, with and without a sign")
-  func wholeNumbers() throws {
+  @Test func `Whole numbers of 64 bits stay exact, with and without a sign`() throws {
     #expect(try Self.text([UInt64.max]) == "[18446744073709551615]")
     #expect(try Self.decode([UInt64].self, "[18446744073709551615]") == [.max])
     #expect(try Self.text([Int64.min, .max]) == "[-9223372036854775808,9223372036854775807]")
@@ -95,8 +93,7 @@ import Testing
     var list: [Int]?
   }
 
-  @Test("Values that are nil are left out, or written as null if the rules say so")
-  func missing() throws {
+  @Test func `Values that are nil are left out, or written as null if the rules say so`() throws {
     #expect(try Self.text(Maybe()) == "{}")
     let rules = JSONCodingRules(
       writesNil: true, shortensWholeDoubles: false, permitsNonFinite: true)
@@ -112,8 +109,7 @@ import Testing
       try #require(JSON(infinity.line)).decode([Double].self, by: rules) == [.infinity, 2])
   }
 
-  @Test("A Float is written as its own shortest text")
-  func floats() throws {
+  @Test func `A Float is written as its own shortest text`() throws {
     #expect(try Self.text([Float(0.1), 3, -2.5]) == "[0.1,3,-2.5]")
     #expect(try Self.decode([Float].self, "[0.1, 3]") == [0.1, 3])
   }
@@ -150,24 +146,21 @@ import Testing
     }
   }
 
-  @Test("Keys that the type doesn't know are ignored")
-  func unknownKeys() throws {
+  @Test func `Keys that the type doesn't know are ignored`() throws {
     let value = try Self.decode(Refused.self, #"{"new":[{"a":1}],"id":7,"inner":null}"#)
     #expect(value.id == 7 && value.inner == nil)
   }
 
   private struct Wide: Codable, Equatable { var values: [String: Int] }
 
-  @Test("An object of ten thousand members is read, in whatever order they come")
-  func manyMembers() throws {
+  @Test func `An object of ten thousand members is read, in whatever order they come`() throws {
     let values = Dictionary(uniqueKeysWithValues: (0..<10_000).map { ("key \($0)", $0) })
     let members = values.map { "\"\($0.key)\":\($0.value)" }.joined(separator: ",")
     #expect(try Self.decode(Wide.self, "{\"values\":{\(members)}}").values == values)
     #expect(JSON(Array("{\(members),\"key 17\":0}".utf8)) == nil)
   }
 
-  @Test("Numbers that JSON can't express are refused with their place")
-  func nonFinite() {
+  @Test func `Numbers that JSON can't express are refused with their place`() {
     for value in [Double.infinity, -.infinity, .nan] {
       let error = #expect(throws: EncodingError.self) { try Self.text(["a": [1, value]]) }
       guard case .invalidValue(_, let context) = error else { continue }

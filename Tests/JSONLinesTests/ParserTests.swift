@@ -7,7 +7,6 @@ import Testing
   private static func parse(_ text: String) -> JSON? { JSON(Array(text.utf8)) }
 
   @Test(
-    "Valid JSON is read",
     arguments: [
       ("[]", .array([])), ("{}", .object([])), (" \t\r\n[ ] \n", .array([])), ("null", .null),
       ("true", .bool(true)), ("false", .bool(false)), (#""""#, .string("")), ("0", .int(0)),
@@ -28,7 +27,7 @@ import Testing
       (#""/""#, .string("/")),
       (#"{"b":1,"a":2}"#, .object([.init("b", .int(1)), .init("a", .int(2))])),
     ] as [(String, JSON)])
-  func valid(text: String, value: JSON) {
+  func `Valid JSON is read`(text: String, value: JSON) {
     #expect(Self.parse(text) == value)
   }
 
@@ -62,19 +61,17 @@ import Testing
   }
 
   @Test(
-    "JSON that isn't UTF-8 is refused",
     arguments: [
       [0x22, 0xFF, 0x22], [0x22, 0xC0, 0xAF, 0x22], [0x22, 0xED, 0xA0, 0x80, 0x22],
       [0x22, 0xC3, 0x22],
       [0x22, 0xF4, 0x90, 0x80, 0x80, 0x22], [0x22, 0xE2, 0x82, 0x22], [0xFF, 0xFE, 0x31, 0x00],
       [0x22, 0x5C, 0x6E, 0x80, 0x22], [0x22, 0x5C, 0xC3, 0xA9, 0x22], [0x00, 0x31],
     ] as [[UInt8]])
-  func invalidBytes(bytes: [UInt8]) {
+  func `JSON that isn't UTF-8 is refused`(bytes: [UInt8]) {
     #expect(JSON(bytes) == nil)
   }
 
-  @Test("JSON is read down to 64 levels, and refused without a crash beyond")
-  func depth() {
+  @Test func `JSON is read down to 64 levels, and refused without a crash beyond`() {
     func nested(_ levels: Int, _ open: String, _ close: String) -> String {
       String(repeating: open, count: levels) + "1" + String(repeating: close, count: levels)
     }
@@ -85,8 +82,7 @@ import Testing
     #expect(JSON([UInt8](repeating: UInt8(ascii: "["), count: 1 << 20)) == nil)
   }
 
-  @Test("JSON is written on one line that reads back as the same value")
-  func roundTrip() throws {
+  @Test func `JSON is written on one line that reads back as the same value`() throws {
     let value = JSON.object([
       .init(
         "z", .array([.null, .bool(true), .int(.min), .unsigned(.max), .double(1), .double(-0.0)])),
@@ -99,8 +95,7 @@ import Testing
     #expect(JSON(value.line) == value)
   }
 
-  @Test("JSON that is cut off anywhere, or has one byte changed, causes no crash")
-  func damage() {
+  @Test func `JSON that is cut off anywhere, or has one byte changed, causes no crash`() {
     let line = Array(
       #"{"id":18446744073709551615,"list":[1.5e-3,"é\ud83d\ude00",null,{"a":true}]}"#.utf8)
     for length in line.indices { #expect(JSON(Array(line[..<length])) == nil) }

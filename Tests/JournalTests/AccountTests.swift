@@ -37,8 +37,7 @@ import Testing
     }
   }
 
-  @Test("A crash is counted, and a requested end isn't counted as a crash")
-  func crashes() {
+  @Test func `A crash is counted, and a requested end isn't counted as a crash`() {
     var recorder = Recorder()
     recorder.launch()
     recorder.send(11, .exited(web, .signaled(11)))
@@ -52,8 +51,7 @@ import Testing
     #expect(recorder.sentences.contains { $0.contains("ended by SIGSEGV") })
   }
 
-  @Test("A channel that opens isn't reported as a change of the configuration")
-  func channels() {
+  @Test func `A channel that opens isn't reported as a change of the configuration`() {
     var recorder = Recorder()
     recorder.launch()
     let before = recorder.sentences
@@ -63,8 +61,7 @@ import Testing
     #expect(recorder.sentences == before)
   }
 
-  @Test("A hibernation and its resume are reported with their costs, and counted once")
-  func hibernation() {
+  @Test func `A hibernation and its resume are reported with their costs, and counted once`() {
     var policy = LifecyclePolicy()
     policy.background.suspendAfter = .seconds(1)
     var recorder = Recorder(policy)
@@ -99,8 +96,7 @@ import Testing
     #expect(tally.seconds(in: .hibernated) == (.zero + .seconds(17) - since) / .seconds(1))
   }
 
-  @Test("Trims are counted with the memory that left RAM, and their outcomes are events")
-  func trims() {
+  @Test func `Trims are counted with the memory that left RAM, and their outcomes are events`() {
     var recorder = Recorder()
     recorder.send(0, .adopted(web, WorkerProfile(policy: recorder.engine.policy), .background))
     recorder.send(1, .footprint(web, .megabytes(40)))
@@ -124,8 +120,7 @@ import Testing
     #expect(tally.trims == 1 && tally.trimmed == ByteCount.megabytes(36).bytes, "\(tally)")
   }
 
-  @Test("What a wrapper reports of its worker's sleep is counted, and what it saved")
-  func led() {
+  @Test func `What a wrapper reports of its worker's sleep is counted, and what it saved`() {
     var recorder = Recorder()
     var profile = WorkerProfile(policy: recorder.engine.policy)
     profile.leader = "its wrapper, pid 1"
@@ -159,8 +154,7 @@ import Testing
     #expect((times.quantile(0) ?? 1) < 0.0002 && (times.quantile(1) ?? 0) > 1e9)
   }
 
-  @Test("A day's counts survive the disk, and a damaged day is refused")
-  func days() throws {
+  @Test func `A day's counts survive the disk, and a damaged day is refused`() throws {
     var recorder = Recorder()
     recorder.launch()
     recorder.send(11, .exited(web, .exited(1)))

@@ -82,8 +82,7 @@ import Testing
     ]
   }
 
-  @Test("Every kind of event reads back from the journal as it was written")
-  func eventsRoundTrip() throws {
+  @Test func `Every kind of event reads back from the journal as it was written`() throws {
     let profiles = try ProfileCodec(base: LifecyclePolicy())
     var kinds: Set<EventKind> = []
     for event in Self.events {
@@ -107,8 +106,7 @@ import Testing
     #expect(try other.policy(try other.tree(LifecyclePolicy())) == LifecyclePolicy())
   }
 
-  @Test("A policy of an older version gets the defaults of the keys that it lacks")
-  func olderPolicy() throws {
+  @Test func `A policy of an older version gets the defaults of the keys that it lacks`() throws {
     var tree = try JSON(encoding: Self.profile.policy)
     guard case .object(let members) = tree else { throw JournalMismatch("no object") }
     tree = .object(members.filter { $0.name != "watchdog" && $0.name != "earlyWake" })
@@ -136,8 +134,7 @@ import Testing
     }
   }
 
-  @Test("Samples read back exactly, whatever their numbers are")
-  func samples() throws {
+  @Test func `Samples read back exactly, whatever their numbers are`() throws {
     var batch = SampleBatch()
     let memory = Self.events.filter { if case .memory = $0 { true } else { false } }
     #expect(memory.count == 3)
@@ -158,13 +155,11 @@ import Testing
     #expect(read.map(\.event) == events.map(\.1))
   }
 
-  @Test(
-    "The number of a day is written as its calendar date",
-    arguments: [
-      (0, "1970-01-01"), (59, "1970-03-01"), (11_016, "2000-02-29"), (20_778, "2026-11-21"),
-      (-1, "1969-12-31"),
-    ])
-  func dates(day: Int, text: String) {
+  @Test(arguments: [
+    (0, "1970-01-01"), (59, "1970-03-01"), (11_016, "2000-02-29"), (20_778, "2026-11-21"),
+    (-1, "1969-12-31"),
+  ])
+  func `The number of a day is written as its calendar date`(day: Int, text: String) {
     #expect(CivilDate(day: day).text == text)
     let date = CivilDate(day: day)
     #expect(

@@ -1,8 +1,8 @@
-import Lifecycle
 import Policy
 import Testing
 
 @testable import Journal
+@testable import Lifecycle
 
 @Suite("Crashes by cause") struct CrashGroupTests {
   private let web = WorkerID("web")
@@ -15,8 +15,7 @@ import Testing
     ]
   }
 
-  @Test("Crashes with the same cause are one group, and others are another group")
-  func grouped() {
+  @Test func `Crashes with the same cause are one group, and others are another group`() {
     var ledger = CrashLedger()
     for (second, status) in [ExitStatus.exited(3), .signaled(11), .exited(3), .outOfMemory]
       .enumerated()
@@ -33,8 +32,7 @@ import Testing
     #expect(ledger.close().isEmpty, "nothing is counted twice")
   }
 
-  @Test("A requested end, an end for memory and an end with status 0 are no crashes")
-  func notCrashes() {
+  @Test func `A requested end, an end for memory and an end with status 0 are no crashes`() {
     var ledger = CrashLedger()
     for cause in [Cause.requested(.stop), .pressure(.critical), .exited(.exited(0)), .released] {
       ledger.keep(["bye"], of: web)
@@ -43,8 +41,7 @@ import Testing
     #expect(ledger.close().isEmpty)
   }
 
-  @Test("The lines of an end that wasn't a crash don't appear at a later crash")
-  func staleLines() {
+  @Test func `The lines of an end that wasn't a crash don't appear at a later crash`() {
     var ledger = CrashLedger()
     ledger.keep(["bye"], of: web)
     ledger.record(.exited(web, .exited(0)), directives: []) { wall }
@@ -64,8 +61,7 @@ import Testing
     #expect(groups.map(\.reason) == ["wasn't ready within 20 s", "no such file"])
   }
 
-  @Test("Of more causes than are kept, the one that is the longest ago is dropped")
-  func limit() {
+  @Test func `Of more causes than are kept, the one that is the longest ago is dropped`() {
     var groups = CrashGroups()
     for status in Int32(1)...40 {
       groups.add(

@@ -1,5 +1,4 @@
 import Lifecycle
-import Policy
 import TestSupport
 import Testing
 
@@ -81,8 +80,7 @@ import Testing
 
   private static let sample: [UInt8] = (try? Recording(seed: 9).segments[0]) ?? []
 
-  @Test("A journal of a later version is refused with a sentence that says why")
-  func laterFormat() throws {
+  @Test func `A journal of a later version is refused with a sentence that says why`() throws {
     var fields = FieldWriter()
     fields.set("journal", "dormouse")
     fields.set("format", 2)

@@ -1,16 +1,13 @@
 import JSONLines
 import Lifecycle
-import Policy
 import TestSupport
 import Testing
 
 @testable import Journal
 
 @Suite("A journal that is played again") struct ReplayTests {
-  @Test(
-    "A replayed journal gives the same engine after every event",
-    arguments: 1...Nightly.rounds(10, of: 40))
-  func prefixes(seed: Int) throws {
+  @Test(arguments: 1...Nightly.rounds(10, of: 40))
+  func `A replayed journal gives the same engine after every event`(seed: Int) throws {
     let recording = try Recording(seed: UInt64(seed), segmentSize: seed % 3 == 0 ? 20_000 : .max)
     var player = JournalPlayer()
     var check = DeterminismCheck()
@@ -89,8 +86,7 @@ import Testing
     }
   }
 
-  @Test("A replay finds a record whose decisions differ from the engine's")
-  func otherEngine() throws {
+  @Test func `A replay finds a record whose decisions differ from the engine's`() throws {
     let recording = try Recording(seed: 11)
     // This record lacks the engine's directives, and has a valid checksum.
     let lines = recording.segments[0].split(separator: UInt8(ascii: "\n"))

@@ -19,10 +19,8 @@ import Testing
     return other
   }
 
-  @Test(
-    "A comparison ends for every history and policy, with times that add up",
-    arguments: 1...Nightly.rounds(4, of: 10))
-  func anyHistory(seed: Int) throws {
+  @Test(arguments: 1...Nightly.rounds(4, of: 10))
+  func `A comparison ends for every history and policy, with times that add up`(seed: Int) throws {
     let recording = try Recording(seed: UInt64(seed))
     var never = LifecyclePolicy()
     never.background.suspendAfter = nil

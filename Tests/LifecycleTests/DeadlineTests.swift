@@ -4,8 +4,7 @@ import Testing
 
 @Suite("Deadlines and what is learned")
 struct DeadlineTests {
-  @Test("Each deadline acts exactly once")
-  func once() {
+  @Test func `Each deadline acts exactly once`() {
     var world = World()
     world.add(web, canShed: true)
     world.bring(web, to: .foreground)
@@ -16,8 +15,7 @@ struct DeadlineTests {
     #expect(world.send(.deadline).isEmpty)
   }
 
-  @Test("A late deadline carries out everything that was due")
-  func late() {
+  @Test func `A late deadline carries out everything that was due`() {
     var world = World()
     world.add(web)
     world.bring(web, to: .terminating)
@@ -26,8 +24,7 @@ struct DeadlineTests {
     #expect(world.engine.nextDeadline == nil)
   }
 
-  @Test("An event at the instant of a deadline comes first, and the deadline still acts")
-  func tie() {
+  @Test func `An event at the instant of a deadline comes first, and the deadline still acts`() {
     var world = World()
     world.add(web, canShed: true)
     world.bring(web, to: .foreground)
@@ -38,8 +35,7 @@ struct DeadlineTests {
     #expect(world.engine.snapshot(of: web)?.lastShed?.answered == true)
   }
 
-  @Test("A clock that steps back doesn't move the engine's time back")
-  func backwards() {
+  @Test func `A clock that steps back doesn't move the engine's time back`() {
     var world = World()
     world.add(web)
     world.bring(web, to: .background)
@@ -49,8 +45,7 @@ struct DeadlineTests {
     #expect(world.engine.nextDeadline == .zero + .seconds(10))
   }
 
-  @Test("An engine with nothing to wait for has no deadline")
-  func none() {
+  @Test func `An engine with nothing to wait for has no deadline`() {
     var world = World()
     #expect(world.engine.nextDeadline == nil)
     world.add(web)
@@ -78,8 +73,7 @@ struct DeadlineTests {
     #expect(world.pass(.seconds(45)).deeds == ["hibernate web"], "7 ms beat 12 ms")
   }
 
-  @Test("The hibernation verdict shows how much of the time has passed")
-  func verdicts() {
+  @Test func `The hibernation verdict shows how much of the time has passed`() {
     var world = World()
     world.add(web)
     world.bring(web, to: .suspended)
@@ -101,8 +95,7 @@ struct DeadlineTests {
     #expect(world.state(web) == .hibernating, "the cooldown is over")
   }
 
-  @Test("A removed worker is forgotten when it has ended, and its last request is answered")
-  func removed() {
+  @Test func `A removed worker is forgotten when it has ended, and its last request is answered`() {
     var world = World()
     world.add(web)
     world.bring(web, to: .foreground)
@@ -113,10 +106,8 @@ struct DeadlineTests {
     #expect(world.engine.snapshots().isEmpty)
   }
 
-  @Test(
-    "An adopted worker continues in the state in which it was found",
-    arguments: [WorkerState.background, .suspended, .hibernated])
-  func adopted(_ state: WorkerState) {
+  @Test(arguments: [WorkerState.background, .suspended, .hibernated])
+  func `An adopted worker continues in the state in which it was found`(_ state: WorkerState) {
     var world = World()
     let profile = WorkerProfile(policy: LifecyclePolicy())
     let directives = world.send(.adopted(web, profile, state))
@@ -127,8 +118,7 @@ struct DeadlineTests {
     #expect(world.state(web) == .foreground)
   }
 
-  @Test("The worker that has been in the foreground longest makes room for another")
-  func displaced() {
+  @Test func `The worker that has been in the foreground longest makes room for another`() {
     var policy = LifecyclePolicy()
     policy.foreground.max = 2
     var world = World(policy)

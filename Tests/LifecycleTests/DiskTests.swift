@@ -50,8 +50,7 @@ struct DiskTests {
     #expect(world.state(web) == .hibernated, "as soon as there is room")
   }
 
-  @Test("The disk budget counts images that were written since the last reading")
-  func counts() {
+  @Test func `The disk budget counts images that were written since the last reading`() {
     var world = world()
     world.send(.disk(reading(images: 80)))
     world.add(old, size: .megabytes(15))
@@ -82,8 +81,7 @@ struct DiskTests {
     #expect(world.state(web) == .hibernated)
   }
 
-  @Test("A worker that isn't woken for demote_after counts as suspended, and not earlier")
-  func demotion() {
+  @Test func `A worker that isn't woken for demote_after counts as suspended, and not earlier`() {
     var world = world()
     world.bring(web, to: .hibernated)
     world.pass(.seconds(86399))
@@ -96,8 +94,7 @@ struct DiskTests {
     #expect(world.engine.snapshot(of: web, at: world.now)?.band == 75)
   }
 
-  @Test("Under pressure, the image of a demoted worker makes room for others")
-  func room() {
+  @Test func `Under pressure, the image of a demoted worker makes room for others`() {
     var world = world()
     world.add(old)
     world.bring(old, to: .hibernated)

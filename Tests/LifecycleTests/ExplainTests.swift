@@ -32,8 +32,7 @@ struct ExplainTests {
     #expect(explanation.obstacles.map(\.clearsIn) == [nil, .seconds(28)])
   }
 
-  @Test("An explanation names everything that keeps a worker from being suspended")
-  func background() throws {
+  @Test func `An explanation names everything that keeps a worker from being suspended`() throws {
     var world = World()
     world.add(web, canShed: true)
     world.bring(web, to: .foreground)
@@ -48,8 +47,7 @@ struct ExplainTests {
       ])
   }
 
-  @Test("An explanation says what would move the worker, and when")
-  func moves() throws {
+  @Test func `An explanation says what would move the worker, and when`() throws {
     var world = World()
     world.add(web)
     world.bring(web, to: .background)
@@ -96,8 +94,7 @@ struct ExplainTests {
     #expect(try explain(world).obstacles.first?.sentence == world.verdict(web))
   }
 
-  @Test("The ranking gives the terms of each place, and what decided it")
-  func ranking() {
+  @Test func `The ranking gives the terms of each place, and what decided it`() {
     var world = World()
     let small = WorkerID("small")
     for (worker, size, importance) in [(web, Int64(40), 0), (small, 10, 50)] {

@@ -82,8 +82,7 @@ struct FootprintLimitTests {
     #expect(reports(all).isEmpty && all.deeds.isEmpty)
   }
 
-  @Test("A worker that can't be asked is reported, with the key that would help")
-  func mute() {
+  @Test func `A worker that can't be asked is reported, with the key that would help`() {
     var world = world(FootprintLimits(warn: .megabytes(30)), canShed: false)
     let all = measure(&world, 31, for: 60)
     #expect(reports(all).map { $0.hasSuffix("configure `shed:`") } == [true])
@@ -137,8 +136,7 @@ struct FootprintLimitTests {
   }
 
   @Test(
-    "An unused worker over `restart` is terminated gracefully, and launched again with the reason"
-  )
+    "An unused worker over `restart` is terminated gracefully, and launched again with the reason")
   func restarted() {
     var world = world(FootprintLimits(restart: .megabytes(30)))
     let all = measure(&world, 31, for: 40)
@@ -155,8 +153,7 @@ struct FootprintLimitTests {
     #expect(causes(world.obey(world.ask(.start, web)), to: .launching) == ["started on request"])
   }
 
-  @Test("A restart waits while the worker is in use, and at most five minutes")
-  func waits() {
+  @Test func `A restart waits while the worker is in use, and at most five minutes`() {
     var world = world(FootprintLimits(restart: .megabytes(30)), in: .foreground)
     #expect(measure(&world, 31, for: 30 + 298, activity: true).deeds.isEmpty)
     #expect(world.state(web) == .foreground)
@@ -194,8 +191,7 @@ struct FootprintLimitTests {
     #expect(count == 20)
   }
 
-  @Test("A worker that another program supervises isn't restarted for its footprint")
-  func supervised() {
+  @Test func `A worker that another program supervises isn't restarted for its footprint`() {
     var world = world(FootprintLimits(restart: .megabytes(30)))
     var profile = WorkerProfile(policy: world.engine.policy)
     profile.footprintLimits = FootprintLimits(restart: .megabytes(30))
@@ -205,8 +201,7 @@ struct FootprintLimitTests {
     #expect(reports(all).count == 1 && all.deeds.isEmpty)
   }
 
-  @Test("Shadow mode only reports what the limits would have done")
-  func shadow() {
+  @Test func `Shadow mode only reports what the limits would have done`() {
     var world = world(
       FootprintLimits(warn: .megabytes(20), restart: .megabytes(30)), in: .foreground
     ) { $0.mode = .shadow }
@@ -215,8 +210,7 @@ struct FootprintLimitTests {
     #expect(all.brief.filter { $0.hasPrefix("wouldHave") }.count == 2)
   }
 
-  @Test("A change of the limits applies at once, and removed limits have no effect")
-  func reloaded() {
+  @Test func `A change of the limits applies at once, and removed limits have no effect`() {
     var world = world(FootprintLimits(restart: .megabytes(100)))
     measure(&world, 50, for: 60)
     var profile = WorkerProfile(policy: world.engine.policy)
@@ -231,8 +225,7 @@ struct FootprintLimitTests {
     #expect(world.live(.seconds(31)).deeds == ["terminate web"])
   }
 
-  @Test("The explanation says when a limit moves the worker")
-  func explained() throws {
+  @Test func `The explanation says when a limit moves the worker`() throws {
     var world = world(FootprintLimits(restart: .megabytes(30)))
     let calm = try #require(
       world.engine.explanation(of: web)?.moves.first { $0.code == "footprint_limit" })

@@ -13,8 +13,7 @@ struct LastWakeTests {
     return world
   }
 
-  @Test("A worker sleeps since its suspension, also after it is hibernated")
-  func sleep() {
+  @Test func `A worker sleeps since its suspension, also after it is hibernated`() {
     var world = world()
     world.bring(web, to: .background)
     #expect(world.engine.snapshot(of: web)?.asleepSince == nil)

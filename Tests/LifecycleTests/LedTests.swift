@@ -47,8 +47,7 @@ struct LedTests {
     #expect(world.answers[world.requests]?.first?.code == .refused)
   }
 
-  @Test("A change that the leader has made has the leader's reason, if it has given one")
-  func reason() {
+  @Test func `A change that the leader has made has the leader's reason, if it has given one`() {
     var world = world()
     world.send(.moved(clangd, .suspended, "idle in the background for 30 s"))
     #expect(world.engine.snapshot(of: clangd)?.cause.sentence == "idle in the background for 30 s")
@@ -123,8 +122,7 @@ struct LedTests {
     #expect(world.state(clangd) == .background)
   }
 
-  @Test("A worker led by another engine is asked for memory under pressure while it runs")
-  func shed() {
+  @Test func `A worker led by another engine is asked for memory under pressure while it runs`() {
     var world = world(canShed: true)
     #expect(world.read(available: 10).deeds == ["shed clangd-1 memoryWarning"])
     world.send(.shedAnswered(clangd))

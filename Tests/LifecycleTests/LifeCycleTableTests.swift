@@ -255,10 +255,8 @@ private let ending: [Row] = [
 
 @Suite("The life cycle, row by row")
 struct LifeCycleTableTests {
-  @Test(
-    "The events of each row lead from its state to its directives",
-    arguments: launching + backgrounding + suspending + hibernating + waking + ending)
-  func row(_ row: Row) {
+  @Test(arguments: launching + backgrounding + suspending + hibernating + waking + ending)
+  func `The events of each row lead from its state to its directives`(_ row: Row) {
     var world = World(row.policy)
     world.add(
       web, size: row.size, canShed: row.canShed, announcesReadiness: row.announcesReadiness)

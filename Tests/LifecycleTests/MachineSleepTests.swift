@@ -41,8 +41,7 @@ import Testing
     return deeds
   }
 
-  @Test("It puts off every deadline that a worker has to meet, by its own length")
-  func deadlines() {
+  @Test func `It puts off every deadline that a worker has to meet, by its own length`() {
     let awake = deeds(afterSleeping: .zero)
     let kinds = [
       "kill ending", "finishShed asked", "terminate asked", "check watchdog watched",
@@ -55,8 +54,7 @@ import Testing
     #expect(deeds(afterSleeping: .milliseconds(500)) == awake)
   }
 
-  @Test("It counts where the question is for how long a worker hasn't been used")
-  func idleness() {
+  @Test func `It counts where the question is for how long a worker hasn't been used`() {
     var policy = LifecyclePolicy()
     policy.background.suspendAfter = .seconds(600)
     var world = World(policy)
@@ -67,8 +65,7 @@ import Testing
     #expect(world.send(.machineSlept(.seconds(3600))).deeds == ["suspend web"])
   }
 
-  @Test("What a launch costs is learned without it")
-  func launchCost() {
+  @Test func `What a launch costs is learned without it`() {
     var world = World()
     world.add(web, announcesReadiness: true)
     world.ask(.start, web)

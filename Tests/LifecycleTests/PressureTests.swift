@@ -35,15 +35,13 @@ struct PressureTests {
     #expect(world.engine.pressure == .critical)
   }
 
-  @Test("A policy can leave free swap out of the available memory")
-  func withoutSwap() {
+  @Test func `A policy can leave free swap out of the available memory`() {
     var world = world { $0.pressure.swap = 0 }
     world.read(available: 40, swapFree: 2000)
     #expect(world.engine.pressure == .critical)
   }
 
-  @Test("Stalls alone raise the pressure level, once they reach the percentage itself")
-  func stalls() {
+  @Test func `Stalls alone raise the pressure level, once they reach the percentage itself`() {
     var world = world()
     world.read(available: 190, some: 9.9, full: 0)
     #expect(world.engine.pressure == .normal)
@@ -65,8 +63,7 @@ struct PressureTests {
     #expect(world.engine.pressure == .critical)
   }
 
-  @Test("A policy can let stalls count at any available memory")
-  func stallsAlwaysCount() {
+  @Test func `A policy can let stalls count at any available memory`() {
     var world = world { $0.pressure.stallsCountBelow = 100 }
     world.read(available: 1000, some: 100, full: 100)
     #expect(world.engine.pressure == .critical)
@@ -88,8 +85,7 @@ struct PressureTests {
     #expect(world.read(available: 41).victims == ["web"])
   }
 
-  @Test("A rise of the pressure level is reported with its reason")
-  func reason() {
+  @Test func `A rise of the pressure level is reported with its reason`() {
     var world = world()
     let directives = world.read(available: 40)
     #expect(
@@ -99,8 +95,7 @@ struct PressureTests {
       ])
   }
 
-  @Test("The pressure level rises only after a condition has held for sustained_for")
-  func sustained() {
+  @Test func `The pressure level rises only after a condition has held for sustained_for`() {
     var world = world { $0.pressure.sustainedFor = .seconds(3) }
     world.read(available: 40)
     world.pass(.seconds(2))
@@ -140,8 +135,7 @@ struct PressureTests {
     }
   }
 
-  @Test("A stall trigger raises the level at once, until it has been over for clear_after")
-  func trigger() {
+  @Test func `A stall trigger raises the level at once, until it has been over for clear_after`() {
     var world = world()
     world.read(available: 190)
     world.send(.stalled(.critical))
@@ -177,8 +171,7 @@ struct PressureTests {
   }
 
   @Test(
-    "A level that the operator sets holds at once, and falls clear_after after the end of its time"
-  )
+    "A level that the operator sets holds at once, and falls clear_after after the end of its time")
   func set() {
     var world = world { $0.pressure.sustainedFor = .seconds(3) }
     world.read(available: 900)
@@ -193,8 +186,7 @@ struct PressureTests {
     #expect(world.engine.pressure == .normal)
   }
 
-  @Test("A pressure level set by the operator doesn't hide a worse measured one")
-  func setUnderMeasured() {
+  @Test func `A pressure level set by the operator doesn't hide a worse measured one`() {
     var world = world()
     world.send(.pressureSet(.warning, for: .seconds(30)))
     world.read(available: 40)
@@ -207,8 +199,7 @@ struct PressureTests {
     #expect(world.engine.pressure == .normal)
   }
 
-  @Test("The pressure level follows a new policy at once")
-  func newPolicy() {
+  @Test func `The pressure level follows a new policy at once`() {
     var world = world()
     world.read(available: 120)
     #expect(world.engine.pressure == .warning)

@@ -48,8 +48,7 @@ struct ProtectionTests {
     #expect(left(all) == [#"left ["mail"] at critical"#])
   }
 
-  @Test("Protected workers that are left are reported once at each level of an episode")
-  func reportedOnce() {
+  @Test func `Protected workers that are left are reported once at each level of an episode`() {
     var world = world(mail: { $0.terminate.forMemory = false })
     world.ask(.protect, web)
     #expect(left(world.read(available: 80)) == [#"left ["mail", "web"] at urgent"#])
@@ -82,8 +81,7 @@ struct ProtectionTests {
     #expect(other.read(available: 20).victims == ["web"])
   }
 
-  @Test("A protected worker ends on request, and keeps its protection for the next run")
-  func requests() {
+  @Test func `A protected worker ends on request, and keeps its protection for the next run`() {
     var world = world()
     world.ask(.protect, mail)
     world.obey(world.ask(.terminate, mail))
@@ -93,8 +91,7 @@ struct ProtectionTests {
     #expect(world.read(available: 20).victims == ["web"])
   }
 
-  @Test("A demoted, protected worker isn't terminated to make room on the disk")
-  func disk() {
+  @Test func `A demoted, protected worker isn't terminated to make room on the disk`() {
     var world = world(mail: {
       $0.hibernate.enabled = true
       $0.hibernate.maxFootprint = nil
@@ -113,8 +110,7 @@ struct ProtectionTests {
     #expect(world.state(mail) == .hibernated)
   }
 
-  @Test("A worker that another engine leads can be protected, too")
-  func led() {
+  @Test func `A worker that another engine leads can be protected, too`() {
     var world = world()
     var profile = WorkerProfile(policy: world.engine.policy)
     profile.leader = "its wrapper, pid 1"

@@ -34,8 +34,7 @@ struct PurgeTests {
     #expect(world.state(mail) == .hibernated)
   }
 
-  @Test("Purgeable memory is taken before a worker is terminated, the biggest offer first")
-  func order() {
+  @Test func `Purgeable memory is taken before a worker is terminated, the biggest offer first`() {
     var world = world()
     world.send(.purgeableOffered(mail, .megabytes(3)))
     world.send(.purgeableOffered(web, .megabytes(9)))
@@ -63,8 +62,7 @@ struct PurgeTests {
     #expect(world.read(available: 500).deeds.isEmpty)
   }
 
-  @Test("A purge that fails or has no outcome is followed by the ladder's next step")
-  func fails() {
+  @Test func `A purge that fails or has no outcome is followed by the ladder's next step`() {
     var world = world()
     world.send(.purgeableOffered(mail, .megabytes(3)))
     world.send(.purgeableOffered(web, .megabytes(9)))

@@ -54,8 +54,7 @@ import Testing
     #expect(keys == ["foreground.idle_after", "background.suspend_after"])
   }
 
-  @Test("A foreground that a person chose ends by itself if activity decides")
-  func chosenByHand() throws {
+  @Test func `A foreground that a person chose ends by itself if activity decides`() throws {
     let manual = Self.policy { $0.foreground.mode = .manual }
     let keys = try self.keys(manual, leadTo: .suspended) { world in
       world.bring(web, to: .foreground)
@@ -64,8 +63,7 @@ import Testing
     #expect(keys == ["foreground.mode"])
   }
 
-  @Test("Each obstacle to suspension has a key with which the worker is suspended")
-  func suspension() throws {
+  @Test func `Each obstacle to suspension has a key with which the worker is suspended`() throws {
     let never = Self.policy { $0.background.suspendAfter = nil }
     #expect(
       try keys(never, leadTo: .suspended) { world in
@@ -106,8 +104,7 @@ import Testing
       } == ["background.safe_point.after_launch"])
   }
 
-  @Test("Each obstacle to hibernation has a key with which the worker is hibernated")
-  func hibernation() throws {
+  @Test func `Each obstacle to hibernation has a key with which the worker is hibernated`() throws {
     func asleep(_ size: ByteCount = .megabytes(8), for time: Duration = .seconds(240))
       -> (inout World) -> Void
     {
@@ -132,16 +129,14 @@ import Testing
     #expect(try keys(never, leadTo: .hibernated, asleep()) == ["hibernate.after"])
   }
 
-  @Test("In shadow mode the remedy is the command that ends it")
-  func shadow() throws {
+  @Test func `In shadow mode the remedy is the command that ends it`() throws {
     let shadow = Self.policy { $0.mode = .shadow }
     let world = self.world(shadow) { $0.bring(web, to: .background) }
     let remedy = try #require(world.engine.remedy(of: web, at: world.now))
     #expect(remedy.settings.isEmpty && remedy.command == "dormouse enforce web")
   }
 
-  @Test("A worker that sleeps in a moment, or is asleep, needs no remedy")
-  func none() {
+  @Test func `A worker that sleeps in a moment, or is asleep, needs no remedy`() {
     let policy = Self.policy { _ in }
     let nearly = world(policy) { world in
       world.bring(web, to: .background)

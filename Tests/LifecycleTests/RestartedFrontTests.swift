@@ -25,8 +25,7 @@ struct RestartedFrontTests {
     #expect(world.answers[world.requests]?.first?.code == .done)
   }
 
-  @Test("A restarted worker returns to the foreground only if it was there before")
-  func foreground() {
+  @Test func `A restarted worker returns to the foreground only if it was there before`() {
     var world = world()
     world.send(.exited(web, .signaled(11)))
     world.send(.exited(other, .signaled(11)))
@@ -36,8 +35,7 @@ struct RestartedFrontTests {
     #expect(world.state(web) == .foreground)
   }
 
-  @Test("A restarted worker leaves the foreground to a worker that entered it meanwhile")
-  func taken() {
+  @Test func `A restarted worker leaves the foreground to a worker that entered it meanwhile`() {
     var world = world()
     world.send(.exited(web, .signaled(11)))
     world.obey(world.ask(.foreground, other))
@@ -66,9 +64,8 @@ struct RestartedFrontTests {
     #expect(world.state(other) == .foreground && world.state(web) == .background)
   }
 
-  @Test(
-    "A worker is adopted in the foreground where there is room, otherwise in the background")
-  func adopted() {
+  @Test
+  func `A worker is adopted in the foreground where there is room, otherwise in the background`() {
     var world = World()
     let profile = WorkerProfile(policy: LifecyclePolicy())
     world.obey(world.send(.adopted(web, profile, .foreground)))

@@ -18,8 +18,7 @@ struct SafePointTests {
     return world
   }
 
-  @Test("A suspension waits for file locks to be released, and checks every second")
-  func locks() {
+  @Test func `A suspension waits for file locks to be released, and checks every second`() {
     var world = world(locks: 2)
     world.pass(.seconds(13))
     #expect(world.state(web) == .background)
@@ -31,8 +30,7 @@ struct SafePointTests {
     #expect(world.state(web) == .suspending)
   }
 
-  @Test("A suspension continues when file locks are held for longer than the policy waits")
-  func limit() {
+  @Test func `A suspension continues when file locks are held for longer than the policy waits`() {
     var world = world(locks: 1)
     world.pass(.milliseconds(19_999))
     #expect(world.state(web) == .background)
@@ -40,8 +38,7 @@ struct SafePointTests {
     #expect(world.state(web) == .suspending)
   }
 
-  @Test("A suspension waits only once for a lock that is never released")
-  func lasting() {
+  @Test func `A suspension waits only once for a lock that is never released`() {
     var world = world(locks: 1)
     world.obey(world.pass(.seconds(20)))
     world.obey(world.ask(.wake, web))
@@ -49,15 +46,13 @@ struct SafePointTests {
     #expect(world.state(web) == .suspending)
   }
 
-  @Test("File locks aren't checked if the policy doesn't wait for them")
-  func dontWait() {
+  @Test func `File locks aren't checked if the policy doesn't wait for them`() {
     var world = world(locks: 1) { $0.background.safePoint.fileLocks = .zero }
     world.pass(.seconds(10))
     #expect(world.state(web) == .suspending)
   }
 
-  @Test("A check for file locks that never ends doesn't hold up a suspension")
-  func lostAnswer() {
+  @Test func `A check for file locks that never ends doesn't hold up a suspension`() {
     var engine = world(locks: 0).engine
     #expect(
       engine.handle(.deadline, at: .zero + .seconds(10)) == [.checkSafePoint(web)])
@@ -65,16 +60,14 @@ struct SafePointTests {
     #expect(engine.handle(.deadline, at: .zero + .seconds(15)).brief.last == "suspend web")
   }
 
-  @Test("A requested suspension waits for file locks, but not for the grace")
-  func asked() {
+  @Test func `A requested suspension waits for file locks, but not for the grace`() {
     var world = world(locks: 1)
     #expect(world.ask(.suspend, web).deeds.isEmpty)
     world.locks[web] = 0
     #expect(world.pass(.seconds(1)).deeds == ["suspend web"])
   }
 
-  @Test("X_DORMOUSE_HOLD keeps a worker awake until the worker releases the hold")
-  func hold() {
+  @Test func `X_DORMOUSE_HOLD keeps a worker awake until the worker releases the hold`() {
     var world = world()
     world.send(.hold(web, true))
     world.pass(.seconds(60))
@@ -82,8 +75,7 @@ struct SafePointTests {
     #expect(world.send(.hold(web, false)).deeds == ["suspend web"])
   }
 
-  @Test("X_DORMOUSE_HOLD ends at the policy's limit")
-  func holdLimit() {
+  @Test func `X_DORMOUSE_HOLD ends at the policy's limit`() {
     var world = world { $0.background.safePoint.hold = .seconds(60) }
     world.send(.hold(web, true))
     world.pass(.milliseconds(59_999))
@@ -92,8 +84,7 @@ struct SafePointTests {
     #expect(world.state(web) == .suspending)
   }
 
-  @Test("No worker is suspended before the least up-time since its launch")
-  func afterLaunch() {
+  @Test func `No worker is suspended before the least up-time since its launch`() {
     var world = world { $0.background.safePoint.afterLaunch = .seconds(30) }
     world.pass(.seconds(29))
     #expect(world.state(web) == .background)
@@ -101,8 +92,7 @@ struct SafePointTests {
     #expect(world.state(web) == .suspending)
   }
 
-  @Test("No worker is suspended before the least up-time since its wake")
-  func afterWake() {
+  @Test func `No worker is suspended before the least up-time since its wake`() {
     var world = world { $0.background.safePoint.afterWake = .seconds(45) }
     world.obey(world.pass(.seconds(10)))
     world.obey(world.send(.wakeNeeded(web, "data")))

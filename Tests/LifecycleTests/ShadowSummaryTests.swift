@@ -39,8 +39,7 @@ struct ShadowSummaryTests {
     #expect(summary.suspensions == 4 && summary.hibernations == 3)
   }
 
-  @Test("Shadow mode can be switched on and off for one worker at run time")
-  func switched() {
+  @Test func `Shadow mode can be switched on and off for one worker at run time`() {
     var world = World()
     let other = WorkerID("other")
     for worker in [other, web] {
@@ -55,8 +54,7 @@ struct ShadowSummaryTests {
     #expect(world.obey(world.ask(.enforce, web)).deeds.contains("suspend web"))
   }
 
-  @Test("The verb enforce takes one worker out of a policy in shadow mode")
-  func enforced() {
+  @Test func `The verb enforce takes one worker out of a policy in shadow mode`() {
     var policy = LifecyclePolicy()
     policy.mode = .shadow
     var world = World(policy)
@@ -67,8 +65,7 @@ struct ShadowSummaryTests {
     #expect(world.state(web) == .hibernated)
   }
 
-  @Test("Shadow mode counts a hibernation that would have happened under pressure")
-  func pressure() {
+  @Test func `Shadow mode counts a hibernation that would have happened under pressure`() {
     var policy = LifecyclePolicy()
     policy.mode = .shadow
     policy.hibernate.after = nil

@@ -10,8 +10,7 @@ struct ShadowTests {
     return World(policy)
   }
 
-  @Test("Shadow mode reports once what the policy would have done, and does nothing")
-  func tellsOnce() {
+  @Test func `Shadow mode reports once what the policy would have done, and does nothing`() {
     var world = world()
     world.add(web)
     world.bring(web, to: .background)
@@ -23,8 +22,7 @@ struct ShadowTests {
       ])
   }
 
-  @Test("Shadow mode carries out requests")
-  func people() {
+  @Test func `Shadow mode carries out requests`() {
     var world = world()
     world.add(web)
     world.bring(web, to: .hibernated)
@@ -33,8 +31,7 @@ struct ShadowTests {
     #expect(world.state(web) == .terminated)
   }
 
-  @Test("Shadow mode would have terminated no more workers than needed")
-  func ladder() {
+  @Test func `Shadow mode would have terminated no more workers than needed`() {
     var world = world()
     for number in 0..<4 {
       let worker = WorkerID("w\(number)")
@@ -54,8 +51,7 @@ struct ShadowTests {
     #expect(spared == ["w0", "w1"], "10 + 30 + 30 MB are more than 5% of 1,000 MB")
   }
 
-  @Test("Shadow mode of one worker protects only that worker")
-  func oneWorker() {
+  @Test func `Shadow mode of one worker protects only that worker`() {
     var policy = LifecyclePolicy()
     policy.mode = .shadow
     var world = World()

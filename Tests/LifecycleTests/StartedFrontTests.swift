@@ -40,8 +40,7 @@ struct StartedFrontTests {
     }
   }
 
-  @Test("A start that waited for other workers counts from the moment of its request")
-  func asked() {
+  @Test func `A start that waited for other workers counts from the moment of its request`() {
     var world = World()
     for name in names { world.add(name) }
     world.now = Instant(nanoseconds: 10)
@@ -57,8 +56,7 @@ struct StartedFrontTests {
     #expect(world.engine.snapshot(of: names[0], at: world.now)?.cause == .displaced(by: names[1]))
   }
 
-  @Test("A worker that the operator chose during another's launch keeps the foreground")
-  func chosen() {
+  @Test func `A worker that the operator chose during another's launch keeps the foreground`() {
     var world = World()
     world.add(names[0])
     world.obey(world.ask(.start, names[0]))

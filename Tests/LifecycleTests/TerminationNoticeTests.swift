@@ -37,8 +37,7 @@ struct TerminationNoticeTests {
     }
   }
 
-  @Test("The first victim gets a notice, and is terminated when no veto came in its time")
-  func silence() {
+  @Test func `The first victim gets a notice, and is terminated when no veto came in its time`() {
     var world = world()
     let first = world.obey(world.read(available: 80))
     #expect(first.victims.isEmpty)
@@ -52,8 +51,7 @@ struct TerminationNoticeTests {
     #expect(world.live(.milliseconds(2)).victims == ["mail"])
   }
 
-  @Test("A veto keeps the worker, and the ladder takes the next one at once")
-  func veto() {
+  @Test func `A veto keeps the worker, and the ladder takes the next one at once`() {
     var world = world()
     world.obey(world.read(available: 80))
     world.pass(.seconds(2))
@@ -88,8 +86,7 @@ struct TerminationNoticeTests {
     #expect(world.live(.seconds(6)).victims == ["mail"])
   }
 
-  @Test("The notice is withdrawn when the worker is used again")
-  func used() {
+  @Test func `The notice is withdrawn when the worker is used again`() {
     var world = world()
     world.obey(world.read(available: 80))
     let all = world.obey(world.ask(.wake, mail)) + world.obey(world.ask(.foreground, mail))
@@ -97,8 +94,7 @@ struct TerminationNoticeTests {
     #expect(world.engine.snapshot(of: mail)?.notice == nil)
   }
 
-  @Test("The report says that the worker was asked")
-  func report() throws {
+  @Test func `The report says that the worker was asked`() throws {
     var world = world()
     var all = world.obey(world.read(available: 80))
     all += world.live(.seconds(6))
@@ -109,8 +105,7 @@ struct TerminationNoticeTests {
     #expect(entry.victimBecause?.hasSuffix("; asked, no veto in 5 s") == true)
   }
 
-  @Test("A request ends the worker without a notice")
-  func request() {
+  @Test func `A request ends the worker without a notice`() {
     var world = world()
     let all = world.obey(world.ask(.terminate, mail))
     #expect(notices(all).isEmpty && world.state(mail) == .terminated)

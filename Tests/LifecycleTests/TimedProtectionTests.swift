@@ -29,8 +29,7 @@ struct TimedProtectionTests {
         Request(id: world.requests, verb: .protect, worker: mail, lasting: time)))
   }
 
-  @Test("The protection ends by itself, and then the worker may be terminated")
-  func ends() throws {
+  @Test func `The protection ends by itself, and then the worker may be terminated`() throws {
     var world = world()
     let answers = protect(&world, for: .seconds(600))
     let text = answers.compactMap {
@@ -71,8 +70,7 @@ struct TimedProtectionTests {
     #expect(world.engine.protection(of: mail) == nil)
   }
 
-  @Test("When the time is over, the protection by the policy stays")
-  func byPolicy() {
+  @Test func `When the time is over, the protection by the policy stays`() {
     var world = world { $0.terminate.forMemory = false }
     _ = protect(&world, for: .seconds(60))
     world.pass(.seconds(61))
@@ -80,8 +78,7 @@ struct TimedProtectionTests {
   }
 
   @Test(
-    "A protection for a time continues over the daemon's restart; one without an end ends there"
-  )
+    "A protection for a time continues over the daemon's restart; one without an end ends there")
   func restart() {
     var world = world()
     _ = protect(&world, for: .seconds(600))
@@ -102,8 +99,7 @@ struct TimedProtectionTests {
     #expect(other.learned.workers[mail]?.protectedUntil == nil)
   }
 
-  @Test("A worker that another engine leads is protected for a time, too")
-  func led() {
+  @Test func `A worker that another engine leads is protected for a time, too`() {
     var world = world()
     var profile = WorkerProfile(policy: world.engine.policy)
     profile.leader = "its wrapper, pid 1"

@@ -64,12 +64,10 @@ struct TransitTests {
     }
   }
 
-  @Test(
-    "A worker is killed when an inspection can't verify its memory",
-    arguments: [
-      WorkerState.suspending, .hibernating, .resuming,
-    ])
-  func unverifiable(_ state: WorkerState) {
+  @Test(arguments: [
+    WorkerState.suspending, .hibernating, .resuming,
+  ])
+  func `A worker is killed when an inspection can't verify its memory`(_ state: WorkerState) {
     var world = overdue(state)
     let request = world.requests
     #expect(world.send(.found(web, .unverifiable("no image"))).deeds.contains("kill web"))
@@ -77,20 +75,17 @@ struct TransitTests {
     #expect(world.answers[request]?.first?.code == .failed)
   }
 
-  @Test(
-    "A worker is killed when three inspections bring no answer",
-    arguments: [
-      WorkerState.suspending, .hibernating, .resuming,
-    ])
-  func unanswered(_ state: WorkerState) {
+  @Test(arguments: [
+    WorkerState.suspending, .hibernating, .resuming,
+  ])
+  func `A worker is killed when three inspections bring no answer`(_ state: WorkerState) {
     var world = overdue(state)
     #expect(world.pass(.seconds(20)).deeds == ["inspect web", "inspect web"])
     #expect(world.state(web) == state)
     #expect(world.pass(.seconds(10)).deeds.contains("kill web"))
   }
 
-  @Test("The time limit of an operation grows with the memory that it moves")
-  func scaled() {
+  @Test func `The time limit of an operation grows with the memory that it moves`() {
     #expect(TransitLimits.limit(moving: .zero) == .seconds(30))
     #expect(TransitLimits.limit(moving: .gigabytes(10)) == .seconds(30 + 1024))
     var world = World()
@@ -100,8 +95,7 @@ struct TransitTests {
     #expect(world.pass(.seconds(2)).deeds == ["inspect web"])
   }
 
-  @Test("An explanation shows when the state of a worker in transition is inspected")
-  func explained() throws {
+  @Test func `An explanation shows when the state of a worker in transition is inspected`() throws {
     let world = world(in: .suspending)
     let moves = try #require(world.engine.explanation(of: web, at: world.now)?.moves)
     #expect(moves.contains { $0.after == .seconds(30) })

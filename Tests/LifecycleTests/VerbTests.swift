@@ -133,8 +133,7 @@ struct VerbTests {
     if let goal { #expect(world.state(web) == goal) }
   }
 
-  @Test("A later, different request replaces the earlier one, and both are answered")
-  func overtaking() {
+  @Test func `A later, different request replaces the earlier one, and both are answered`() {
     var world = world(in: .foreground)
     world.ask(.hibernate, web)
     let hibernation = world.requests
@@ -147,15 +146,13 @@ struct VerbTests {
     #expect(world.state(web) == .foreground)
   }
 
-  @Test("The answer to a request for an unknown worker names the worker")
-  func unknown() {
+  @Test func `The answer to a request for an unknown worker names the worker`() {
     var world = World()
     world.ask(.wake, WorkerID("absent"))
     #expect(world.answers[1] == [Answer(.unknownWorker, "there is no worker named absent")])
   }
 
-  @Test("A request refused because the worker isn't running says how to start it")
-  func notRunning() {
+  @Test func `A request refused because the worker isn't running says how to start it`() {
     var world = world(in: .terminated)
     world.ask(.hibernate, web)
     #expect(
@@ -178,8 +175,7 @@ struct VerbTests {
     #expect(world.state(web) == .hibernated)
   }
 
-  @Test("A memory warning is answered with the memory that it freed")
-  func warning() {
+  @Test func `A memory warning is answered with the memory that it freed`() {
     var world = world(in: .foreground)
     world.ask(.warn, web)
     world.send(.shedAnswered(web))
@@ -189,8 +185,7 @@ struct VerbTests {
         == [Answer(.done, "web freed 8 MB (from 20 MB to 12 MB)")])
   }
 
-  @Test("A worker that is stopped during its launch never enters the foreground")
-  func stoppedLaunch() {
+  @Test func `A worker that is stopped during its launch never enters the foreground`() {
     var world = world(in: .launching)
     world.ask(.stop, web)
     #expect(world.send(.launched(web)).deeds == ["terminate web"])

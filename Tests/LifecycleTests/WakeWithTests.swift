@@ -24,10 +24,8 @@ struct WakeWithTests {
     return world
   }
 
-  @Test(
-    "A worker that wakes wakes its whole chain in the same step",
-    arguments: [WorkerState.suspended, .hibernated])
-  func atOnce(state: WorkerState) {
+  @Test(arguments: [WorkerState.suspended, .hibernated])
+  func `A worker that wakes wakes its whole chain in the same step`(state: WorkerState) {
     var world = chain(state)
     let directives = world.send(.wakeNeeded(web, "a connection on port 80"))
     #expect(directives.deeds == ["resume web", "resume app", "resume db"])
@@ -40,8 +38,7 @@ struct WakeWithTests {
     }
   }
 
-  @Test("Each kind of wake wakes the chain")
-  func everyCause() {
+  @Test func `Each kind of wake wakes the chain`() {
     let wakes: [(inout World) -> [Directive]] = [
       { $0.ask(.wake, web) }, { $0.ask(.foreground, web) }, { $0.ask(.background, web) },
       { $0.send(.timerDue(web, "a time-out")) }, { $0.send(.wakeNeeded(web, "SIGTERM")) },
@@ -52,8 +49,7 @@ struct WakeWithTests {
     }
   }
 
-  @Test("A heartbeat of a worker, and its stop, wake no other worker")
-  func alone() {
+  @Test func `A heartbeat of a worker, and its stop, wake no other worker`() {
     var world = chain(.hibernated) {
       $0.background.heartbeat = HeartbeatRules(
         every: .seconds(60), lasting: .seconds(1), whileHibernated: true)
@@ -67,8 +63,7 @@ struct WakeWithTests {
     #expect(world.state(app) == .hibernated && world.state(db) == .hibernated)
   }
 
-  @Test("Workers that wake each other in a circle wake together, and keep none awake")
-  func circle() {
+  @Test func `Workers that wake each other in a circle wake together, and keep none awake`() {
     var world = chain(back: [web])
     world.obey(world.send(.wakeNeeded(db, "data")))
     #expect([web, app, db].allSatisfy { world.state($0) == .background })
@@ -104,8 +99,7 @@ struct WakeWithTests {
     #expect(world.state(web) == .suspended)
   }
 
-  @Test("A worker that doesn't sleep isn't started, and passes the wake on")
-  func notStarted() {
+  @Test func `A worker that doesn't sleep isn't started, and passes the wake on`() {
     var world = chain()
     world.obey(world.ask(.stop, app))
     #expect(world.state(app) == .terminated)
@@ -204,8 +198,7 @@ struct WakeWithTests {
         == sleepers.map { "resume \($0)" })
   }
 
-  @Test("In shadow mode the imagined wakes of the chain are counted")
-  func shadow() {
+  @Test func `In shadow mode the imagined wakes of the chain are counted`() {
     var world = chain(.background) { $0.mode = .shadow }
     world.pass(.seconds(600))
     #expect([web, app, db].allSatisfy { world.engine.imaginesSleep(of: $0) })
@@ -229,8 +222,7 @@ struct WakeWithTests {
     #expect(world.send(.wakeNeeded(web, "data")).deeds == ["resume web", "resume db"])
   }
 
-  @Test("A worker that another engine leads isn't woken with others")
-  func led() {
+  @Test func `A worker that another engine leads isn't woken with others`() {
     var world = chain()
     let editor = WorkerID("editor")
     var profile = WorkerProfile(policy: LifecyclePolicy())
@@ -240,8 +232,7 @@ struct WakeWithTests {
     #expect(world.send(.wakeNeeded(web, "data")).deeds == ["resume web"])
   }
 
-  @Test("An explanation of a sleeping worker names the workers that it wakes with")
-  func explanation() throws {
+  @Test func `An explanation of a sleeping worker names the workers that it wakes with`() throws {
     let moves = try #require(chain().engine.explanation(of: db)).moves
     #expect(
       moves.filter { $0.code == "woken_with" }.map(\.sentence)

@@ -34,8 +34,7 @@ struct WatchdogClockTests {
     #expect(world.pass(world.engine.policy.terminate.grace).deeds == ["kill web"])
   }
 
-  @Test("A worker that never sent WATCHDOG=1 has a full interval from its readiness")
-  func neverSent() {
+  @Test func `A worker that never sent WATCHDOG=1 has a full interval from its readiness`() {
     var policy = LifecyclePolicy()
     policy.watchdog.launch = .seconds(60)
     var world = World(policy)
@@ -84,16 +83,14 @@ struct WatchdogClockTests {
     #expect(world.state(web) == .background)
   }
 
-  @Test("A check for WATCHDOG=1 without an outcome is repeated, and ends no worker")
-  func lost() {
+  @Test func `A check for WATCHDOG=1 without an outcome is repeated, and ends no worker`() {
     var world = world()
     let deeds = world.pass(.seconds(65)).deeds
     #expect(deeds.count == 6 && Set(deeds) == ["check watchdog web"])
     #expect(world.state(web) == .foreground)
   }
 
-  @Test("WATCHDOG=trigger ends a worker at once, also while it is launching")
-  func trigger() {
+  @Test func `WATCHDOG=trigger ends a worker at once, also while it is launching`() {
     var world = world()
     #expect(world.send(.watchdogTriggered(web)).deeds == ["abort web"])
     #expect(world.engine.snapshot(of: web)?.cause == .watchdog("it sent WATCHDOG=trigger"))
@@ -119,8 +116,7 @@ struct WatchdogClockTests {
     #expect(world.pass(.seconds(600)).deeds.isEmpty, "the next run announces its own")
   }
 
-  @Test("Shadow mode only reports a missing WATCHDOG=1, once an interval")
-  func shadow() {
+  @Test func `Shadow mode only reports a missing WATCHDOG=1, once an interval`() {
     var world = world { $0.mode = .shadow }
     world.pass(.seconds(10))
     #expect(world.send(.watchdogSeen(web, at: nil)).brief == ["wouldHave web"])
@@ -129,8 +125,7 @@ struct WatchdogClockTests {
     #expect(world.state(web) == .foreground)
   }
 
-  @Test("An explanation says when a worker is ended unless WATCHDOG=1 comes")
-  func explained() throws {
+  @Test func `An explanation says when a worker is ended unless WATCHDOG=1 comes`() throws {
     var world = world()
     world.pass(.seconds(4))
     let moves = try #require(world.engine.explanation(of: web, at: world.now)).moves

@@ -16,8 +16,7 @@ struct WatchdogTests {
     return world
   }
 
-  @Test("A worker that never answers is terminated")
-  func never() {
+  @Test func `A worker that never answers is terminated`() {
     var world = world()
     world.ask(.background, web)
     #expect(world.pass(.milliseconds(9999)).deeds == ["finishShed web"])
@@ -26,8 +25,7 @@ struct WatchdogTests {
     #expect(world.engine.snapshot(of: web)?.cause == .watchdog(text))
   }
 
-  @Test("A worker that never answers is only reported if the policy says so")
-  func report() {
+  @Test func `A worker that never answers is only reported if the policy says so`() {
     var world = world { $0.watchdog.onTimeout = .report }
     world.ask(.background, web)
     let directives = world.pass(.seconds(10))
@@ -36,8 +34,7 @@ struct WatchdogTests {
     #expect(world.engine.snapshot(of: web)?.lastMiss?.at == .zero + .seconds(10))
   }
 
-  @Test("An answer after the shed deadline still satisfies the watchdog")
-  func late() {
+  @Test func `An answer after the shed deadline still satisfies the watchdog`() {
     var world = world()
     world.ask(.background, web)
     world.pass(.seconds(9))
@@ -46,8 +43,7 @@ struct WatchdogTests {
     #expect(world.state(web) == .background)
   }
 
-  @Test("A worker that can't answer isn't expected to answer")
-  func cannot() {
+  @Test func `A worker that can't answer isn't expected to answer`() {
     var world = world(canAnswer: false)
     world.ask(.background, web)
     world.pass(.seconds(30))
@@ -101,8 +97,7 @@ struct WatchdogTests {
     #expect(world.state(web) == .terminating, "the same report again doesn't count")
   }
 
-  @Test("A launch costs what passes from the start of the process to readiness")
-  func launchCost() {
+  @Test func `A launch costs what passes from the start of the process to readiness`() {
     var world = World()
     world.add(web, announcesReadiness: true)
     world.ask(.start, web)
@@ -113,8 +108,7 @@ struct WatchdogTests {
     #expect(world.engine.snapshot(of: web)?.launchCost == .seconds(3))
   }
 
-  @Test("EXTEND_TIMEOUT_USEC puts off the launch, up to the policy's limit")
-  func launch() {
+  @Test func `EXTEND_TIMEOUT_USEC puts off the launch, up to the policy's limit`() {
     var world = World()
     world.add(web, announcesReadiness: true)
     world.ask(.start, web)
@@ -133,8 +127,7 @@ struct WatchdogTests {
     #expect(world.state(web) == .terminating, "20 s and the 60 s of watchdog.max_extension")
   }
 
-  @Test("EXTEND_TIMEOUT_USEC puts off the answer, and never shortens it")
-  func answer() {
+  @Test func `EXTEND_TIMEOUT_USEC puts off the answer, and never shortens it`() {
     var world = world()
     world.ask(.background, web)
     world.send(.extendTimeout(web, .seconds(1)))

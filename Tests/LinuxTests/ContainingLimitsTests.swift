@@ -64,8 +64,7 @@ import Testing
     #expect(info.swapFree == 900)
   }
 
-  @Test("Without a limit below the machine's memory, nothing is changed")
-  func unlimited() throws {
+  @Test func `Without a limit below the machine's memory, nothing is changed`() throws {
     let groups = try Groups()
     // One tree's groups lack the memory controller, and the other's limit is too large to matter.
     try groups.make("/a")
@@ -87,8 +86,7 @@ import Testing
     #expect(info.limitedBy == groups.top + "/a")
   }
 
-  @Test("The next read shows a changed limit, and use above a lowered limit")
-  func changes() throws {
+  @Test func `The next read shows a changed limit, and use above a lowered limit`() throws {
     let groups = try Groups()
     try groups.make("/a", files(max: "max", current: 1000))
     let limits = try ContainingLimits(
@@ -101,8 +99,7 @@ import Testing
     #expect(limits.applied(to: machine) == machine)
   }
 
-  @Test("A limit whose files can't be read at the moment still counts")
-  func unreadable() throws {
+  @Test func `A limit whose files can't be read at the moment still counts`() throws {
     let groups = try Groups()
     try groups.make("/a", files(max: "1000", current: 400))
     let limits = try ContainingLimits(

@@ -62,8 +62,7 @@ import Testing
     #expect(try readText("\(above)/\(control)") == "+pidsry")
   }
 
-  @Test("The limits that were reached are read from a group outwards")
-  func limitHits() throws {
+  @Test func `The limits that were reached are read from a group outwards`() throws {
     let scratch = try Scratch()
     let (above, inner) = ("\(scratch.path)/above", "\(scratch.path)/above/own")
     for path in [above, inner] { mkdir(path, 0o755) }
@@ -82,17 +81,14 @@ import Testing
     #expect(now.reached(since: before) == above && now.mayHaveHiddenLimits)
   }
 
-  @Test("A group's count of processes that the kernel's OOM killer ended is read")
-  func kernelKills() {
+  @Test func `A group's count of processes that the kernel's OOM killer ended is read`() {
     let text = "low 0\nhigh 0\nmax 12\noom 2\noom_kill 3\noom_group_kill 0\n"
     #expect(WorkerCgroup.killedForMemory(in: Array(text.utf8)) == 3)
     #expect(WorkerCgroup.killedForMemory(in: Array("oom 2\n".utf8)) == nil)
   }
 
-  @Test(
-    "Dormouse never writes to a group that another program manages",
-    .enabled(if: TestCgroups.available, "no cgroup for workers can be made here"))
-  func foreign() throws {
+  @Test(.enabled(if: TestCgroups.available, "no cgroup for workers can be made here"))
+  func `Dormouse never writes to a group that another program manages`() throws {
     try TestCgroups.with("foreign") { group in
       let foreign = try WorkerCgroup(path: group.path, isExternal: true)
       #expect(throws: CgroupError.external(path: group.path)) {

@@ -74,10 +74,8 @@ struct DirectoryTrustTests {
     #expect(flaw("\(open)/state", strict) != nil)
   }
 
-  @Test(
-    "A directory above the last one that belongs to another user is refused for root",
-    .enabled(if: isRoot, "only root can give directories away"))
-  func foreignAncestor() throws {
+  @Test(.enabled(if: isRoot, "only root can give directories away"))
+  func `A directory above the last one that belongs to another user is refused for root`() throws {
     let scratch = try Scratch()
     let theirs = try scratch.directory("theirs", owner: stranger)
     try #require(mkdir("\(theirs)/state", 0o700) == 0)
@@ -118,9 +116,7 @@ struct DirectoryTrustTests {
     #expect(throws: DirectoryTrustError.self) { try strict.open("\(safe)/file/state") }
   }
 
-  @Test(
-    "A handle's operations happen in the directory that was opened, whatever is at its path"
-  )
+  @Test("A handle's operations happen in the directory that was opened, whatever is at its path")
   func exchange() throws {
     let scratch = try Scratch()
     let victim = try scratch.directory("victim", mode: 0o755)
@@ -146,8 +142,7 @@ struct DirectoryTrustTests {
     #expect(try listDirectory("\(scratch.path)/away").isEmpty)
   }
 
-  @Test("A handle follows no link and accepts no path")
-  func singleNames() throws {
+  @Test func `A handle follows no link and accepts no path`() throws {
     let scratch = try Scratch()
     let directory = try scratch.directory("place", mode: 0o700)
     try scratch.file("\(scratch.path)/victim", "precious")

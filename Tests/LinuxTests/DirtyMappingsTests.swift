@@ -1,5 +1,3 @@
-import Glibc
-import TestSupport
 import Testing
 
 @testable import Linux
@@ -26,8 +24,7 @@ import Testing
     + mapping("e000-f000", "/memfd:x (deleted)", dirty: 5)
     + mapping("f000-ff00", "[vdso]", dirty: 0)
 
-  @Test("Mappings of all processes are grouped by their purpose, the largest group first")
-  func groups() {
+  @Test func `Mappings of all processes are grouped by their purpose, the largest group first`() {
     var mappings = DirtyMappings()
     // The last thread's stack isn't known.
     mappings.add(smaps: Array(Self.smaps.utf8), stackPointers: [0x7800])
@@ -44,8 +41,7 @@ import Testing
       ])
   }
 
-  @Test("A real process's memory is found, and a process that has ended has none")
-  func real() throws {
+  @Test func `A real process's memory is found, and a process that has ended has none`() throws {
     let child = try TestChild(
       "python3", "-c",
       "x = b'x' * (64 << 20); print('ready', flush=True); import time; time.sleep(60)")

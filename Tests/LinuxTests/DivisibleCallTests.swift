@@ -22,8 +22,7 @@ import Testing
     }
   }
 
-  @Test("Receiving is divisible with MSG_WAITALL only")
-  func receiving() {
+  @Test func `Receiving is divisible with MSG_WAITALL only`() {
     let all = UInt64(MSG_WAITALL)
     #expect(isOne(Number.recvfrom, [3, 0x1000, 1000, all]))
     #expect(!isOne(Number.recvfrom, [3, 0x1000, 1000, 0]))
@@ -32,8 +31,7 @@ import Testing
     #expect(!isOne(Number.read, [3, 0x1000, 1000]))
   }
 
-  @Test("A write is divisible unless it is a small one to a pipe")
-  func writing() {
+  @Test func `A write is divisible unless it is a small one to a pipe`() {
     let call = Number.write
     #expect(isOne(call, [1, 0x1000, 1 << 20], link: "pipe:[1]"))
     #expect(!isOne(call, [1, 0x1000, 4096], link: "pipe:[1]"))
@@ -41,8 +39,7 @@ import Testing
     #expect(!isOne(call, [1, 0x1000, 8], link: "anon_inode:[eventfd]"))
   }
 
-  @Test("Waiting in io_uring_enter is divisible only if it has submitted something")
-  func ring() {
+  @Test func `Waiting in io_uring_enter is divisible only if it has submitted something`() {
     #expect(isOne(426, [3, 1, 1, 1]))
     #expect(!isOne(426, [3, 0, 1, 1]))
     #expect(clinux_may_be_made_again(426) == 1)

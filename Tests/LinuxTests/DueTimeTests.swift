@@ -5,8 +5,7 @@ import Testing
 @testable import Linux
 
 @Suite("The next due time of a process") struct DueTimeTests {
-  @Test("A timerfd's fdinfo shows when it is due, and its interval")
-  func timerfd() {
+  @Test func `A timerfd's fdinfo shows when it is due, and its interval`() {
     let text = """
       pos:\t0
       flags:\t02
@@ -48,8 +47,7 @@ import Testing
     #expect(CallsBeforeStop.call(after: nil, shownAs: other) == WaitingCall(other))
   }
 
-  @Test("The next daemon reads the calls that one has recorded before a stop")
-  func keptCalls() throws {
+  @Test func `The next daemon reads the calls that one has recorded before a stop`() throws {
     let call = try #require(
       WaitingCall("22 0x3 0x7ffd 0x10 0xffffffffffffffff 0x0 0x8 0x7ffc00 0x7f0011\n"))
     let text = String(
@@ -76,10 +74,7 @@ import Testing
   }
 
   #if arch(x86_64)
-    @Test(
-      "Relative, absolute and missing time-outs of calls are read from their arguments"
-    )
-    func timeouts() {
+    @Test func `Relative, absolute and missing time-outs of calls are read from their arguments`() {
       func due(
         _ number: Int64, _ arguments: [UInt64], _ timespec: (Int64, Int64)? = nil
       ) -> WaitingCall.Limit? {

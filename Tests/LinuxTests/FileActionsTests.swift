@@ -13,8 +13,7 @@ import Testing
     path = "\(scratch.path)/file"
   }
 
-  @Test("A file is discarded once, and discarding a missing file does no harm")
-  func discarding() throws {
+  @Test func `A file is discarded once, and discarding a missing file does no harm`() throws {
     #expect(fileExists(path))
     #expect(discardFile(path))
     #expect(!fileExists(path))
@@ -61,8 +60,7 @@ import Testing
     #expect(file.fileSize == 5 && file.status.map { $0.st_mode & 0o777 } == 0o640)
   }
 
-  @Test("Sending to a closed end is an error, without SIGPIPE")
-  func sending() throws {
+  @Test func `Sending to a closed end is an error, without SIGPIPE`() throws {
     var pair: (Descriptor, Descriptor)? = try Descriptor.socketPair(.stream)
     let one = try #require(pair?.0)
     #expect(one.send(Array("ab".utf8), waits: true) == 2)
@@ -75,8 +73,7 @@ import Testing
     #expect(error.code == EPIPE && error.subject == "it")
   }
 
-  @Test("A full socket accepts no bytes, and isn't writable")
-  func fullSocket() throws {
+  @Test func `A full socket accepts no bytes, and isn't writable`() throws {
     let (one, other) = try Descriptor.socketPair(.stream)
     #expect(one.isWritable)
     while one.send([UInt8](repeating: 0, count: 4096), waits: false) > 0 {}
@@ -85,8 +82,7 @@ import Testing
     withExtendedLifetime(other) {}
   }
 
-  @Test("Signals that were blocked for a time are unblocked again")
-  func signals() {
+  @Test func `Signals that were blocked for a time are unblocked again`() {
     func isBlocked(_ signal: Int32) -> Bool {
       var blocked = sigset_t()
       pthread_sigmask(SIG_BLOCK, nil, &blocked)

@@ -5,8 +5,7 @@ import Testing
 @testable import Linux
 
 @Suite("A process that another program has frozen") struct ForeignFreezeTests {
-  @Test("The groups of both versions that can be frozen are read, without the roots")
-  func parsing() {
+  @Test func `The groups of both versions that can be frozen are read, without the roots`() {
     let text = """
       9:name=systemd:/x
       6:cpu,freezer:/libpod_parent/libpod-1
@@ -21,8 +20,7 @@ import Testing
     #expect(ForeignFreeze.groups(parsing: "6:freezer:/\n0::/\n") == [])
   }
 
-  @Test("A process counts as frozen while its group is frozen, in either version")
-  func held() throws {
+  @Test func `A process counts as frozen while its group is frozen, in either version`() throws {
     let child = try TestChild("sleep", "1000")
     #expect(!ForeignFreeze.holds(child.pid) && !ForeignFreeze.holds(1 << 22))
     if let mountPoint = OldFreezer.mountPoint() {

@@ -46,8 +46,7 @@ import Testing
     #expect(notes.all == ["alone", "before", "behind"])
   }
 
-  @Test("Jobs about one worker keep their order, urgent ones too")
-  func order() {
+  @Test func `Jobs about one worker keep their order, urgent ones too`() {
     let pool = JobPool(name: "test", maxOrdinary: 4, urgentReserve: 2)
     let (release, notes) = (OneTimeEvent(), Notes())
     pool.submit(about: "a") { release.wait() }
@@ -59,8 +58,7 @@ import Testing
     #expect(notes.all == (0..<50).map { "\($0)" })
   }
 
-  @Test("Jobs about different workers run in parallel")
-  func beside() {
+  @Test func `Jobs about different workers run in parallel`() {
     let pool = JobPool(name: "test", maxOrdinary: 2)
     let (first, second, notes) = (OneTimeEvent(), OneTimeEvent(), Notes())
     pool.submit(about: "a") {
@@ -94,8 +92,7 @@ import Testing
     release.raise()
   }
 
-  @Test("An urgent job makes earlier jobs about the same worker urgent")
-  func prioritized() {
+  @Test func `An urgent job makes earlier jobs about the same worker urgent`() {
     let pool = JobPool(name: "test", maxOrdinary: 1, urgentReserve: 1)
     let (release, notes) = (OneTimeEvent(), Notes())
     pool.submit(about: "a") { release.wait() }
@@ -108,8 +105,7 @@ import Testing
 }
 
 @Suite("Closing descriptors of other processes") struct CloserTests {
-  @Test("The last close of a socket with SO_LINGER blocks no caller")
-  func lingering() throws {
+  @Test func `The last close of a socket with SO_LINGER blocks no caller`() throws {
     let listener = Descriptor(owning: socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0))
     var small: Int32 = 4096
     setsockopt(listener.raw, SOL_SOCKET, SO_RCVBUF, &small, 4)

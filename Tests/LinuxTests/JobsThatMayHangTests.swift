@@ -1,4 +1,3 @@
-import Glibc
 import Synchronization
 import TestSupport
 import Testing
@@ -12,8 +11,7 @@ import Testing
     func add() { value.withLock { $0 += 1 } }
   }
 
-  @Test("A job that hangs delays no job about another subject")
-  func othersGoOn() throws {
+  @Test func `A job that hangs delays no job about another subject`() throws {
     let (jobs, gate, done) = (
       JobPool(name: "test", maxOrdinary: 256, endsAfter: .seconds(5)), ThreadGate(), Counter()
     )
@@ -31,9 +29,7 @@ import Testing
     #expect(try eventually { done.count == 50 })
   }
 
-  @Test(
-    "A second job about a subject is refused while the first one hangs, and accepted after it"
-  )
+  @Test("A second job about a subject is refused while the first one hangs, and accepted after it")
   func oneForEachSubject() throws {
     let (jobs, gate, done) = (
       JobPool(name: "test", maxOrdinary: 256, endsAfter: .seconds(5)), ThreadGate(), Counter()
@@ -51,15 +47,13 @@ import Testing
     #expect(try eventually { done.count == 2 })
   }
 
-  @Test("If there are more jobs than threads, all jobs are done eventually")
-  func bounded() throws {
+  @Test func `If there are more jobs than threads, all jobs are done eventually`() throws {
     let (jobs, done) = (JobPool(name: "test", maxOrdinary: 2, endsAfter: .seconds(5)), Counter())
     for number in 0..<200 { #expect(jobs.submitIfIdle(about: "\(number)") { { done.add() } }) }
     #expect(try eventually { done.count == 200 })
   }
 
-  @Test("A job that is submitted when the idle thread ends is done")
-  func comesAtTheEndOfIdleTime() throws {
+  @Test func `A job that is submitted when the idle thread ends is done`() throws {
     let idleTime = Duration.microseconds(200)
     let jobs = JobPool(name: "test", maxOrdinary: 256, endsAfter: idleTime)
     for number in 0..<1_000 {
@@ -72,8 +66,7 @@ import Testing
     }
   }
 
-  @Test("A result without a waiting receiver is destroyed on the thread that made it")
-  func lateResults() {
+  @Test func `A result without a waiting receiver is destroyed on the thread that made it`() {
     let result = LateResult<Int>()
     #expect(result.take() == nil)
     #expect(result.set(7))

@@ -1,5 +1,4 @@
 import Glibc
-import TestSupport
 import Testing
 
 @testable import Linux
@@ -25,8 +24,7 @@ import Testing
     #expect(LargestProcesses.largest(9, of: stats).map(\.pid) == [6, 8, 5])
   }
 
-  @Test("Parents that form a ring end the search for them")
-  func ring() throws {
+  @Test func `Parents that form a ring end the search for them`() throws {
     let stats: [Int32: ProcessStat] = try [
       5: stat(5, parent: 6, pages: 1), 6: stat(6, parent: 5, pages: 1),
     ]

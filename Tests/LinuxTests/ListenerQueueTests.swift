@@ -20,10 +20,8 @@ import Testing
     #expect(try acceptConnection(listener) == nil)
   }
 
-  @Test(
-    "Open, closed and unread connections are distinguished without accepting them"
-  )
-  func kinds() throws {
+  @Test
+  func `Open, closed and unread connections are distinguished without accepting them`() throws {
     let listener = Self.socket()
     #expect(withLoopback(0) { bind(listener.raw, $0, $1) } == 0)
     #expect(listen(listener.raw, 16) == 0)
@@ -66,9 +64,7 @@ import Testing
     withExtendedLifetime(silent) {}
   }
 
-  @Test(
-    "A connection that a long table repeats is listed once, and one that it omits is found"
-  )
+  @Test("A connection that a long table repeats is listed once, and one that it omits is found")
   func tornReadings() throws {
     func line(_ client: Int, unread: Int, inode: Int = 0) -> String {
       let hex = String(client, radix: 16, uppercase: true)

@@ -53,8 +53,7 @@ struct PageRangeTests {
 
   // MARK: one range
 
-  @Test("A range is the same bytes as a clinux_range and an iovec")
-  func layout() {
+  @Test func `A range is the same bytes as a clinux_range and an iovec`() {
     #expect(PageRange.hasLayoutOfShims)
     #expect(MemoryLayout<PageRange>.size == MemoryLayout<iovec>.size)
     let ranges = [PageRange(address: 1, length: 2), PageRange(address: 3, length: 4)]
@@ -65,15 +64,13 @@ struct PageRangeTests {
     #expect([PageRange]().withShimRanges { _, count in count } == 0)
   }
 
-  @Test("A range that is passed to a shim isn't copied")
-  func noCopy() {
+  @Test func `A range that is passed to a shim isn't copied`() {
     let ranges = [PageRange(address: 1, length: 2)]
     let address = ranges.withUnsafeBufferPointer { UnsafeRawPointer($0.baseAddress) }
     #expect(ranges.withShimRanges { pointer, _ in UnsafeRawPointer(pointer) } == address)
   }
 
-  @Test("A range contains its first address and not its end")
-  func edges() {
+  @Test func `A range contains its first address and not its end`() {
     let range = PageRange(from: 8 * pageSize, to: 10 * pageSize)
     #expect(range.length == 2 * pageSize)
     #expect(range.contains(8 * pageSize) && range.contains(10 * pageSize - 1))
@@ -83,14 +80,12 @@ struct PageRangeTests {
     #expect(!empty.contains(empty.address) && Array(empty.pages).isEmpty)
   }
 
-  @Test("The last page of the address space is usable without overflow")
-  func lastPage() {
+  @Test func `The last page of the address space is usable without overflow`() {
     let range = PageRange(address: .max - pageSize + 1, length: pageSize - 1)
     #expect(range.contains(.max - 1) && !range.contains(.max) && !range.contains(0))
   }
 
-  @Test("Two ranges intersect if they have a page in common")
-  func pairs() {
+  @Test func `Two ranges intersect if they have a page in common`() {
     var random = TestRandom()
     for _ in 0..<Self.rounds {
       let (one, other) = (Self.anyRange(&random), Self.anyRange(&random))
@@ -104,8 +99,7 @@ struct PageRangeTests {
     }
   }
 
-  @Test("The head and tail of a split range together are the range")
-  func halves() {
+  @Test func `The head and tail of a split range together are the range`() {
     var random = TestRandom()
     for _ in 0..<Self.rounds {
       let range = Self.anyRange(&random)
@@ -124,8 +118,7 @@ struct PageRangeTests {
 
   // MARK: sets
 
-  @Test("Split, intersection and difference equal those of the sets of pages")
-  func sets() {
+  @Test func `Split, intersection and difference equal those of the sets of pages`() {
     var random = TestRandom()
     for _ in 0..<Self.rounds {
       let (some, others) = (Self.randomPages(using: &random), Self.randomPages(using: &random))
@@ -141,8 +134,7 @@ struct PageRangeTests {
     }
   }
 
-  @Test("A split by single pages equals the split by their set")
-  func singlePages() {
+  @Test func `A split by single pages equals the split by their set`() {
     var random = TestRandom()
     for _ in 0..<Self.rounds {
       let (some, others) = (Self.randomPages(using: &random), Self.randomPages(using: &random))
@@ -154,8 +146,7 @@ struct PageRangeTests {
     }
   }
 
-  @Test("The union of ranges in any order has each page once")
-  func unions() {
+  @Test func `The union of ranges in any order has each page once`() {
     var random = TestRandom()
     for _ in 0..<Self.rounds {
       let ranges = (0..<Int.random(in: 0..<12, using: &random)).map { _ in Self.anyRange(&random) }
@@ -167,8 +158,7 @@ struct PageRangeTests {
     }
   }
 
-  @Test("Batches have the same pages in order, and none is over the limits of a call")
-  func batches() {
+  @Test func `Batches have the same pages in order, and none is over the limits of a call`() {
     var random = TestRandom()
     for _ in 0..<Self.rounds {
       let ranges = Self.ranges(of: Self.randomPages(using: &random), using: &random)
@@ -185,8 +175,7 @@ struct PageRangeTests {
     #expect(parts.map(\.bytes) == Array(repeating: 1 << 30, count: 5))
   }
 
-  @Test("An empty set split by any set is empty")
-  func nothing() {
+  @Test func `An empty set split by any set is empty`() {
     let range = PageRange(address: 0, length: pageSize)
     #expect([PageRange]().split(by: [range]) == ([], []))
     #expect([range].split(by: []) == ([], [range]))

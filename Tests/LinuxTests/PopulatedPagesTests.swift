@@ -67,8 +67,7 @@ struct PopulatedPagesTests {
     }
   }
 
-  @Test("A registered mapping that wasn't requested isn't in the result")
-  func leavesOthersOut() throws {
+  @Test func `A registered mapping that wasn't requested isn't in the result`() throws {
     let descriptor = Descriptor(owning: try shim("userfaultfd") { clinux_track_open() })
     let tracker = try WriteTracker(pid: getpid(), descriptor: descriptor)
     try withRanges { _, ranges in

@@ -19,8 +19,7 @@ import Testing
     try PortHolder.earlier(than: worker, session: worker.pid, cgroup: nil, at: port)
   }
 
-  @Test("A program that was started before the worker is named, once it listens")
-  func earlier() throws {
+  @Test func `A program that was started before the worker is named, once it listens`() throws {
     let child = try TestChild("sleep", "690")
     #expect(try holder(child.process.identity) == nil, "it doesn't listen yet")
     #expect(listen(listener.raw, 5) == 0)
@@ -31,8 +30,7 @@ import Testing
     #expect(other == nil)
   }
 
-  @Test("The worker itself, and a program that is newer than it, may listen")
-  func permitted() throws {
+  @Test func `The worker itself, and a program that is newer than it, may listen`() throws {
     #expect(listen(listener.raw, 5) == 0)
     #expect(try holder(ProcessStat.read(getpid()).identity) == nil)
     #expect(try holder(ProcessStat.read(1).identity) == nil)

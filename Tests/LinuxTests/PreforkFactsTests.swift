@@ -28,8 +28,7 @@ import Testing
         facts(3, parent: 1, listeners: [7], awaited: [])) == [1])
   }
 
-  @Test("The shell above a master and a helper beside it aren't masters")
-  func shell() {
+  @Test func `The shell above a master and a helper beside it aren't masters`() {
     #expect(
       masters(
         facts(1, parent: 0), facts(2, parent: 1, listeners: [7]),
@@ -57,8 +56,7 @@ import Testing
       masters(facts(1, parent: 0, listeners: [7], awaited: [7]), facts(2, parent: 1)).isEmpty)
   }
 
-  @Test("If a process's wait isn't known, all processes wake at once")
-  func unknown() {
+  @Test func `If a process's wait isn't known, all processes wake at once`() {
     #expect(
       masters(
         facts(1, parent: 0, listeners: [7], awaited: nil),
@@ -98,8 +96,7 @@ import Testing
     #expect(try hidden.during { PreforkFacts.masters(among: try PreforkFacts.read(tree)) }.isEmpty)
   }
 
-  @Test("The descriptors at which a call waits are read from its arguments")
-  func awaited() {
+  @Test func `The descriptors at which a call waits are read from its arguments`() {
     let text =
       "pos:\t0\nflags:\t02\ntfd:        5 events:       19 data: 5  pos:0\ntfd: 12 events: 1"
     #expect(AwaitedDescriptors.epoll(text) == [5, 12])

@@ -1,5 +1,4 @@
 import Glibc
-import TestSupport
 import Testing
 
 @testable import Linux
@@ -22,8 +21,7 @@ import Testing
     #expect(identity.life == .lives)
   }
 
-  @Test("The end of a process is detected without a free descriptor")
-  func ended() throws {
+  @Test func `The end of a process is detected without a free descriptor`() throws {
     let child = try TestChild("sleep", "60")
     let identity = child.process.identity
     kill(child.pid, SIGKILL)
@@ -34,8 +32,7 @@ import Testing
     #expect(ProcessIdentity(pid: -1, startTime: 1).hasEnded)
   }
 
-  @Test("A process that /proc hides, but kill(2) finds, hasn't vanished")
-  func hidden() throws {
+  @Test func `A process that /proc hides, but kill(2) finds, hasn't vanished`() throws {
     let missing = SystemCallError("open", on: "/proc/PID/stat", code: ENOENT)
     #expect(!missing.unlessHidden(getpid()).meansVanished)
     let child = try TestChild("true")
@@ -44,8 +41,7 @@ import Testing
     #expect(missing.unlessHidden(child.pid).meansVanished)
   }
 
-  @Test("A call that a signal interrupts is no failure")
-  func interrupted() throws {
+  @Test func `A call that a signal interrupts is no failure`() throws {
     let fault = InjectedFault(EINTR)
     #expect(fault.during { ProcessIdentity.ofThisProcess?.life } == .lives)
     #expect(fault.subjects.isEmpty == false)

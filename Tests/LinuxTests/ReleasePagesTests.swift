@@ -2,8 +2,7 @@ import Linux
 import Testing
 
 @Suite("A buffer's memory") struct ReleasePagesTests {
-  @Test("Whole pages are freed and read as zeros, and pages that other memory shares stay")
-  func release() {
+  @Test func `Whole pages are freed and read as zeros, and pages that other memory shares stay`() {
     let size = Int(pageSize)
     let all = UnsafeMutableRawBufferPointer.allocate(byteCount: 4 * size, alignment: size)
     defer { all.deallocate() }

@@ -4,8 +4,7 @@ import Testing
 @testable import Linux
 
 @Suite("Semaphores") struct SemaphoreTests {
-  @Test("Each signal lets one waiting thread continue, even one that waits later")
-  func counting() {
+  @Test func `Each signal lets one waiting thread continue, even one that waits later`() {
     let (semaphore, done) = (Semaphore(), Semaphore())
     let passed = Mutex(0)
     semaphore.signal()
@@ -24,8 +23,7 @@ import Testing
     #expect(!semaphore.wait(within: .zero))
   }
 
-  @Test("A wait with a limit ends after it, not before, and consumes no signal")
-  func limits() {
+  @Test func `A wait with a limit ends after it, not before, and consumes no signal`() {
     let semaphore = Semaphore()
     let began = Clocks.monotonic
     #expect(!semaphore.wait(within: .milliseconds(30)))
@@ -35,8 +33,7 @@ import Testing
     #expect(!semaphore.wait(until: Deadline(in: .zero)))
   }
 
-  @Test("An event that was raised lets all threads continue, within a limit and without")
-  func signals() {
+  @Test func `An event that was raised lets all threads continue, within a limit and without`() {
     let event = OneTimeEvent()
     #expect(!event.wait(until: Deadline(in: .milliseconds(1))))
     event.raise()

@@ -27,8 +27,7 @@ struct ShippedUnitTests {
     #expect(unit.contains("RestartMode=direct"))
   }
 
-  @Test("The shipped units are those that docs/systemd.md shows")
-  func documented() throws {
+  @Test func `The shipped units are those that docs/systemd.md shows`() throws {
     let page = try Self.lines("docs/systemd.md")
     let start = try #require(page.firstIndex(of: "[Unit]"))
     let end = try #require(page[start...].firstIndex(of: "```"))

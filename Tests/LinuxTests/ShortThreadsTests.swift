@@ -42,8 +42,7 @@ import Testing
     }
   }
 
-  @Test("At most three threads wait for other work")
-  func idle() throws {
+  @Test func `At most three threads wait for other work`() throws {
     let done = Counter()
     for _ in 0..<20 { #expect(ShortThreads.start(name: "test") { done.add() }) }
     #expect(try eventually { done.count == 20 })

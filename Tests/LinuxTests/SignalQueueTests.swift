@@ -1,5 +1,4 @@
 import Glibc
-import TestSupport
 import Testing
 
 @testable import Linux
@@ -16,8 +15,7 @@ struct SignalQueueTests {
   /// Sends a signal to the calling thread only.
   private static func raise(_ signal: Int32) { pthread_kill(pthread_self(), signal) }
 
-  @Test("Sent signals wait in the queue, each kind once, and are removed by reading")
-  func arrivals() throws {
+  @Test func `Sent signals wait in the queue, each kind once, and are removed by reading`() throws {
     let received = try Self.onSeparateThread {
       let queue = try SignalQueue([SIGUSR1, SIGUSR2])
       let before = queue.arrivals()
@@ -29,8 +27,7 @@ struct SignalQueueTests {
     #expect(received.1.allSatisfy { !$0.isFromTerminal }, "a process has sent them")
   }
 
-  @Test("One signal at a time leaves the others in the queue")
-  func single() throws {
+  @Test func `One signal at a time leaves the others in the queue`() throws {
     let received = try Self.onSeparateThread {
       let queue = try SignalQueue([SIGUSR1, SIGUSR2])
       Self.raise(SIGUSR1)
@@ -40,8 +37,7 @@ struct SignalQueueTests {
     #expect(Set(received.prefix(2)) == [SIGUSR1, SIGUSR2] && received[2] == nil)
   }
 
-  @Test("The descriptor is readable while a signal waits, and not afterwards")
-  func readable() throws {
+  @Test func `The descriptor is readable while a signal waits, and not afterwards`() throws {
     let received = try Self.onSeparateThread {
       let queue = try SignalQueue([SIGUSR1])
       func isReadable() -> Bool {

@@ -1,4 +1,3 @@
-import CLinux
 import Glibc
 import TestSupport
 import Testing
@@ -27,8 +26,7 @@ import Testing
     #expect(limit.outcome == .failed(.limit, code: EPERM, limit: 3))
   }
 
-  @Test("The report or the deadline, whichever comes first, decides the outcome of a start")
-  func firstDecides() {
+  @Test func `The report or the deadline, whichever comes first, decides the outcome of a start`() {
     var late = StartReport()
     late.expired(in: .directory, .uninterruptible)
     late.received([])
@@ -81,9 +79,7 @@ import Testing
     throw TestFailure("no child was stopped before its execve")
   }
 
-  @Test(
-    "A child that is stopped before its execve blocks no caller and is killed at its deadline"
-  )
+  @Test("A child that is stopped before its execve blocks no caller and is killed at its deadline")
   func stopped() throws {
     let directory = try SlowDirectory()
     let child = try stoppedChild(directory.path)
@@ -100,8 +96,7 @@ import Testing
     child.process.reapIfEnded()
   }
 
-  @Test("A child that is stopped and continued executes its program")
-  func continued() throws {
+  @Test func `A child that is stopped and continued executes its program`() throws {
     let directory = try SlowDirectory()
     let child = try stoppedChild(directory.path)
     kill(child.process.pid, SIGCONT)
@@ -179,8 +174,7 @@ import Testing
     waitForChild(child.process.pid)
   }
 
-  @Test("A child that another thread has forked and that isn't claimed is killed")
-  func unclaimed() throws {
+  @Test func `A child that another thread has forked and that isn't claimed is killed`() throws {
     let null = try Descriptor.open("/dev/null", O_RDWR)
     let request = SpawnRequest(
       path: "/bin/sleep", arguments: ["sleep", "60"], environment: [:], directory: "/",
@@ -202,10 +196,8 @@ import Testing
     waitForChild(forked.process.pid)
   }
 
-  @Test(
-    "Workers of a daemon with a negative oom_score_adj get 0, and inherit a positive value"
-  )
-  func oomScores() {
+  @Test
+  func `Workers of a daemon with a negative oom_score_adj get 0, and inherit a positive value`() {
     #expect(OOMScore.ofWorkers(daemon: -900) == 0)
     #expect(OOMScore.ofWorkers(daemon: 0) == 0)
     #expect(OOMScore.ofWorkers(daemon: 200) == 200)
@@ -237,8 +229,7 @@ import Testing
     return String(decoding: bytes, as: UTF8.self)
   }
 
-  @Test("A process has the oom_score_adj that it is started with")
-  func oomScoreIsSet() throws {
+  @Test func `A process has the oom_score_adj that it is started with`() throws {
     let expected = try readText("/proc/self/oom_score_adj")
     let show = ["/bin/cat", "/proc/self/oom_score_adj"]
     #expect(try output(show, oomScore: .kept) == expected)

@@ -59,8 +59,7 @@ import Testing
     #expect(try listDirectory(directory).isEmpty)
   }
 
-  @Test("Content that is written in pieces appears when it is complete")
-  func pieces() throws {
+  @Test func `Content that is written in pieces appears when it is complete`() throws {
     let file = try StateFile(path)
     for piece in ["a", "", "bc"] { try file.write(Array(piece.utf8)) }
     #expect(try readText(path) == "old")
@@ -73,8 +72,7 @@ import Testing
     #expect(try readText(path) == "abc")
   }
 
-  @Test("Whenever the process ends, the file has the old content or the new one")
-  func endsAnywhere() throws {
+  @Test func `Whenever the process ends, the file has the old content or the new one`() throws {
     for durability in StateFile.Durability.allCases {
       try scratch.write("state", "old")
       var seen: [(Step, String?)] = []
@@ -107,8 +105,7 @@ import Testing
     #expect(try names() == (step == .syncDirectory ? ["state"] : []))
   }
 
-  @Test("After a failed write, the new content doesn't get the file's name")
-  func brokenContent() throws {
+  @Test func `After a failed write, the new content doesn't get the file's name`() throws {
     var count = 0
     let file = try StateFile(.path(path, partial: partial), mode: 0o600) {
       step throws(SystemCallError) in
@@ -123,10 +120,8 @@ import Testing
     #expect(try names() == ["state"])
   }
 
-  @Test(
-    "A full disk leaves the old content, and no partial file that takes up space",
-    .enabled(if: geteuid() == 0, "mounting a small file system takes root"))
-  func fullDisk() throws {
+  @Test(.enabled(if: geteuid() == 0, "mounting a small file system takes root"))
+  func `A full disk leaves the old content, and no partial file that takes up space`() throws {
     let disk = "\(scratch.path)/disk"
     #expect(mkdir(disk, 0o700) == 0)
     try #require(mount("tmpfs", disk, "tmpfs", 0, "size=64k") == 0)
@@ -142,8 +137,7 @@ import Testing
     #expect(try readFile(path).count == 40_000)
   }
 
-  @Test("The new file has the requested mode, and not that of the old one")
-  func modes() throws {
+  @Test func `The new file has the requested mode, and not that of the old one`() throws {
     #expect(chmod(path, 0o666) == 0)
     try StateFile.replace(path, with: Self.new, durability: .none)
     #expect(try mode(of: path) == 0o600)
@@ -170,8 +164,7 @@ import Testing
     }
   }
 
-  @Test("A symbolic link with the partial file's name isn't followed")
-  func link() throws {
+  @Test func `A symbolic link with the partial file's name isn't followed`() throws {
     try scratch.write("other", "untouched")
     #expect(symlink("\(scratch.path)/other", partial) == 0)
     try StateFile.replace(path, with: Self.new, durability: .none)
@@ -180,9 +173,8 @@ import Testing
     #expect(try mode(of: path) == 0o600)
   }
 
-  @Test(
-    "A directory at the partial file's path stays, and so does the file's old content")
-  func blocked() throws {
+  @Test
+  func `A directory at the partial file's path stays, and so does the file's old content`() throws {
     #expect(mkdir(partial, 0o700) == 0)
     #expect(throws: SystemCallError.self) {
       try StateFile.replace(path, with: Self.new, durability: .none)
@@ -191,8 +183,7 @@ import Testing
     #expect(try names() == ["state", "state.partial"])
   }
 
-  @Test("The error for a missing directory names it, and the directory isn't made")
-  func missingDirectory() throws {
+  @Test func `The error for a missing directory names it, and the directory isn't made`() throws {
     let path = "\(scratch.path)/none/state"
     let missing = SystemCallError("open", on: path + ".partial", code: ENOENT)
     for durability in StateFile.Durability.allCases {
@@ -203,8 +194,7 @@ import Testing
     #expect(try names() == ["state"])
   }
 
-  @Test("A directory with the file's name stays, and no partial file is left")
-  func directoryOfName() throws {
+  @Test func `A directory with the file's name stays, and no partial file is left`() throws {
     let path = "\(scratch.path)/directory"
     #expect(mkdir(path, 0o700) == 0)
     #expect(throws: SystemCallError("rename", on: path + ".partial", code: EISDIR)) {

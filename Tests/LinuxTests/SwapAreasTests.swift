@@ -3,8 +3,7 @@ import Testing
 
 @Suite("Swap areas")
 struct SwapAreasTests {
-  @Test("Only the free part of zram areas is swap in memory")
-  func zram() {
+  @Test func `Only the free part of zram areas is swap in memory`() {
     let text = """
       Filename                                Type            Size            Used            \
       Priority
@@ -16,15 +15,13 @@ struct SwapAreasTests {
     #expect(SwapArea.freeInMemory(parsing: Array(text.utf8)) == free * 1024)
   }
 
-  @Test("Without zram, and in a file that can't be parsed, there is none")
-  func none() {
+  @Test func `Without zram, and in a file that can't be parsed, there is none`() {
     for text in ["", "Filename Type Size Used Priority\n", "x\n/dev/zram0 partition many 0 1\n"] {
       #expect(SwapArea.freeInMemory(parsing: Array(text.utf8)) == 0)
     }
   }
 
-  @Test("Each line after the first is an area, with its size in bytes")
-  func areas() {
+  @Test func `Each line after the first is an area, with its size in bytes`() {
     let text =
       "Filename\tType\tSize\tUsed\n/dev/zram0           partition\t8\t3\n/s file\n"
     #expect(

@@ -49,16 +49,6 @@ final class TestChild {
     }
   }
 
-  /// Returns all lines until it closes its output.
-  func allOutput() throws -> [String] {
-    var lines: [String] = []
-    while true {
-      let next = try line()
-      if next.isEmpty { return lines }
-      lines.append(next)
-    }
-  }
-
   func waitForExit() throws {
     guard try pollDescriptor(process.pidfd.raw, for: POLLIN, until: Deadline(in: .seconds(60)))
     else { throw TestFailure("process \(pid) still runs after 60 s") }

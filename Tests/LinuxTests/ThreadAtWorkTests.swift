@@ -1,12 +1,10 @@
-import Glibc
 import TestSupport
 import Testing
 
 @testable import Linux
 
 @Suite("Threads at work") struct ThreadAtWorkTests {
-  @Test("A stopped process shows whether it was computing or waiting")
-  func stopped() throws {
+  @Test func `A stopped process shows whether it was computing or waiting`() throws {
     let busy = try TestChild("sh", "-c", "echo up; while :; do :; done")
     let idle = try TestChild("sh", "-c", "echo up; sleep 61; true")
     for child in [busy, idle] { #expect(try child.line() == "up") }
@@ -45,8 +43,7 @@ import Testing
     try tree.continueAll()
   }
 
-  @Test("A process's own descendants are found without reading all processes")
-  func descendants() throws {
+  @Test func `A process's own descendants are found without reading all processes`() throws {
     let child = try TestChild("sh", "-c", "sleep 61 & sleep 62 & echo up; wait")
     #expect(try child.line() == "up")
     #expect(try eventually { try child.tree().processes.count == 3 })

@@ -71,8 +71,7 @@ import Testing
     #expect(wasSeen)
   }
 
-  @Test("A thread that waits has no result, and stays stopped")
-  func waits() throws {
+  @Test func `A thread that waits has no result, and stays stopped`() throws {
     let reader = try SlowReader()
     let waits = try eventually {
       let tree = try reader.stop()

@@ -60,8 +60,7 @@ import Testing
           == .pointer(index: 2, seconds: 3, nanoseconds: 0))
     }
 
-    @Test("A time in memory that the program may use again isn't changed")
-    func memory() {
+    @Test func `A time in memory that the program may use again isn't changed`() {
       for (number, index) in [(Int64(220), Int32(3)), (128, 2), (208, 4)] {
         #expect(
           Self.correction(
@@ -70,8 +69,7 @@ import Testing
       }
     }
 
-    @Test("A call with its socket's timeout ends when it is overdue, and not before")
-    func socket() {
+    @Test func `A call with its socket's timeout ends when it is overdue, and not before`() {
       let arguments: [UInt64] = [7, 0, 0, 0, 0, 0]
       #expect(Self.correction(45, arguments, limit: 5, waited: 4) == .nothing)
       #expect(
@@ -82,8 +80,7 @@ import Testing
           == .endUnlessReady(descriptor: 7, isSending: true))
     }
 
-    @Test("Calls with an absolute end aren't corrected")
-    func others() {
+    @Test func `Calls with an absolute end aren't corrected`() {
       // The calls are poll, nanosleep, clock_nanosleep, futex, futex_waitv, mq_timedreceive and
       // restart_syscall.
       for number in [Int64(7), 35, 230, 202, 449, 243, 219] {
@@ -93,8 +90,7 @@ import Testing
     }
   #endif
 
-  @Test("The scheduler's file shows when a thread last ran, and how often it has waited")
-  func scheduler() {
+  @Test func `The scheduler's file shows when a thread last ran, and how often it has waited`() {
     let text = """
       cat (7138, #threads: 1)
       -------------------------------------------------------------------
@@ -148,8 +144,7 @@ import Testing
     #expect(waits.kept == nil)
   }
 
-  @Test("A timeout that was corrected once isn't corrected again after a failed wake")
-  func once() {
+  @Test func `A timeout that was corrected once isn't corrected again after a failed wake`() {
     let waits = TimedWaits(TimedWaits.Kept(restsSince: 1000, began: [5: 400]))
     #expect(waits.waited(5, since: 2000) == 1600)
     #expect(waits.rested(5, since: 2000) == 1000)

@@ -50,14 +50,12 @@ struct UnusedStackTests {
     }
   }
 
-  @Test("A queue's thread returns to the kernel the stack that its last job used")
-  func queue() throws {
+  @Test func `A queue's thread returns to the kernel the stack that its last job used`() throws {
     let queue = WorkQueue(name: "test")
     try expectRelease { queue.submit($0) }
   }
 
-  @Test("A pool's thread returns to the kernel the stack that its last job used")
-  func pool() throws {
+  @Test func `A pool's thread returns to the kernel the stack that its last job used`() throws {
     let pool = JobPool(name: "test", maxOrdinary: 1)
     try expectRelease { pool.submit(about: "a", $0) }
   }

@@ -24,8 +24,7 @@ import Testing
     }
   }
 
-  @Test("Urgent jobs come first, and none overtakes one about the same subject")
-  func urgency() {
+  @Test func `Urgent jobs come first, and none overtakes one about the same subject`() {
     let order = Mutex<[Int]>([])
     func job(_ number: Int) -> WorkQueue.Job { { order.withLock { $0.append(number) } } }
     let queue = WorkQueue(name: "test")
@@ -85,8 +84,7 @@ import Testing
     #expect(try eventually { !queue.hasThread })
   }
 
-  @Test("As many of several queues keep their threads as are configured to stay")
-  func budget() throws {
+  @Test func `As many of several queues keep their threads as are configured to stay`() throws {
     let budget = ThreadBudget(minimum: 2)
     let queues = (0..<5).map { _ in
       WorkQueue(name: "test", mayEndThread: { true }, threadBudget: budget)
@@ -143,8 +141,7 @@ import Testing
     #expect(try eventually { !backlog.hasThread && !busy.hasThread })
   }
 
-  @Test("Jobs that are submitted while the queue releases its thread are all performed")
-  func leavesBetweenJobs() {
+  @Test func `Jobs that are submitted while the queue releases its thread are all performed`() {
     // The spare thread leaves at once, so each job may be submitted at that moment.
     let backlog = QueueBacklog(name: "test", mayEndThread: { true }, start: { _, _ in false })
     let done = Semaphore()

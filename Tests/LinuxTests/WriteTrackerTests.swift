@@ -54,8 +54,7 @@ struct WriteTrackerTests {
     #expect(try unwritten() == Array(0..<Self.pages))
   }
 
-  @Test("Writes by any kind of call are recorded, and reads aren't")
-  func writes() throws {
+  @Test func `Writes by any kind of call are recorded, and reads aren't`() throws {
     defer { munmap(area, 64 * Self.size) }
     #expect(try unwritten() == nil, "it isn't tracked yet")
     #expect(try map.protect(range(memory)) == false)
@@ -77,8 +76,7 @@ struct WriteTrackerTests {
     #expect(try unwritten() == Array(0..<Self.pages))
   }
 
-  @Test("A change of page protection doesn't hide a write")
-  func protections() throws {
+  @Test func `A change of page protection doesn't hide a write`() throws {
     defer { munmap(area, 64 * Self.size) }
     try arm()
     mprotect(memory, Self.pages * Self.size, PROT_READ)
@@ -124,8 +122,7 @@ struct WriteTrackerTests {
     #expect(try unwritten(target) == [])
   }
 
-  @Test("Huge pages are split at the first tracked write")
-  func hugePages() throws {
+  @Test func `Huge pages are split at the first tracked write`() throws {
     defer { munmap(area, 64 * Self.size) }
     let huge = 2 << 20
     let wide = try #require(

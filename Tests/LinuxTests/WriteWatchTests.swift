@@ -33,8 +33,7 @@ import Testing
     #expect(watch.readReports() == .init(written: [second], ended: [second]))
   }
 
-  @Test("Each of several files has its own number")
-  func several() throws {
+  @Test func `Each of several files has its own number`() throws {
     let (web, db) = (try open("web"), try open("db"))
     let first = try watch.addWatch(to: web.path, followsLinks: false)
     let second = try watch.addWatch(to: db.path, followsLinks: false)
@@ -58,8 +57,7 @@ import Testing
     watch.removeWatch(second)
   }
 
-  @Test("A link is followed only if that is requested")
-  func links() throws {
+  @Test func `A link is followed only if that is requested`() throws {
     let (path, file) = try open("log")
     let link = scratch.path + "/link"
     #expect(symlink(path, link) == 0)

@@ -4,9 +4,13 @@ import Testing
 @testable import PolicyFile
 
 @Suite struct `The policy that a request for adoption chooses` {
-  private let machine = LifecyclePolicy(
-    name: "machine", mode: .shadow, memory: .device(.kilobytes(64 << 10)),
-    foreground: ForegroundRules(mode: .activity, max: 3))
+  private let machine: LifecyclePolicy = {
+    var policy = LifecyclePolicy(name: "machine")
+    policy.mode = .shadow
+    policy.memory = .device(.kilobytes(64 << 10))
+    policy.foreground = ForegroundRules(mode: .activity, max: 3)
+    return policy
+  }()
 
   private func resolved(_ chosen: AdoptedPolicy) throws -> LifecyclePolicy {
     try chosen.resolved(try chosen.load(from: .builtIn), over: machine)

@@ -8,7 +8,6 @@ struct BadText: Sendable, CustomTestStringConvertible {
   var text: String
   var message: String
   var suggestion: String?
-  var severity = Diagnostic.Severity.error
 
   init(_ text: String, _ message: String, _ suggestion: String? = nil) {
     (self.text, self.message, self.suggestion) = (text, message, suggestion)

@@ -120,8 +120,7 @@ import Testing
     #expect(workers.allSatisfy { !$0.autostart })
   }
 
-  @Test("A file of variables that may be missing gets a note")
-  func optionalFile() throws {
+  @Test func `A file of variables that may be missing gets a note`() throws {
     let text = try text(
       "services: { a: { command: x, env_file: [{ path: .env.local, required: false }] } }")
     #expect(text.contains("`env_file` .env.local") && !text.contains("env_file:"), "\(text)")
@@ -141,8 +140,7 @@ import Testing
     #expect(workers.map(\.readiness) == probes)
   }
 
-  @Test("Merge keys count at any depth, and those of a merged mapping too")
-  func nestedMerges() throws {
+  @Test func `Merge keys count at any depth, and those of a merged mapping too`() throws {
     let workers = try read(
       """
       x-restart: &restart { restart: always }
@@ -165,8 +163,7 @@ import Testing
     #expect(app.dependsOn.allSatisfy { $0.condition == .ready })
   }
 
-  @Test("A merge of something that is no mapping is an error with its line")
-  func wrongMerge() {
+  @Test func `A merge of something that is no mapping is an error with its line`() {
     let result = ComposeImport.convert(
       text: "services:\n  a:\n    <<: x\n    command: y", file: "compose.yaml")
     #expect(result.value == nil)
@@ -212,8 +209,7 @@ import Testing
     #expect(with.environment == ["F": "xy", "E": "b"])
   }
 
-  @Test("A note names what compose would leave out or read from an image")
-  func notes() throws {
+  @Test func `A note names what compose would leave out or read from an image`() throws {
     let text = try text(
       """
       services:
@@ -244,8 +240,7 @@ import Testing
     #expect(text.contains("`ODD`") && text.contains("line 7"), "\(text)")
   }
 
-  @Test("A file that only includes others names them")
-  func includes() throws {
+  @Test func `A file that only includes others names them`() throws {
     let result = ComposeImport.convert(
       text: "include:\n  - redis/compose.yml\n  - path: [a.yml, b.yml]", file: "compose.yaml")
     #expect(result.value == nil)

@@ -23,8 +23,7 @@ import Testing
     try read(PM2Import.convert(text: text, file: file))
   }
 
-  @Test("An ecosystem.config.js of literals becomes workers")
-  func javaScript() throws {
+  @Test func `An ecosystem.config.js of literals becomes workers`() throws {
     let (text, configuration) = try pm2(
       #"""
       'use strict';
@@ -117,8 +116,7 @@ import Testing
     #expect(error.message.contains(message), "\(error.message)")
   }
 
-  @Test("Much nesting is an error, and no crash")
-  func nesting() {
+  @Test func `Much nesting is an error, and no crash`() {
     let text = "module.exports = " + String(repeating: "[", count: 100_000)
     let result = PM2Import.convert(text: text, file: "e.js")
     #expect(result.rendered.contains("levels are nested"))

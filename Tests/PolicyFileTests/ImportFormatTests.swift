@@ -21,15 +21,12 @@ import Testing
     #expect(ImportFormat(fileName: name, text: text) == format)
   }
 
-  @Test(
-    "A program or data is no Procfile",
-    arguments: ["index.js", "package.cjs", "data.json", "a.toml", "a.ts"])
-  func unknown(name: String) {
+  @Test(arguments: ["index.js", "package.cjs", "data.json", "a.toml", "a.ts"])
+  func `A program or data is no Procfile`(name: String) {
     #expect(ImportFormat(fileName: name, text: "module.exports = {\n  a: [\n") == nil)
   }
 
-  @Test("A YAML file of pm2 is refused with the reason")
-  func pm2() {
+  @Test func `A YAML file of pm2 is refused with the reason`() {
     let result = ProcessComposeImport.convert(text: "apps: [{ script: a.js }]", file: "a.yml")
     #expect(result.value == nil && result.rendered.contains("pm2"), "\(result.rendered)")
   }

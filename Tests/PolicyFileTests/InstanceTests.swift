@@ -10,8 +10,7 @@ import Testing
     return try #require(result.value).workers
   }
 
-  @Test("Each instance is a worker with its name and its variables")
-  func instances() throws {
+  @Test func `Each instance is a worker with its name and its variables`() throws {
     let instances = try workers(
       """
       workers:
@@ -31,16 +30,14 @@ import Testing
     #expect(instances[2].environment == [:])
   }
 
-  @Test("Replicas are numbered from 1 on, and there may be none")
-  func replicas() throws {
+  @Test func `Replicas are numbered from 1 on, and there may be none`() throws {
     let instances = try workers(
       "workers: { a: { replicas: 3, command: 'run ${INSTANCE}' }, b: { replicas: 0, command: x } }")
     #expect(instances.map(\.name) == ["a-1", "a-2", "a-3"])
     #expect(instances.map(\.command) == [["run", "1"], ["run", "2"], ["run", "3"]])
   }
 
-  @Test("An entry's name stands for all its instances in depends_on and wake_with")
-  func others() throws {
+  @Test func `An entry's name stands for all its instances in depends_on and wake_with`() throws {
     let instances = try workers(
       """
       workers:
@@ -75,22 +72,19 @@ import Testing
     #expect(errors.count == (entry.contains("listen") ? 2 : 1), "\(result.rendered)")
   }
 
-  @Test("An entry without replicas is checked like any other")
-  func noReplicas() {
+  @Test func `An entry without replicas is checked like any other`() {
     let result = configuration("workers: { a: { replicas: 0, command: 'x ${INSTANCE}', nmae: 1 } }")
     #expect(result.rendered.contains("unknown key `nmae`"), "\(result.rendered)")
     #expect(configuration("workers: { a: { replicas: 0, command: 'x ${INSTANCE}' } }").value != nil)
   }
 
-  @Test("An instance and a worker can't have the same name")
-  func sameName() {
+  @Test func `An instance and a worker can't have the same name`() {
     let result = configuration(
       "workers: { a: { replicas: 2, command: x }, a-2: { command: x }, b: { command: x } }")
     #expect(result.rendered.contains("the worker `a-2` is declared twice"), "\(result.rendered)")
   }
 
-  @Test("Without instances, ${INSTANCE} is a variable that doesn't exist")
-  func noInstance() {
+  @Test func `Without instances, ${INSTANCE} is a variable that doesn't exist`() {
     #expect(configuration("workers: { a: { command: 'x ${INSTANCE}' } }").value == nil)
   }
 

@@ -129,8 +129,7 @@ import Testing
     }
   }
 
-  @Test("Characters that YAML forbids are written as escapes")
-  func forbidden() throws {
+  @Test func `Characters that YAML forbids are written as escapes`() throws {
     let odd = "\u{1}\u{7F}\u{80}\u{85}\u{9F}\u{A0}\u{FFFE}\u{FFFF}\u{10FFFF}"
     let text = "workers: { w: { command: [\(YAMLText.scalar(odd))] } }"
     let read = ConfigurationFile.parse(
@@ -139,8 +138,7 @@ import Testing
     #expect(read.value?.workers.first?.command == [odd])
   }
 
-  @Test("A file of variables gives variables or errors")
-  func variableFiles() {
+  @Test func `A file of variables gives variables or errors`() {
     var random = TestRandom()
     for _ in 0..<500 {
       let text = String(decoding: random.mutated(Array(Self.variables.utf8)), as: UTF8.self)

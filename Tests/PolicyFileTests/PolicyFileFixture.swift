@@ -1,4 +1,3 @@
-import Glibc
 import Policy
 import TestSupport
 import Testing

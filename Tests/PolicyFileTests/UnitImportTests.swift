@@ -112,8 +112,7 @@ import Testing
     #expect(result.value?.text.contains("env_file: [/etc/a, /etc/b]") == true, "\(result)")
   }
 
-  @Test("An instance of a template has its name instead of %i")
-  func template() throws {
+  @Test func `An instance of a template has its name instead of %i`() throws {
     let (_, configuration) = try unit(
       "bot@alice.service",
       "[Service]\nExecStart=/bin/bot --for %i 100%% ${X} ${NONE}\nEnvironment=X=1\nUser=%i\n")
@@ -122,19 +121,16 @@ import Testing
     #expect(worker.command == ["/bin/bot", "--for", "alice", "100%", "1", ""])
   }
 
-  @Test(
-    "A service that can't run as it is isn't started",
-    arguments: [
-      "Type=forking", "DynamicUser=yes", "Sockets=web.socket", "RuntimeDirectory=web",
-      "Environment=A=%H",
-    ])
-  func stopped(line: String) throws {
+  @Test(arguments: [
+    "Type=forking", "DynamicUser=yes", "Sockets=web.socket", "RuntimeDirectory=web",
+    "Environment=A=%H",
+  ])
+  func `A service that can't run as it is isn't started`(line: String) throws {
     let (text, configuration) = try unit("web.service", "[Service]\nExecStart=/bin/web\n\(line)\n")
     #expect(!configuration.workers[0].autostart, "\(text)")
   }
 
-  @Test("The directories of a user's unit aren't guessed")
-  func ofUser() {
+  @Test func `The directories of a user's unit aren't guessed`() {
     let file = UnitImport.File(
       path: "/usr/lib/systemd/user/a.service",
       text: "[Service]\nExecStart=/bin/a %t/x\nStateDirectory=a\nKillMode=process\n")
@@ -143,8 +139,7 @@ import Testing
     #expect(text.contains("autostart: false") && text.contains("`KillMode=process`"), "\(text)")
   }
 
-  @Test("A file that is no service, or has no single command, is an error")
-  func wrong() {
+  @Test func `A file that is no service, or has no single command, is an error`() {
     for text in ["", "[Socket]\nListenStream=80", "[Service]\nType=oneshot", "x=1", "[Service"] {
       let file = UnitImport.File(path: "a.service", text: text)
       let result = UnitImport.convert(unit: "a.service", files: [file]) { _ in true }
@@ -152,8 +147,7 @@ import Testing
     }
   }
 
-  @Test("Escapes are read as systemd reads them, and one that it doesn't know stays")
-  func escapes() throws {
+  @Test func `Escapes are read as systemd reads them, and one that it doesn't know stays`() throws {
     let (_, configuration) = try unit(
       "a.service",
       #"""
@@ -166,13 +160,11 @@ import Testing
       ], "a lone `;` at the end ends no second command")
   }
 
-  @Test(
-    "A service with several commands is refused with the line",
-    arguments: [
-      "ExecStart=/bin/mkdir -p /tmp/a ; /bin/touch /tmp/a/b",
-      "ExecStart=/bin/a\nExecStart=/bin/b",
-    ])
-  func severalCommands(lines: String) {
+  @Test(arguments: [
+    "ExecStart=/bin/mkdir -p /tmp/a ; /bin/touch /tmp/a/b",
+    "ExecStart=/bin/a\nExecStart=/bin/b",
+  ])
+  func `A service with several commands is refused with the line`(lines: String) {
     let file = UnitImport.File(path: "a.service", text: "[Service]\nType=oneshot\n\(lines)\n")
     let result = UnitImport.convert(unit: "a.service", files: [file]) { _ in true }
     let line = lines.contains("\n") ? 4 : 3
@@ -180,16 +172,14 @@ import Testing
     #expect(result.value == nil && result.rendered.contains(message), "\(result.rendered)")
   }
 
-  @Test("An output of errors alone gets a note")
-  func errorOutput() throws {
+  @Test func `An output of errors alone gets a note`() throws {
     let text = try unit(
       "a.service", "[Service]\nExecStart=/bin/a\nStandardError=append:/var/log/a.err\n"
     ).0
     #expect(text.contains("`StandardError=append:/var/log/a.err`"), "\(text)")
   }
 
-  @Test("A template without an instance isn't started, and %i stays")
-  func bareTemplate() throws {
+  @Test func `A template without an instance isn't started, and %i stays`() throws {
     let (text, configuration) = try unit(
       "app@.service", "[Service]\nUser=www-%i\nExecStart=/usr/bin/app /etc/app/%i.ini\n")
     #expect(!configuration.workers[0].autostart && text.contains("`%i`"), "\(text)")
@@ -271,17 +261,15 @@ import Testing
     #expect(!workers[3].autostart && text.contains("`%(unknown)s`"), "\(text)")
   }
 
-  @Test(
-    "A wrong supervisord.conf is an error with its position",
-    arguments: [
-      ("[program:a b]\ncommand=x", "supervisord.conf:1:1: error: `a b` can't be a worker's name"),
-      ("[program:a]\nautostart=true", "has no `command` that can be read"),
-      ("[program:a]\ncommand=x 'y", "has no `command` that can be read"),
-      ("command=x", "stands before the first"), ("[program:a", "has `[` without its `]`"),
-      ("[include]\nfiles = /etc/supervisor/conf.d/*.conf", "/etc/supervisor/conf.d/*.conf"),
-      ("[inet_http_server]\nport=9001", "no `[program:NAME]`"),
-    ])
-  func wrongSupervisor(text: String, message: String) {
+  @Test(arguments: [
+    ("[program:a b]\ncommand=x", "supervisord.conf:1:1: error: `a b` can't be a worker's name"),
+    ("[program:a]\nautostart=true", "has no `command` that can be read"),
+    ("[program:a]\ncommand=x 'y", "has no `command` that can be read"),
+    ("command=x", "stands before the first"), ("[program:a", "has `[` without its `]`"),
+    ("[include]\nfiles = /etc/supervisor/conf.d/*.conf", "/etc/supervisor/conf.d/*.conf"),
+    ("[inet_http_server]\nport=9001", "no `[program:NAME]`"),
+  ])
+  func `A wrong supervisord.conf is an error with its position`(text: String, message: String) {
     let result = SupervisorImport.convert(text: text, file: "supervisord.conf", directory: "/")
     #expect(result.value == nil && result.rendered.contains(message), "\(result.rendered)")
   }

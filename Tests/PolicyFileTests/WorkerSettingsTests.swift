@@ -36,13 +36,11 @@ import Testing
     #expect(try applied([]) == plain)
   }
 
-  @Test("Of two values for one key the last one applies")
-  func last() throws {
+  @Test func `Of two values for one key the last one applies`() throws {
     #expect(try applied(["importance=4", "importance=9"]).importance == 9)
   }
 
-  @Test("A mistake names the setting and what to write instead")
-  func mistakes() {
+  @Test func `A mistake names the setting and what to write instead`() {
     for (arguments, message) in [
       (["restart"], "`restart`: a value is missing"),
       (["restrat=no"], "did you mean `restart`?"),
@@ -61,8 +59,7 @@ import Testing
     }
   }
 
-  @Test("Every key that is offered can be set")
-  func offered() {
+  @Test func `Every key that is offered can be set`() {
     #expect(
       WorkerSettings.keys.contains("restart") && WorkerSettings.keys.contains("hibernate.after"))
     for key in WorkerSettings.keys {
@@ -116,8 +113,7 @@ import Testing
     }
   }
 
-  @Test("It stands after the last entry, before the comments of the next key")
-  func index() throws {
+  @Test func `It stands after the last entry, before the comments of the next key`() throws {
     var plain = WorkerAddition(name: "two", command: ["x"], settings: try WorkerSettings([]))
     plain.directory = nil
     let before = "workers:\n  one:\n    command: [y]  # c\n\n# Below\npolicy: ios-5\n"
@@ -159,8 +155,7 @@ import Testing
     if count > 0 { #expect(remainder == before) }
   }
 
-  @Test("An entry that was written by hand isn't removed")
-  func byHand() throws {
+  @Test func `An entry that was written by hand isn't removed`() throws {
     #expect(WorkerAddition.removed("web", from: "workers:\n  web:\n    command: [x]\n") == nil)
     let text = try #require(try worker().added(to: ""))
     #expect(WorkerAddition.removed("we", from: text) == nil)
@@ -168,8 +163,7 @@ import Testing
     #expect(WorkerAddition.removed("web", from: free) == nil)
   }
 
-  @Test("Nothing is added to workers in braces")
-  func braces() throws {
+  @Test func `Nothing is added to workers in braces`() throws {
     #expect(try worker().added(to: "workers: { one: { command: [x] } }\n") == nil)
   }
 }

@@ -35,14 +35,12 @@ import Testing
       NameRule.runsPackageScript(line.split(separator: " ").map(String.init)) == isOne, "\(line)")
   }
 
-  @Test(
-    "Any command line gives a valid name",
-    arguments: [
-      [], [""], ["/"], ["-x"], [".hidden"], ["a b\nc"], ["größe"], ["python3", "/", "x"],
-      ["..", "."],
-      [String(repeating: "é", count: 90)], ["node", "-"], ["npx", "@"], ["env", "="],
-    ])
-  func valid(command: [String]) {
+  @Test(arguments: [
+    [], [""], ["/"], ["-x"], [".hidden"], ["a b\nc"], ["größe"], ["python3", "/", "x"],
+    ["..", "."],
+    [String(repeating: "é", count: 90)], ["node", "-"], ["npx", "@"], ["env", "="],
+  ])
+  func `Any command line gives a valid name`(command: [String]) {
     let name = NameRule.name(of: command)
     #expect(NameRule.allows(name) && name.utf8.count <= 40, "\(name)")
   }

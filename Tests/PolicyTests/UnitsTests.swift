@@ -20,15 +20,13 @@ struct UnitsTests {
     ])
   func durations(_ duration: Duration, _ text: String) { #expect(duration.policyText == text) }
 
-  @Test("A share is taken of the whole, and a size as it is")
-  func amounts() {
+  @Test func `A share is taken of the whole, and a size as it is`() {
     let whole = ByteCount.megabytes(1000)
     #expect(PressureCondition.Amount.percent(15).bytes(of: whole) == .megabytes(150))
     #expect(PressureCondition.Amount.bytes(.megabytes(7)).bytes(of: whole) == .megabytes(7))
   }
 
-  @Test("Times never overflow: a sum that is too large ends at the last instant")
-  func saturation() {
+  @Test func `Times never overflow: a sum that is too large ends at the last instant`() {
     let later = Instant(nanoseconds: 5) + .seconds(Int64.max / 2)
     #expect(later == Instant(nanoseconds: .max))
     #expect(Instant(nanoseconds: -5) + .seconds(Int64.min / 2) == Instant(nanoseconds: .min))
@@ -38,8 +36,7 @@ struct UnitsTests {
 
 @Suite("The default policy")
 struct DefaultPolicyTests {
-  @Test("Every rung has the name that a policy file uses")
-  func rungs() {
+  @Test func `Every rung has the name that a policy file uses`() {
     #expect(
       Ladder.Rung.allCases.map(\.text) == [
         "trim", "hibernate", "purge", "warn", "terminate suspended", "terminate background",
@@ -47,8 +44,7 @@ struct DefaultPolicyTests {
       ])
   }
 
-  @Test("The default policy does nothing at normal pressure")
-  func normal() {
+  @Test func `The default policy does nothing at normal pressure`() {
     #expect(Ladder()[.normal].isEmpty)
     #expect(PressureRules()[.normal] == nil)
     #expect(PressureLevel.normal < .warning && PressureLevel.urgent < .critical)

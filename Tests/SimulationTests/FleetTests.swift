@@ -45,8 +45,7 @@ struct FleetTests {
     #expect(report.launches == 1 && report.hibernations >= 1)
   }
 
-  @Test("A worker's own timer wakes it, and counts neither as a use nor as a wait")
-  func ownWork() {
+  @Test func `A worker's own timer wakes it, and counts neither as a use nor as a wait`() {
     var trace = trace([0, 1000])
     trace.uses[1].isSelfInitiated = true
     let report = run(trace, policy { $0.hibernate.after = .seconds(60) })
@@ -63,8 +62,7 @@ struct FleetTests {
     #expect(report.memoryGigabyteHours < 20.0 / 1024 * 0.6)
   }
 
-  @Test("A worker with its own policy is managed by it")
-  func ownPolicy() {
+  @Test func `A worker with its own policy is managed by it`() {
     let kept = policy { $0.background.suspendAfter = nil }
     var simulation = FleetSimulation(
       trace: trace([0, 1000], workers: 2), machine: MachineModel(memory: .gigabytes(1)),
@@ -76,8 +74,7 @@ struct FleetTests {
     #expect((simulation.accounts[WorkerID("w1")]?.savedByteSeconds ?? 0) > 0)
   }
 
-  @Test("A worker that is used every 20 s sleeps far less often with a back-off")
-  func backsOff() {
+  @Test func `A worker that is used every 20 s sleeps far less often with a back-off`() {
     let pings = trace((0..<180).map { $0 * 20 })
     func impatient(_ longest: Duration?) -> LifecyclePolicy {
       policy {
@@ -110,8 +107,7 @@ struct FleetTests {
     #expect(report.leaksSuspected == 1 && report.leaksSuspectedWrongly == 0)
   }
 
-  @Test("A fleet that hibernates holds less memory")
-  func memory() {
+  @Test func `A fleet that hibernates holds less memory`() {
     let uses = trace([0])
     let awake = run(uses, policy { $0.hibernate.enabled = false })
     let asleep = run(uses, policy { $0.hibernate.after = .seconds(60) })
@@ -119,8 +115,7 @@ struct FleetTests {
     #expect(asleep.writtenGigabytes > 0 && awake.writtenGigabytes == 0)
   }
 
-  @Test("The policy terminates workers for memory before the kernel has to")
-  func pressure() {
+  @Test func `The policy terminates workers for memory before the kernel has to`() {
     let uses = trace((0..<5).map { $0 * 600 }, workers: 40, apart: 15_000)
     let ruled = run(uses, policy { $0.hibernate.enabled = false }, memory: 450)
     #expect((ruled.terminated["suspended"] ?? 0) > 0)
@@ -134,8 +129,7 @@ struct FleetTests {
     #expect(unruled.outOfMemory > 0)
   }
 
-  @Test("A simulated fleet serves every use, whatever is terminated meanwhile")
-  func nobodyIsForgotten() {
+  @Test func `A simulated fleet serves every use, whatever is terminated meanwhile`() {
     let uses = TraceGenerator(
       pattern: .flapping, workers: 60, length: 3_600_000, seed: 5, usesPerHour: 30
     ).trace()
@@ -144,22 +138,19 @@ struct FleetTests {
     #expect(report.uses <= uses.useCount && report.uses > uses.useCount - 20)
   }
 
-  @Test("A fleet simulation continues when a worker is bigger than the machine")
-  func tooBig() {
+  @Test func `A fleet simulation continues when a worker is bigger than the machine`() {
     let report = run(trace([0, 100]), policy { _ in }, memory: 8)
     #expect(report.outOfMemory > 2)
   }
 
-  @Test("A fleet simulation gives the same report for the same input")
-  func repeatable() {
+  @Test func `A fleet simulation gives the same report for the same input`() {
     let uses = TraceGenerator(
       pattern: .bursts, workers: 50, length: 3_600_000, seed: 2
     ).trace()
     #expect(run(uses, policy { _ in }, memory: 300) == run(uses, policy { _ in }, memory: 300))
   }
 
-  @Test("Wrong settings of the machine are refused, and right ones are accepted")
-  func settings() {
+  @Test func `Wrong settings of the machine are refused, and right ones are accepted`() {
     var machine = MachineModel(memory: .gigabytes(1))
     #expect(machine.set("suspended_wake", "1.5ms") == nil)
     #expect(machine.suspendedWake == .microseconds(1500))
@@ -172,8 +163,7 @@ struct FleetTests {
     #expect(machine.set("speed", "5ms")?.contains("suspended_wake") == true)
   }
 
-  @Test("A comparison shows every policy in its table and its picture")
-  func rendering() {
+  @Test func `A comparison shows every policy in its table and its picture`() {
     let uses = trace([0, 100, 1000], workers: 3)
     let reports = [run(uses, policy { $0.name = "one" }), run(uses, policy { $0.name = "t<w>o" })]
     let comparison = FleetComparison(

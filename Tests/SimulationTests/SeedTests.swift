@@ -50,8 +50,7 @@ struct SeedTests {
     return seen
   }
 
-  @Test("A simulated machine does the same again for the same seed")
-  func sameSeedSameRun() throws {
+  @Test func `A simulated machine does the same again for the same seed`() throws {
     var first = SimulatedMachine(seed: 42)
     var second = SimulatedMachine(seed: 42)
     try first.run()

@@ -19,8 +19,7 @@ struct SmallWorldTests {
   }
 
   @Test(
-    "Small worlds keep every invariant for some steps if traffic decides and no worker is too big"
-  )
+    "Small worlds keep every invariant for some steps if traffic decides and no worker is too big")
   func byActivity() throws {
     var policy = LifecyclePolicy()
     policy.foreground = ForegroundRules(mode: .activity, max: nil)

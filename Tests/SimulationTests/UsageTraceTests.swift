@@ -45,18 +45,15 @@ struct TraceTests {
     #expect(trace.uses.allSatisfy { (0..<12).contains($0.worker) && $0.at < trace.length })
   }
 
-  @Test("Traces survive being written and read in the format of Dormouse")
-  func ownFormat() throws {
+  @Test func `Traces survive being written and read in the format of Dormouse`() throws {
     let trace = small(.leaks)
     var again = try load(text(trace, .dormouse))
     again.name = trace.name
     #expect(again == trace)
   }
 
-  @Test(
-    "Dormouse's format keeps ends, uses by timers, continued uses and the first state"
-  )
-  func ownFormatOfHistories() throws {
+  @Test
+  func `Dormouse's format keeps ends, uses by timers, continued uses and the first state`() throws {
     var trace = small()
     trace.workers[2].start = .running
     trace.workers[3].start = .hibernated
@@ -69,8 +66,7 @@ struct TraceTests {
     #expect(again.useCount == trace.uses.count - 2)
   }
 
-  @Test("The suffix of a trace has the workers that run at its beginning")
-  func suffix() {
+  @Test func `The suffix of a trace has the workers that run at its beginning`() {
     var trace = small()
     trace.ends = [Trace.End(at: 3_599_000, worker: 0)]
     let suffix = trace.suffix(3_600_000)
@@ -81,8 +77,7 @@ struct TraceTests {
     #expect(used.allSatisfy { suffix.workers[Int($0)].start == .running })
   }
 
-  @Test("Traces keep every invocation in the format of Azure Functions 2021")
-  func azure2021() throws {
+  @Test func `Traces keep every invocation in the format of Azure Functions 2021`() throws {
     let trace = small()
     let again = try load(text(trace, .azure2021))
     #expect(again.useCount == trace.useCount)
@@ -107,8 +102,7 @@ struct TraceTests {
     #expect(difference < 20_000)
   }
 
-  @Test("Traces make a worker of each app or of each function")
-  func units() throws {
+  @Test func `Traces make a worker of each app or of each function`() throws {
     let rows = """
       app,func,end_timestamp,duration
       a,f,1.5,0.5

@@ -17,8 +17,7 @@ import Testing
     Descriptor(foreign: dup(descriptor.raw))
   }
 
-  @Test("A descriptor store takes as many as there is room for, and none twice")
-  func limit() throws {
+  @Test func `A descriptor store takes as many as there is room for, and none twice`() throws {
     let store = DescriptorStore { _ in }
     let (one, two) = (try pipeEnds(), try pipeEnds())
     let all = [one.read, again(one.read), two.read, again(two.read)]

@@ -23,8 +23,7 @@ import Testing
     }
   }
 
-  @Test("A note is made when the log has grown, and at most one in two seconds")
-  func grown() throws {
+  @Test func `A note is made when the log has grown, and at most one in two seconds`() throws {
     let world = try World()
     #expect(try world.record(3, at: 100) == "100 3\n")
     #expect(try world.record(3, at: 110) == "100 3\n")
@@ -41,8 +40,7 @@ import Testing
     #expect(try world.record(8, at: 120) == "105 0\n110 4\n120 8\n")
   }
 
-  @Test("Of too many notes the older half is dropped, and whole lines stay")
-  func bounded() throws {
+  @Test func `Of too many notes the older half is dropped, and whole lines stay`() throws {
     let world = try World()
     let line = "1000000000 1\n"
     try world.scratch.write(
@@ -52,8 +50,7 @@ import Testing
     #expect(text.split(separator: "\n").allSatisfy { LogTimes.parse($0) != nil })
   }
 
-  @Test("A log that isn't a file is an error, and no note is made")
-  func noFile() throws {
+  @Test func `A log that isn't a file is an error, and no note is made`() throws {
     let world = try World()
     try makeDirectory(world.destination.path, mode: 0o700)
     #expect(throws: SystemCallError.self) { try world.times.record(world.destination, at: 1) }

@@ -33,10 +33,8 @@ import Testing
     return fields.dropFirst().first.flatMap { UInt64($0) }.map { $0 * pageSize } ?? 0
   }
 
-  @Test(
-    "A killed process that hangs in its exit has given its memory back",
-    .enabled(if: MemoryRelease.isAvailable, "process_mrelease needs Linux 5.15"))
-  func released() throws {
+  @Test(.enabled(if: MemoryRelease.isAvailable, "process_mrelease needs Linux 5.15"))
+  func `A killed process that hangs in its exit has given its memory back`() throws {
     let worker = try TestWorker("python3", "-c", Self.hangs)
     try worker.waitForOutput("child")
     let fields = try readText(worker.log).split(whereSeparator: \.isWhitespace)

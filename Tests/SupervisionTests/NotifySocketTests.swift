@@ -101,8 +101,7 @@ import Testing
     #expect(worker.notify.rejectedCount == 1)
   }
 
-  @Test("At most 200 datagrams a second are read, and at most 400 at once")
-  func flood() throws {
+  @Test func `At most 200 datagrams a second are read, and at most 400 at once`() throws {
     let scratch = try Scratch()
     let notify = try NotifySocket(path: "\(scratch.path)/notify")
     let stranger = try UnixSocket.connected(to: notify.path, .datagram)

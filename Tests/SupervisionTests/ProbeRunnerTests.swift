@@ -65,8 +65,7 @@ import Testing
     #expect(try ask(.tcp(host: "localhost", port: port), worker) == .success)
   }
 
-  @Test("A probe of a port without a listener, or of a host name, fails")
-  func noListener() throws {
+  @Test func `A probe of a port without a listener, or of a host name, fails`() throws {
     let worker = try TestWorker("sleep", "60")
     #expect(
       try ask(.tcp(host: "127.0.0.1", port: 1), worker)

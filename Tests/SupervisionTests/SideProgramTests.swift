@@ -1,6 +1,5 @@
 import Glibc
 import Linux
-import Synchronization
 import TestSupport
 import Testing
 
@@ -14,8 +13,7 @@ import Testing
   }
 
   @Test(
-    "A program whose file system doesn't answer blocks no process, and the error says what hangs"
-  )
+    "A program whose file system doesn't answer blocks no process, and the error says what hangs")
   func hungPreparation() throws {
     let scratch = try Scratch()
     let (gate, jobs, plan) = (

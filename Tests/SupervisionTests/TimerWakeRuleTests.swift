@@ -43,8 +43,7 @@ import Testing
     #expect(TimerWake.first(of: [due(1, of: nil)], shortest: .seconds(60)) == nil)
   }
 
-  @Test("The earliest of several timers wakes the worker")
-  func first() {
+  @Test func `The earliest of several timers wakes the worker`() {
     let times = [due(300, of: 300), due(90, of: 3600), due(70, of: nil)]
     #expect(TimerWake.first(of: times, shortest: .seconds(60))?.delay == .seconds(70))
   }

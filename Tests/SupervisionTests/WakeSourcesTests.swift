@@ -1,8 +1,8 @@
 import Glibc
-import Linux
 import TestSupport
 import Testing
 
+@testable import Linux
 @testable import Supervision
 
 @Suite struct WakeSourcesTests {

@@ -88,8 +88,7 @@ private final class Peer {
     #expect(peer.hear() == #"{"type":"pressure","level":"urgent"}"# + "\n")
   }
 
-  @Test("A connection that isn't the worker's, and a ninth connection, are closed")
-  func strangers() throws {
+  @Test func `A connection that isn't the worker's, and a ninth connection, are closed`() throws {
     let stranger = try Peer(socket.path)
     let refused = try socket.service { pid in
       #expect(pid == getpid())
@@ -160,8 +159,7 @@ private final class Peer {
     #expect(messages(try updates { !$0.isEmpty }) == [.hold(true)])
   }
 
-  @Test("A connection whose peer doesn't read is closed")
-  func deaf() throws {
+  @Test func `A connection whose peer doesn't read is closed`() throws {
     let peer = try Peer(socket.path)
     _ = try service()
     let id = try #require(socket.connectionIDs.first)
@@ -175,8 +173,7 @@ private final class Peer {
     #expect(try eventually { peer.isClosed })
   }
 
-  @Test("Lines for a slow reader are kept and arrive when it reads")
-  func slowReader() throws {
+  @Test func `Lines for a slow reader are kept and arrive when it reads`() throws {
     let peer = try Peer(socket.path)
     _ = try service()
     let id = try #require(socket.connectionIDs.first)

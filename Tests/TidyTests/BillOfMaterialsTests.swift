@@ -31,8 +31,7 @@ import Testing
     #expect(try Self.run(identity: "swift-argument-parser").document == run.document)
   }
 
-  @Test("A dependency whose licence isn't known is an error")
-  func unknownLicense() throws {
+  @Test func `A dependency whose licence isn't known is an error`() throws {
     let run = try Self.run(identity: "something-new")
     #expect(run.code == 1 && run.error.contains("something-new: its licence isn't in this script"))
   }

@@ -1,5 +1,4 @@
 import Foundation
-import TestSupport
 import Testing
 
 /// Each page of the repository for people: README, docs, the examples' pages, WorkerKit's articles,
@@ -44,8 +43,7 @@ import Testing
     .map { Page(path: $0.path, lines: $0.lines) }
 
   /// A line has 120 characters at most; a longer one counts as several.
-  @Test("No page has a paragraph of more than six lines")
-  func paragraphs() {
+  @Test func `No page has a paragraph of more than six lines`() {
     #expect(Self.pages.count > 50)
     for page in Self.pages {
       var length = 0
@@ -62,8 +60,7 @@ import Testing
     }
   }
 
-  @Test("The index of docs names every page")
-  func index() throws {
+  @Test func `The index of docs names every page`() throws {
     let index = try #require(Self.pages.first { $0.path == "docs/README.md" })
     let linked = Set(index.links.map(\.path))
     for page in Self.pages where page.path.hasPrefix("docs/") && page.path != index.path {
@@ -72,8 +69,7 @@ import Testing
     }
   }
 
-  @Test("Every link in the documentation leads to an existing file and heading")
-  func links() throws {
+  @Test func `Every link in the documentation leads to an existing file and heading`() throws {
     let anchors = Dictionary(uniqueKeysWithValues: Self.pages.map { ($0.path, $0.anchors) })
     var count = 0
     for page in Self.pages {
@@ -100,8 +96,7 @@ import Testing
     #expect(count > 150)
   }
 
-  @Test("Every test, script and benchmark that the documentation names exists")
-  func names() throws {
+  @Test func `Every test, script and benchmark that the documentation names exists`() throws {
     let specification = try #require(Self.pages.first { $0.path == "SPECIFICATION.md" })
     let text = specification.lines.joined(separator: "\n")
     let suites = Set(text.matches(of: /`([A-Za-z]+Tests)`/).map { String($0.1) })

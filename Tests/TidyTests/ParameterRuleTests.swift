@@ -27,8 +27,7 @@ import Testing
     #expect(Self.findings(text, "Tests/Some/File.swift").isEmpty)
   }
 
-  @Test("The rule permits parameters without a label for closures and coordinates")
-  func exempt() {
+  @Test func `The rule permits parameters without a label for closures and coordinates`() {
     let text = """
       func each(_ a: Int, _ b: Int, _ body: (Int, Int) throws -> Void) {}
       func then(_ a: Int, _ b: Int, _ body: @escaping () -> Void) {}

@@ -1,5 +1,3 @@
-import Foundation
-
 /// How much there is today of what there should be less of: a line for each rule and place. The
 /// numbers may fall and never rise; one that is higher than what there is, is wrong, too, or there
 /// would be room to rise.

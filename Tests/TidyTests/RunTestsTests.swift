@@ -4,8 +4,7 @@ import Testing
 /// `scripts/run-tests` over a bundle that only says what a bundle says.
 @Suite("scripts/run-tests")
 struct RunTestsTests {
-  @Test("run-tests passes when each listed test has passed")
-  func passes() throws {
+  @Test func `run-tests passes when each listed test has passed`() throws {
     let run = try Self.run()
     #expect(run.code == 0, "\(run.output)")
     #expect(run.output.contains("Test run with 3 tests in 2 suites passed"))
@@ -21,30 +20,26 @@ struct RunTestsTests {
     #expect(run.output.contains("Test run with 3 tests in 2 suites failed with 1 issue"))
   }
 
-  @Test("run-tests says how many tests and cases are left to make test-all")
-  func later() throws {
+  @Test func `run-tests says how many tests and cases are left to make test-all`() throws {
     let run = try Self.run(breaking: "One", by: "leave")
     #expect(run.code == 0, "\(run.output)")
     #expect(run.output.contains("run-tests: 1 tests and 7 cases of 2 others are left out"))
   }
 
-  @Test("run-tests fails when a process dies, and names the test that was running")
-  func dies() throws {
+  @Test func `run-tests fails when a process dies, and names the test that was running`() throws {
     let run = try Self.run(breaking: "Two", by: "die")
     #expect(run.code == 1)
     #expect(run.output.contains("run-tests: ✘   under way: Test \"c\""))
     #expect(run.output.contains("3 tests are in the bundle, and 2 were run to their end"))
   }
 
-  @Test("run-tests fails when a listed test wasn't run")
-  func forgets() throws {
+  @Test func `run-tests fails when a listed test wasn't run`() throws {
     let run = try Self.run(breaking: "Two", by: "forget")
     #expect(run.code == 1)
     #expect(run.output.contains("3 tests are in the bundle, and 2 were run to their end"))
   }
 
-  @Test("run-tests fails when a process hangs, and names the test that was running")
-  func hangs() throws {
+  @Test func `run-tests fails when a process hangs, and names the test that was running`() throws {
     let run = try Self.run(breaking: "Two", by: "hang", "--limit", "1")
     #expect(run.code == 1)
     #expect(run.output.contains("took longer than the limit"))

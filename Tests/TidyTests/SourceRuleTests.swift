@@ -33,8 +33,7 @@ struct SourceRuleTests {
     }
   }
 
-  @Test("No function is task-local: Swift 6.3 optimizes that into a crash at its first use")
-  func noTaskLocalFunctions() {
+  @Test func `No function is task-local: Swift 6.3 optimizes that into a crash at its first use`() {
     for (path, lines) in Self.sources() {
       for (number, line) in lines.enumerated() where line.contains("@TaskLocal") {
         #expect(!line.contains("->"), "Sources/\(path):\(number + 1): put it into a struct")
@@ -80,8 +79,7 @@ struct SourceRuleTests {
     "dormouse/Commands/Daemon/DaemonCommand.swift",
   ]
 
-  @Test("Sources name the type Daemon only where a daemon is composed")
-  func componentsDoNotKnowTheDaemon() {
+  @Test func `Sources name the type Daemon only where a daemon is composed`() {
     for (path, lines) in Self.sources() where !Self.compositions.contains(path) {
       for (number, line) in lines.enumerated() where !line.hasPrefix("import ") {
         let code = line.components(separatedBy: "//")[0].replacing(/"[^"]*"/, with: "")
@@ -94,8 +92,7 @@ struct SourceRuleTests {
 
   /// The C string that Swift makes of a `String` argument is freed when the call returns, and so
   /// before the funnel takes `errno`. The funnels' own variants for paths hold it until after that.
-  @Test("Sources pass no String as a path to a system call inside a funnel")
-  func pathsAreCStringsBefore() throws {
+  @Test func `Sources pass no String as a path to a system call inside a funnel`() throws {
     let calls =
       "access|chmod|chown|execv|lchown|link|lstat|mkdir|mkfifo|mknod|open|opendir|readlink|realpath"
       + "|rename|rmdir|stat|statvfs|symlink|truncate|unlink"
@@ -119,8 +116,7 @@ struct SourceRuleTests {
     }
   }
 
-  @Test("Every test suite that SECURITY.md names exists")
-  func securityTests() throws {
+  @Test func `Every test suite that SECURITY.md names exists`() throws {
     let root = Repository.root
     let text = try String(contentsOf: root.appending(path: "SECURITY.md"), encoding: .utf8)
     let names = text.matches(of: /`([A-Za-z]+Tests\/[A-Za-z]+Tests)`/).map { String($0.output.1) }

@@ -1,5 +1,3 @@
-import Foundation
-
 /// Something that there should be less of.
 struct Finding: Hashable {
   /// The word at the beginning of a line of the ratchet.

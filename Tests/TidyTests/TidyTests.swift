@@ -53,8 +53,7 @@ import Testing
     #expect(throws: Ratchet.BadLine.self) { try Ratchet("try? a 0\n") }
   }
 
-  @Test("A phrase that messages avoid counts in a string, and not in a comment")
-  func phrases() {
+  @Test func `A phrase that messages avoid counts in a string, and not in a comment`() {
     let text = """
       let why = "`start` was asked for"
       // `start` was asked for
@@ -127,8 +126,7 @@ import Testing
     #expect(findings.map(\.area) == ["long", "init"].map { "Sources/Some/File.swift#\($0)" })
   }
 
-  @Test("Words that plain English avoids count as whole words, not as parts of names")
-  func plainEnglish() {
+  @Test func `Words that plain English avoids count as whole words, not as parts of names`() {
     let text = "Who is told? Nobody, said the nobodyElse of who_knows, retold: whoever."
     let details = TidyRules.vocabulary(Self.file(text, "docs/a.md")).map(\.detail)
     #expect(details == ["who", "told", "nobody", "whoever"].map { "docs/a.md:1: \($0)" })
@@ -136,8 +134,7 @@ import Testing
     #expect(phrase.map(\.detail) == ["docs/a.md:1:  for good"])
   }
 
-  @Test("A function that is named like a question counts unless it returns a Boolean")
-  func booleanNames() {
+  @Test func `A function that is named like a question counts unless it returns a Boolean`() {
     let text = """
       func isReady() -> Bool { true }
       func hasEnded() {}
@@ -175,8 +172,7 @@ import Testing
         })
   }
 
-  @Test("A comment that leans on its neighbour counts, and so does a line of 101 columns")
-  func comments() {
+  @Test func `A comment that leans on its neighbour counts, and so does a line of 101 columns`() {
     let text = """
       /// Of its image.
       let a = 1  // The same, in bytes.
@@ -196,8 +192,7 @@ import Testing
       ])
   }
 
-  @Test("A file name that occurs twice counts")
-  func names() {
+  @Test func `A file name that occurs twice counts`() {
     let files = ["Sources/A/One.swift", "Tests/B/One.swift", "Sources/A/Two.swift", "a/One.md"]
       .map { Self.file("", $0) }
     let findings = TidyRules.repeatedNames(files)

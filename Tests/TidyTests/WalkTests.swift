@@ -80,8 +80,7 @@ import Testing
     return text
   }
 
-  @Test("Each step of the walks is called by the step that it names, in that order")
-  func steps() throws {
+  @Test func `Each step of the walks is called by the step that it names, in that order`() throws {
     let walks = try Self.walks()
     #expect(walks.count == 3)
     for (title, steps) in walks {
@@ -103,8 +102,7 @@ import Testing
     }
   }
 
-  @Test("A walk has at most 20 steps")
-  func lengths() throws {
+  @Test func `A walk has at most 20 steps`() throws {
     for (title, steps) in try Self.walks() { #expect(steps.count <= 20, "\(title)") }
   }
 }

@@ -1,6 +1,5 @@
 import Glibc
 import JSONLines
-import Synchronization
 import TestSupport
 import WorkerProtocol
 

@@ -1,7 +1,6 @@
 import Glibc
 import Linux
 import Supervision
-import Synchronization
 import TestSupport
 import Testing
 import WorkerProtocol

@@ -34,8 +34,7 @@ import WorkerProtocol
     #expect(try WorkerMessage.read(message.line) == message)
   }
 
-  @Test("Types and keys of a newer peer are ignored")
-  func typesAndKeysOfANewerPeerAreIgnored() throws {
+  @Test func `Types and keys of a newer peer are ignored`() throws {
     #expect(try WorkerMessage.read(Array(#"{"type":"dance"}"#.utf8)) == nil)
     #expect(try DaemonMessage.read(Array(#"{"type":"dance","id":1}"#.utf8)) == nil)
     #expect(

@@ -40,10 +40,8 @@ import WorkerProtocol
     #expect(try Self.schema().problem(json, at: "fromWorker") == nil)
   }
 
-  @Test(
-    "The protocol's schema refuses the lines that the reader refuses",
-    arguments: MessageTests.senseless)
-  func refusesWhatTheReaderRefuses(_ line: String) throws {
+  @Test(arguments: MessageTests.senseless)
+  func `The protocol's schema refuses the lines that the reader refuses`(_ line: String) throws {
     guard let json = JSON(Array(line.utf8)) else { return }
     #expect(try Self.schema().problem(json, at: "fromWorker") != nil)
   }
@@ -71,8 +69,7 @@ import WorkerProtocol
     }
   }
 
-  @Test("The lines of the protocol's transcript match its schema")
-  func holdsForTheTranscript() throws {
+  @Test func `The lines of the protocol's transcript match its schema`() throws {
     let text = String(decoding: try Self.bytes("worker-protocol.md"), as: UTF8.self)
     let lines = text.split(separator: "\n").filter { $0.hasPrefix("→ ") || $0.hasPrefix("← ") }
     #expect(lines.count > 12)

@@ -41,8 +41,7 @@ import Testing
     }
   }
 
-  @Test("The end of one wakes the program once")
-  func end() throws {
+  @Test func `The end of one wakes the program once`() throws {
     let world = try World()
     world.inner.programFallsAsleep([try world.stat])
     try world.watch(seesStops: false)
@@ -53,8 +52,7 @@ import Testing
     #expect(world.watches.active == 0)
   }
 
-  @Test("A stop wakes a program with a terminal, and no other")
-  func stop() throws {
+  @Test func `A stop wakes a program with a terminal, and no other`() throws {
     for seesStops in [true, false] {
       let world = try World()
       world.inner.programFallsAsleep([try world.stat])
@@ -79,8 +77,7 @@ import Testing
     }
   }
 
-  @Test("Nothing is watched while the program runs")
-  func forgets() throws {
+  @Test func `Nothing is watched while the program runs`() throws {
     let world = try World()
     try world.watch(seesStops: true)
     #expect(world.watches.active == 1)

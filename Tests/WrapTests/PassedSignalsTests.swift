@@ -9,10 +9,8 @@ import Testing
 
   init() { signals = PassedSignals(target) }
 
-  @Test(
-    "A running program gets the wrapper's signals at once",
-    arguments: [SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, SIGTERM, SIGWINCH])
-  func running(signal: Int32) {
+  @Test(arguments: [SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, SIGTERM, SIGWINCH])
+  func `A running program gets the wrapper's signals at once`(signal: Int32) {
     signals.receive(signal)
     #expect(target.drain() == ["signal \(signal)"])
     signals.deliverWaiting()
@@ -46,8 +44,7 @@ import Testing
     #expect(target.drain().isEmpty)
   }
 
-  @Test("A sleeping program that ignores a terminal's new size isn't woken for it")
-  func newSize() {
+  @Test func `A sleeping program that ignores a terminal's new size isn't woken for it`() {
     target.isAsleep = true
     signals.receive(SIGWINCH, isFromTerminal: true)
     #expect(target.drain().isEmpty)
@@ -66,8 +63,7 @@ import Testing
     #expect(target.drain() == ["signal \(SIGINT)"])
   }
 
-  @Test("A Jupyter server's signals are sent to its kernel's whole group, awake or asleep")
-  func fromJupyterServer() {
+  @Test func `A Jupyter server's signals are sent to its kernel's whole group, awake or asleep`() {
     let signals = PassedSignals(target, reachGroup: true)
     signals.receive(SIGINT)
     #expect(target.drain() == ["group \(SIGINT)"])
@@ -82,8 +78,7 @@ import Testing
     #expect(target.drain() == ["signal \(SIGTERM)"])
   }
 
-  @Test("Before the program is started, and after its end, signals are dropped")
-  func noProcess() {
+  @Test func `Before the program is started, and after its end, signals are dropped`() {
     target.hasProcess = false
     for signal in [SIGTERM, SIGCONT, SIGWINCH] { signals.receive(signal) }
     #expect(target.drain().isEmpty)
@@ -110,8 +105,7 @@ import Testing
     #expect(target.drain() == ["signal \(SIGCONT)"])
   }
 
-  @Test("Ctrl-Z stops the wrapper and leaves a sleeping program asleep")
-  func heldAsleep() {
+  @Test func `Ctrl-Z stops the wrapper and leaves a sleeping program asleep`() {
     target.isAsleep = true
     signals.receive(SIGTSTP)
     #expect(target.drain() == ["stop wrapper"])
@@ -119,8 +113,7 @@ import Testing
     #expect(target.drain().isEmpty)
   }
 
-  @Test("A wrapper whose program can't be found, or isn't running, stops alone")
-  func heldAlone() {
+  @Test func `A wrapper whose program can't be found, or isn't running, stops alone`() {
     target.canBeFound = false
     signals.receive(SIGTSTP)
     #expect(target.drain() == ["stop wrapper"])
@@ -129,8 +122,7 @@ import Testing
     #expect(target.drain() == ["stop wrapper"])
   }
 
-  @Test("SIGCHLD makes the wrapper reap its child and isn't passed to the program")
-  func child() {
+  @Test func `SIGCHLD makes the wrapper reap its child and isn't passed to the program`() {
     signals.receive(SIGCHLD)
     #expect(target.reaped == 1 && target.drain() == [])
   }

@@ -1,5 +1,3 @@
-import Glibc
-
 @testable import Wrap
 
 /// A program that records the calls.

@@ -14,8 +14,7 @@ import Testing
     stops = StopFollower(program, timers: timers, wrapperGroup: 100)
   }
 
-  @Test("It stops once, until the shell continues it")
-  func once() {
+  @Test func `It stops once, until the shell continues it`() {
     program.stopSignal = SIGTTIN
     stops.follow()
     stops.follow()
@@ -32,8 +31,7 @@ import Testing
   }
 
   @Test(
-    "It detects the end of its stop without reading SIGCONT, and stops again for a second Ctrl-Z"
-  )
+    "It detects the end of its stop without reading SIGCONT, and stops again for a second Ctrl-Z")
   func lostContinue() {
     program.stopSignal = SIGTSTP
     stops.follow()
@@ -79,17 +77,14 @@ import Testing
     #expect(program.drain() == ["stop wrapper \(SIGTSTP)"])
   }
 
-  @Test("It doesn't follow a SIGSTOP to a program that isn't a shell's own job")
-  func sigstop() {
+  @Test func `It doesn't follow a SIGSTOP to a program that isn't a shell's own job`() {
     program.isJobOfShell = false
     program.stopSignal = SIGSTOP
     stops.follow()
     #expect(program.drain().isEmpty)
   }
 
-  @Test(
-    "It doesn't follow a stop that a SIGCONT is about to end, nor a stop of a sleeping program"
-  )
+  @Test("It doesn't follow a stop that a SIGCONT is about to end, nor a stop of a sleeping program")
   func notNow() {
     program.stopSignal = SIGTSTP
     stops.isAboutToContinue = { true }

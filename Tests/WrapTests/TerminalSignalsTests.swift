@@ -1,6 +1,5 @@
 import DaemonFakes
 import Glibc
-import Policy
 import Testing
 
 @testable import Wrap
@@ -22,10 +21,8 @@ import Testing
     signals.receive(.answer)
   }
 
-  @Test(
-    "A signal to the whole group isn't passed on, whether wrapper or witness gets it first"
-  )
-  func group() {
+  @Test
+  func `A signal to the whole group isn't passed on, whether wrapper or witness gets it first`() {
     signals.receive(SIGINT)
     answer(having: [SIGINT])
     signals.receive(.signal(SIGTERM))
@@ -35,8 +32,7 @@ import Testing
     #expect(program.asked == 2)
   }
 
-  @Test("A signal to the wrapper alone is passed on, also shortly after one to the group")
-  func alone() {
+  @Test func `A signal to the wrapper alone is passed on, also shortly after one to the group`() {
     signals.receive(SIGTERM)
     answer(having: [SIGTERM])
     signals.receive(SIGTERM)
@@ -44,8 +40,7 @@ import Testing
     #expect(program.drain() == ["signal \(SIGTERM)"])
   }
 
-  @Test("A signal to the group is passed on to a program that has left the group")
-  func left() {
+  @Test func `A signal to the group is passed on to a program that has left the group`() {
     program.sharesGroup = false
     signals.receive(SIGTERM)
     answer(having: [SIGTERM])
@@ -64,8 +59,7 @@ import Testing
     #expect(program.asked == 1)
   }
 
-  @Test("A report that is older than a second says nothing about a later signal")
-  func stale() {
+  @Test func `A report that is older than a second says nothing about a later signal`() {
     signals.receive(.signal(SIGUSR1))
     timers.advance(by: .seconds(2))
     signals.receive(SIGUSR1)
@@ -85,8 +79,7 @@ import Testing
     #expect(program.drain() == ["signal \(SIGTERM)"])
   }
 
-  @Test("A new size wakes a sleeping program only if it has a handler for it")
-  func size() {
+  @Test func `A new size wakes a sleeping program only if it has a handler for it`() {
     program.isAsleep = true
     signals.receive(.signal(SIGWINCH))
     #expect(program.drain().isEmpty)
@@ -96,8 +89,7 @@ import Testing
   }
 
   @Test(
-    "While a shell sleeps, the witness is in its foreground job's group; it returns when it runs"
-  )
+    "While a shell sleeps, the witness is in its foreground job's group; it returns when it runs")
   func joins() {
     program.groups = [200, 300]
     program.foregroundGroup = 300
@@ -116,8 +108,7 @@ import Testing
     #expect(program.drain() == ["signal \(SIGINT)"])
   }
 
-  @Test("A program that sleeps in the background is woken when its group gets the terminal")
-  func background() {
+  @Test func `A program that sleeps in the background is woken when its group gets the terminal`() {
     program.foregroundGroup = 999
     signals.programFallsAsleep()
     program.isAsleep = true
@@ -130,8 +121,7 @@ import Testing
     #expect(timers.pending.isEmpty)
   }
 
-  @Test("A program that stops again at once in the background stops the wrapper again")
-  func stopsAgain() {
+  @Test func `A program that stops again at once in the background stops the wrapper again`() {
     program.stopSignal = SIGTSTP
     signals.receive(SIGCHLD)
     timers.advance(by: .seconds(5))
@@ -144,8 +134,7 @@ import Testing
     #expect(program.drain() == ["stop wrapper \(SIGTSTP)", "use", "stop wrapper \(SIGTTOU)"])
   }
 
-  @Test("Two equal signals to the group aren't passed on; one to the wrapper after them is")
-  func twice() {
+  @Test func `Two equal signals to the group aren't passed on; one to the wrapper after them is`() {
     signals.receive(.signal(SIGINT))
     signals.receive(SIGINT)
     signals.receive(.signal(SIGINT))
@@ -160,8 +149,7 @@ import Testing
     #expect(program.drain() == ["signal \(SIGINT)"])
   }
 
-  @Test("A signal to the group from before the program's start is passed on")
-  func early() {
+  @Test func `A signal to the group from before the program's start is passed on`() {
     program.hasProcess = false
     signals.receive(SIGINT)
     program.hasProcess = true
@@ -198,8 +186,7 @@ import Testing
     #expect(program.drain() == ["stop wrapper \(SIGTSTP)", "use", "signal \(SIGCONT)"])
   }
 
-  @Test("A Ctrl-Z that the end of a sleep loses is sent again, to the group that had it")
-  func lost() {
+  @Test func `A Ctrl-Z that the end of a sleep loses is sent again, to the group that had it`() {
     program.isAsleep = true
     program.losesStops = true
     program.groups = [200]
@@ -227,8 +214,7 @@ import Testing
     }
   }
 
-  @Test("A Ctrl-Z from before the stop isn't passed on after it")
-  func ctrlZ() {
+  @Test func `A Ctrl-Z from before the stop isn't passed on after it`() {
     signals.receive(SIGTSTP)
     timers.advance(by: .seconds(100))
     program.stopSignal = nil

@@ -26,8 +26,7 @@ import Testing
 
   private func exists(_ path: String) -> Bool { access("\(scratch.path)/\(path)", F_OK) == 0 }
 
-  @Test("All wrappers' images count against one budget")
-  func images() throws {
+  @Test func `All wrappers' images count against one budget`() throws {
     #expect(WrapStore.imageBytes(in: scratch.path) == 0)
     try add("clangd-1", image: 1000)
     try add("pylsp-2", image: 234)
@@ -48,16 +47,14 @@ import Testing
     #expect(exists("wrap/alive-2/images/alive-2.image"))
   }
 
-  @Test("Files that no wrapper makes are never removed")
-  func foreignFiles() throws {
+  @Test func `Files that no wrapper makes are never removed`() throws {
     try add("dead-1", image: 10)
     try scratch.write("wrap/dead-1/thesis.tex", "years")
     WrapStore.cleanUp("\(scratch.path)/wrap/dead-1", socket: "\(scratch.path)/no.sock", roots: [])
     #expect(exists("wrap/dead-1/thesis.tex") && !exists("wrap/dead-1/images"))
   }
 
-  @Test("A guardian is made only while the wrapper has one thread")
-  func guardian() {
+  @Test func `A guardian is made only while the wrapper has one thread`() {
     // The process of this test has several threads.
     #expect(throws: SystemCallError.self) {
       _ = try Guardian(directory: scratch.path, socket: scratch.path + "/no.sock")
@@ -86,14 +83,12 @@ import Testing
     #expect(WorkerName.problem(with: name(command)) == nil)
   }
 
-  @Test("A long wrapper name is cut, and a wrapper without a command has a name too")
-  func extremes() {
+  @Test func `A long wrapper name is cut, and a wrapper without a command has a name too`() {
     #expect(name(String(repeating: "x", count: 500)).utf8.count < 64)
     #expect(name() == "worker-\(getpid())")
   }
 
-  @Test("The wrappers' sockets are in a directory beside the daemon's")
-  func sockets() {
+  @Test func `The wrappers' sockets are in a directory beside the daemon's`() {
     let settings = WrapSettings(
       command: ["x"], path: "/bin/true", inheritance: Inheritance(firstArgument: 1),
       policy: .wrapping(), stateDirectory: "/state", daemonSocket: "/run/dormouse/control.sock",

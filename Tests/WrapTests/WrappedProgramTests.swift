@@ -1,10 +1,10 @@
 import Daemon
 import DaemonFakes
-import Lifecycle
 import Linux
 import Policy
 import Testing
 
+@testable import Lifecycle
 @testable import Wrap
 
 @Suite("The program that a wrapper stands for") struct WrappedProgramTests {
@@ -37,8 +37,7 @@ import Testing
     #expect(closed.descriptors == [[5, 9]])
   }
 
-  @Test("A wrapper reports each lasting state, and no transitional one")
-  func reports() {
+  @Test func `A wrapper reports each lasting state, and no transitional one`() {
     #expect(change(.foreground, .background) == [.report])
     #expect(change(.background, .suspending) == [.fallsAsleep])
     #expect(change(.suspending, .suspended) == [.sleeps, .report])
@@ -55,8 +54,7 @@ import Testing
     }
   }
 
-  @Test("A failed resume doesn't count as a wake")
-  func failedResume() {
+  @Test func `A failed resume doesn't count as a wake`() {
     #expect(change(.resuming, .hibernated) == [.sleeps, .report])
     #expect(program.wakes == 0)
   }
@@ -74,20 +72,17 @@ import Testing
     #expect(program.end == end)
   }
 
-  @Test("A program that didn't start ends the wrapper with the reason")
-  func notStarted() {
+  @Test func `A program that didn't start ends the wrapper with the reason`() {
     #expect(change(.launching, .terminated, .failed("no such file")).last == .end)
     #expect(program.end == .notStarted("no such file"))
   }
 
-  @Test("A program whose end wasn't seen has an unknown exit status")
-  func unknownEnd() {
+  @Test func `A program whose end wasn't seen has an unknown exit status`() {
     program.didEnd(.unknown)
     #expect(program.end == .notStarted("exit status unknown"))
   }
 
-  @Test("A wrapper ignores the states of other workers")
-  func anotherWorker() {
+  @Test func `A wrapper ignores the states of other workers`() {
     #expect(change(.launching, .terminated, .failed("no such file"), "web") == [])
     #expect(program.end == nil)
   }
@@ -107,8 +102,7 @@ import Testing
 }
 
 @Suite("A wrapper's own code in memory") struct IdleCodeReleaseTests {
-  @Test("A wrapper's idle code is released once, when nothing has changed for a moment")
-  func released() {
+  @Test func `A wrapper's idle code is released once, when nothing has changed for a moment`() {
     let timers = FakeTimers()
     var count = 0
     let code = IdleCodeRelease(timers) { count += 1 }

@@ -187,8 +187,7 @@ private final class World {
     #expect(requests.map(\.id) == [1, 2])
   }
 
-  @Test("A wrapper notices the daemon's end, and registers with the next daemon")
-  func daemonEnds() throws {
+  @Test func `A wrapper notices the daemon's end, and registers with the next daemon`() throws {
     try world.begin()
     #expect(try world.heard().count == 1)
     world.stopDaemon()
@@ -199,8 +198,7 @@ private final class World {
     #expect(try world.heard().count == 1)
   }
 
-  @Test("A wrapper reads the daemon's answers and drops them")
-  func answers() throws {
+  @Test func `A wrapper reads the daemon's answers and drops them`() throws {
     try world.begin()
     _ = try world.heard()
     try world.accepted?.writeAll("{\"id\":1,\"result\":\"done\",\"text\":\"known\"}\n")

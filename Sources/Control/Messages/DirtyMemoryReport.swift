@@ -36,12 +36,6 @@ public struct DirtyMemoryReport: Codable, Hashable, Sendable {
     public var dirty: Int64
     public var swapped: Int64
     public var count: Int
-
-    public init(dirty: Int64, swapped: Int64, count: Int) {
-      self.dirty = dirty
-      self.swapped = swapped
-      self.count = count
-    }
   }
 
   public init(

@@ -1,6 +1,4 @@
-import Lifecycle
 import Linux
-import Policy
 
 /// The components that answer the control socket's requests.
 struct ControlComponents {

@@ -1,8 +1,6 @@
 import CLinux
 import Glibc
-import Hibernation
 import Linux
-import Supervision
 
 /// Settings of the daemon's own process at its start.
 enum DaemonProcess {

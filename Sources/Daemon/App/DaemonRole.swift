@@ -2,7 +2,6 @@ import Glibc
 import Hibernation
 import Lifecycle
 import Linux
-import Policy
 
 /// The differences between the daemon and `dormouse wrap`, as values: `Daemon` reads them, and
 /// never asks which of the two it is.

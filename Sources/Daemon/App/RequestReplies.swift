@@ -1,5 +1,4 @@
 import Lifecycle
-import Policy
 
 /// The requests that wait for the engine's answers. Each request gets one answer.
 ///

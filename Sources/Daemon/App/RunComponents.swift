@@ -1,7 +1,5 @@
 import Hibernation
 import Lifecycle
-import Linux
-import Policy
 
 /// The components for each run of a worker: its launch, processes, sleep and end. Workers that
 /// another supervisor starts are included.
@@ -36,7 +34,7 @@ struct RunComponents {
       launchPlanner: components.launchPlanner, restarts: restarts,
       listening: components.listening, supervision: components.supervision, endedRuns: endedRuns,
       program: role.program,
-      keepLastLines: { [chronicle = shared.chronicle] in chronicle.keep(lastLines: $1, of: $0) },
+      keepLastLines: { [days = shared.chronicle.days] in days.keep(lastLines: $1, of: $0) },
       externalRootDidEnd: { adoption?.externalRootDidEnd($0) })
     sleeps = WorkerSleeps(
       driver: driver, workers: workers, timers: loop, watches: loop, memory: memory,

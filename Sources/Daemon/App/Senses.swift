@@ -1,5 +1,4 @@
 import Lifecycle
-import Linux
 import Policy
 
 /// The components of `Sense` that sample, measure and probe, and their connections.

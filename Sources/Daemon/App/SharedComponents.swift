@@ -1,5 +1,4 @@
 import Control
-import Glibc
 import Hibernation
 import Lifecycle
 import Linux

@@ -1,6 +1,5 @@
 import Lifecycle
 import Linux
-import Policy
 
 /// The components that serve all workers: sampling, conversations, listening sockets, and
 /// supervision. Each one is made after those that it needs.

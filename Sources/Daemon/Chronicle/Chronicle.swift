@@ -11,7 +11,7 @@ import PolicyFile
 final class Chronicle: EngineObserver {
   /// nil if the configuration turns the journal off.
   private let journal: JournalWriter?
-  private let days: DayKeeper
+  let days: DayKeeper
   /// The counts since the daemon's start.
   let counts = RunCounts()
   private let useKeeper: UseKeeper
@@ -116,16 +116,6 @@ final class Chronicle: EngineObserver {
 
   private func endFollowing(_ number: UInt64) { followers.removeAll { $0.number == number } }
 
-  /// Keeps the last lines of a run whose end the engine gets next, for `dormouse report`.
-  func keep(lastLines: [String]?, of worker: WorkerID) {
-    days.keep(lastLines: lastLines, of: worker)
-  }
-
-  /// The savings of today and of the last seven days, for one worker or for all together.
-  func savings(of worker: WorkerID? = nil, at now: Instant) -> RecentSavingsReport {
-    days.savings(of: worker, at: now)
-  }
-
   /// Begins to write everything until now to the files. `done` is called on another thread when it
   /// is written.
   func save(at now: Instant, then done: @escaping @Sendable () -> Void) -> JournalLocation {
@@ -136,11 +126,6 @@ final class Chronicle: EngineObserver {
     return JournalLocation(
       directory: journal?.directory.path, reports: days.store.directory, run: journal?.run,
       at: now.nanoseconds)
-  }
-
-  /// What happened to a worker since the daemon's start.
-  func tally(of worker: WorkerID, at now: Instant) -> WorkerTally {
-    days.tally(of: worker, at: now)
   }
 
   /// Waits, when the daemon ends, until everything is in the files.

@@ -1,4 +1,3 @@
-import Glibc
 import Journal
 import Lifecycle
 import Linux

@@ -1,7 +1,6 @@
 import Control
 import Journal
 import Lifecycle
-import Policy
 import Synchronization
 
 /// The tallies of the last seven days, for `ps` and `status`. The queue's thread reads them from

@@ -1,6 +1,5 @@
 import Control
 import Lifecycle
-import Linux
 import Policy
 
 /// Counts since the daemon's start what the journal's tallies lack: how long wakes took, and how

@@ -1,5 +1,4 @@
 import CLinux
-import Control
 import Glibc
 import Linux
 

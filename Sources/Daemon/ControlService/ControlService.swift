@@ -1,7 +1,6 @@
 import Control
 import Lifecycle
 import Policy
-import PolicyFile
 
 /// The verbs of the control socket. It passes a client's request to the component that carries it
 /// out, and answers it when that is done. It belongs to the event loop's thread.

@@ -40,7 +40,7 @@ struct DaemonReporter {
     report.imagesInDay = costs.images
     report.dailyWrites = engine.policy.hibernate.disk.dailyWrites.bytes
     report.shadow = ShadowReport(engine.shadowSummary)
-    report.savings = chronicle.savings(at: now)
+    report.savings = chronicle.days.savings(at: now)
     return report
   }
 

@@ -1,6 +1,5 @@
 import Control
 import Lifecycle
-import Policy
 
 /// Answers `explain --savings`: all workers that keep memory, and why each isn't asleep.
 struct KeptMemoryReporter {

@@ -53,7 +53,7 @@ struct StatusReporter {
   private func one(_ name: String, request: UInt64, scan: ProcessScan?) -> ControlResponse {
     let now = clock.now
     if wrappers.isWrapped(name), var report = wrappers.report(of: name) {
-      report.savings = chronicle.savings(of: WorkerID(name), at: now)
+      report.savings = chronicle.days.savings(of: WorkerID(name), at: now)
       return ControlResponse(
         id: request, result: .done, text: "\(name) is managed by `dormouse wrap`",
         workers: [report], daemon: daemon.report(at: now))
@@ -63,7 +63,7 @@ struct StatusReporter {
         id: request, result: .unknownWorker, text: "there is no worker named \(name)")
     }
     var report = report(snapshot, scan, at: now, withGroup: true)
-    report.savings = chronicle.savings(of: snapshot.worker, at: now)
+    report.savings = chronicle.days.savings(of: snapshot.worker, at: now)
     report.activity = facts.activity(of: snapshot.worker)
     return ControlResponse(
       id: request, result: .done, text: "\(name) is \(snapshot.state.text)",
@@ -79,7 +79,7 @@ struct StatusReporter {
     ).report(withGroup: withGroup)
     if withGroup {
       report.counters = WorkerCounters(
-        chronicle.tally(of: snapshot.worker, at: now),
+        chronicle.days.tally(of: snapshot.worker, at: now),
         written: workers[snapshot.worker]?.imageBytesWritten ?? 0)
     }
     return report

@@ -1,7 +1,6 @@
 import Control
 import Hibernation
 import Lifecycle
-import Linux
 import Policy
 import PolicyFile
 import Supervision
@@ -57,8 +56,6 @@ struct WorkerFacts {
   /// Its first process.
   var process: WorkerProcess?
   var measured: (reclaimable: Int64, sharedByFork: Int64, at: Instant)?
-
-  init(policy: LifecyclePolicy) { self.policy = policy }
 }
 
 /// What reports show about a wrapper.

@@ -1,7 +1,6 @@
 import Control
 import Glibc
 import Lifecycle
-import Linux
 import Policy
 
 /// Collects what the daemon, and not the engine, knows about a worker. It belongs to the event

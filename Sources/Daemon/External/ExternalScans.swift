@@ -3,7 +3,6 @@ import Lifecycle
 import Linux
 import Policy
 import PolicyFile
-import Supervision
 
 // These functions examine processes of other supervisors, on threads that may wait for a process or
 // a file system.

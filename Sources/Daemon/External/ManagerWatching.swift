@@ -1,5 +1,4 @@
 import Lifecycle
-import Policy
 
 /// Wakes an external worker that sleeps when its manager wants something of it; see `SleepWatch`.
 /// It belongs to the event loop's thread.

@@ -1,6 +1,5 @@
 import Control
 import Journal
-import JSONLines
 import Lifecycle
 import Linux
 import Policy

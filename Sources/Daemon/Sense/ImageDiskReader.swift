@@ -2,7 +2,6 @@ import Glibc
 import Hibernation
 import Lifecycle
 import Linux
-import Policy
 
 /// Reads the state of the images' file system and the sizes of the existing workers' images, on
 /// another thread. It belongs to the event loop's thread.

@@ -1,4 +1,3 @@
-import Lifecycle
 import Linux
 import Policy
 

@@ -1,5 +1,4 @@
 import Glibc
-import Lifecycle
 import Linux
 import Policy
 import Supervision
@@ -64,8 +63,6 @@ struct RegularWriting: Sendable {
   private struct Recent: Sendable {
     let count: Int
     private(set) var times: [Instant] = []
-
-    init(count: Int) { self.count = count }
 
     var last: Instant? { times.last }
     var isRegular: Bool {

@@ -1,5 +1,3 @@
-import Linux
-
 /// Inspects something that may not respond, such as a file system, on a thread of `LoopJobs`. At
 /// most one inspection runs at a time. A caller that asks during an inspection gets the result of
 /// the next one, because the state may have changed since the current one began. Belongs to the

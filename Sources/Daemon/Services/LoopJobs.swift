@@ -1,6 +1,4 @@
 import Linux
-import Policy
-import Supervision
 
 /// The outcome of a job that runs on a thread of its own.
 enum JobOutcome<Value> {

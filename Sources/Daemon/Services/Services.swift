@@ -1,6 +1,5 @@
 import Hibernation
 import Linux
-import Supervision
 
 /// What every component of the daemon may use: the loop and its clock, the log, the threads for
 /// work that may block, and the workers' records. It is made once, and passed to the components.

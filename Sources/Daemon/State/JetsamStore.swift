@@ -1,5 +1,4 @@
 import Control
-import Glibc
 import Linux
 
 /// The jetsam reports on disk. Each is a JSON file, and the newest `maxKept` are kept.

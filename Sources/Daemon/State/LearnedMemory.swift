@@ -1,5 +1,4 @@
 import Glibc
-import Journal
 import Lifecycle
 import Linux
 import Policy

@@ -1,5 +1,3 @@
-import CLinux
-import Glibc
 import Linux
 
 /// Why the daemon can't start. Each case has one sentence for the operator.

@@ -1,4 +1,3 @@
-import Lifecycle
 import Policy
 import Supervision
 

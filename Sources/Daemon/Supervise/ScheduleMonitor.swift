@@ -1,4 +1,3 @@
-import Glibc
 import Lifecycle
 import Linux
 import Policy

@@ -1,7 +1,6 @@
 import Lifecycle
 import Linux
 import Policy
-import Supervision
 
 // This is the watchdog of sd_watchdog_enabled(3), for workers with `watchdog:`. The engine has the
 // timer, and asks for the worker's last sign of life. So `WATCHDOG=1` itself is no event: it isn't

@@ -1,7 +1,6 @@
 import Control
 import Glibc
 import Hibernation
-import Lifecycle
 import Policy
 
 /// Decides how a worker is resumed. Its policy decides, unless the environment overrides it, for

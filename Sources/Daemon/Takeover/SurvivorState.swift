@@ -1,8 +1,6 @@
-import Glibc
 import Hibernation
 import Lifecycle
 import Linux
-import Policy
 import Supervision
 
 /// The state in which a worker of an earlier daemon was found.

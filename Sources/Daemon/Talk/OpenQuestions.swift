@@ -1,4 +1,3 @@
-import Policy
 import WorkerProtocol
 
 /// The outcome of a question to a worker.

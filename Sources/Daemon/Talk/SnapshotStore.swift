@@ -1,5 +1,3 @@
-import Control
-import Glibc
 import JSONLines
 import Linux
 import Policy

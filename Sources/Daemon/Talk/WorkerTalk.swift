@@ -1,5 +1,3 @@
-import Lifecycle
-import Linux
 import Policy
 import Supervision
 import WorkerProtocol

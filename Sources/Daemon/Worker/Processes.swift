@@ -1,7 +1,6 @@
 import Glibc
 import Hibernation
 import Linux
-import Policy
 import Supervision
 
 /// What the daemon needs to know about processes, and what it does with them. `KernelProcesses` is

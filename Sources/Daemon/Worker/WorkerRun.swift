@@ -1,6 +1,3 @@
-import Control
-import Hibernation
-import Lifecycle
 import Linux
 import Policy
 import PolicyFile

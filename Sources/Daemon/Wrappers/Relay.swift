@@ -1,7 +1,5 @@
 import Control
-import Glibc
 import JSONLines
-import Lifecycle
 import Linux
 import Policy
 

@@ -12,10 +12,13 @@ extension LifecyclePolicy {
     policy.background.suspendAfter = .seconds(10)
     // A request that waits for a time continues after it.
     policy.background.wakeForTimers = .seconds(45)
-    policy.hibernate = HibernationRules(
-      maxFootprint: nil, minFootprint: .megabytes(4), after: .seconds(40),
-      onlyIfFasterThanRelaunch: false, cooldown: .zero,
-      disk: DiskRules(budget: .gigabytes(16), minFreePercent: 5, dailyWrites: .gigabytes(50)))
+    policy.hibernate.maxFootprint = nil
+    policy.hibernate.minFootprint = .megabytes(4)
+    policy.hibernate.after = .seconds(40)
+    policy.hibernate.onlyIfFasterThanRelaunch = false
+    policy.hibernate.cooldown = .zero
+    policy.hibernate.disk = DiskRules(
+      budget: .gigabytes(16), minFreePercent: 5, dailyWrites: .gigabytes(50))
     // Idle times as short as these double if they are too short for a server.
     policy.earlyWake = EarlyWakeRules(
       within: .seconds(30), halvesEvery: .seconds(3600), maxIdle: .seconds(600))

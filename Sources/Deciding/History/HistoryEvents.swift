@@ -1,5 +1,4 @@
 import JSONLines
-import Journal
 import Lifecycle
 import Policy
 import Simulation

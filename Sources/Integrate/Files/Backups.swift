@@ -1,4 +1,3 @@
-import Glibc
 import Linux
 
 /// Copies of files as they were before the first command in them was wrapped. A configuration may

@@ -1,5 +1,4 @@
 import Lifecycle
-import Policy
 
 /// The cause of the unexpected end of a run. Crashes with the same cause are counted together.
 public enum CrashCause: Codable, Hashable, Sendable, Comparable {

@@ -1,6 +1,5 @@
 import JSONLines
 import Lifecycle
-import Policy
 
 /// The tallies of one day (UTC). `dormouse report` uses them after the journal of that day has been
 /// removed. The record is one line with a checksum.

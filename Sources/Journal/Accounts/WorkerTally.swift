@@ -1,5 +1,4 @@
 import Lifecycle
-import Policy
 
 /// The numbers of one worker for a span of time: its changes of state, its memory and its time in
 /// each state. Tallies can be added up to days and weeks.

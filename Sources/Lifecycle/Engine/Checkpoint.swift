@@ -1,5 +1,3 @@
-import Policy
-
 // The whole engine is `Codable`, so that a segment of the journal can begin with the engine as it
 // was. The conformances are synthesized on purpose: a new field of the engine is in the checkpoint
 // automatically, and a new type doesn't compile until it is `Codable` too.

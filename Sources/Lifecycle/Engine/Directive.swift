@@ -99,14 +99,4 @@ public struct Transition: Codable, Hashable, Sendable {
   public var to: WorkerState
   public var cause: Cause
   public var at: Instant
-
-  public init(
-    worker: WorkerID, from: WorkerState, to: WorkerState, cause: Cause, at: Instant
-  ) {
-    self.worker = worker
-    self.from = from
-    self.to = to
-    self.cause = cause
-    self.at = at
-  }
 }

@@ -1,5 +1,3 @@
-import Policy
-
 extension Engine {
   /// The worker is in the state that its goal names: every request for it is answered.
   mutating func fulfillGoal(_ index: Int) {

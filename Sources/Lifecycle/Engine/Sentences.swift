@@ -42,9 +42,6 @@ extension Cause {
     return time.map { "\(what) for \($0.text)" } ?? "\(what) long enough"
   }
 
-  /// The reason with the worker as its subject: `web: launched`.
-  public func sentence(worker: WorkerID) -> String { "\(worker): \(sentence)" }
-
   var isRequest: Bool {
     if case .requested = self { true } else { false }
   }

@@ -3,8 +3,6 @@ struct IndexBits: Sendable {
   private var words: [UInt64] = []
   private(set) var count = 0
 
-  var isEmpty: Bool { count == 0 }
-
   func contains(_ index: Int) -> Bool { first(from: index) == index }
 
   mutating func insert(_ index: Int) {
@@ -20,12 +18,6 @@ struct IndexBits: Sendable {
     guard word < words.count, words[word] & bit != 0 else { return }
     words[word] &= ~bit
     count -= 1
-  }
-
-  mutating func removeAll() {
-    guard count > 0 else { return }
-    for word in words.indices { words[word] = 0 }
-    count = 0
   }
 
   /// The smallest member that is at least `start`.

@@ -9,8 +9,6 @@ struct PartialHeap<Key: Comparable> {
   }
 
   var isEmpty: Bool { heap.isEmpty }
-  /// The next index in the order.
-  var first: Int? { heap.first?.index }
 
   mutating func popFirst() -> Int? {
     guard let first = heap.first?.index else { return nil }

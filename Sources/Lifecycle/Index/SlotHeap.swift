@@ -1,5 +1,3 @@
-import Policy
-
 /// A key for each slot, the smallest first. It is a binary heap in which each slot knows its
 /// position, so that a changed key leaves no outdated entry behind: a worker's next deadline moves
 /// with every sign of life.

@@ -6,7 +6,6 @@ struct SlotSet: Sendable {
   private var positions: [Int32] = []
 
   var isEmpty: Bool { members.isEmpty }
-  var count: Int { members.count }
 
   func contains(_ slot: Int) -> Bool { slot < positions.count && positions[slot] >= 0 }
 

@@ -60,8 +60,6 @@ extension Engine {
     worker.regretTerms(
       at: now, cost: expectedResume(of: worker), isCostMeasured: worker.resumeRate.isKnown)
   }
-
-  func regret(of worker: WorkerRecord) -> Double { regretTerms(of: worker).value }
 }
 
 extension WorkerRecord {

@@ -1,5 +1,3 @@
-import Policy
-
 // `wake_with`: when a worker wakes, the workers that it names wake at the same time, and those that
 // they name. So a request that passes through all of them waits for one wake and not for several in
 // a row.

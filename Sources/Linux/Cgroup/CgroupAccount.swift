@@ -17,8 +17,6 @@ public struct CgroupAccount: Hashable, Sendable {
   public var cpuStall: PressureStall?
   public var inputOutputStall: PressureStall?
 
-  public var isEmpty: Bool { self == CgroupAccount() }
-
   init() {}
 }
 

@@ -1,4 +1,3 @@
-import CLinux
 import Glibc
 
 /// The cgroup (version 2) below which each worker gets a group of its own.

@@ -102,11 +102,6 @@ struct LimitFiles: Hashable {
   /// version 1 reports it.
   var hiddenLimit: Int64?
 
-  init(path: String, isFirstVersion: Bool) {
-    self.path = path
-    self.isFirstVersion = isFirstVersion
-  }
-
   /// Reads the group's memory. It returns nil if the group has no limit below the machine's memory,
   /// or no memory controller.
   func room(below total: Int64) throws(SystemCallError) -> MemoryRoom? {

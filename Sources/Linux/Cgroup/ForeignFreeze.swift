@@ -1,5 +1,3 @@
-import Glibc
-
 /// The check whether another program has frozen a process: `docker pause`, `systemctl freeze`. That
 /// is possible with both versions of cgroups.
 ///

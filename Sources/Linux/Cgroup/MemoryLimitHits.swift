@@ -12,15 +12,6 @@ public struct MemoryLimitHits: Hashable, Sendable {
     /// The directory of the group.
     public var path: String
     public var count: Int
-    public init(path: String, count: Int) {
-      self.path = path
-      self.count = count
-    }
-  }
-
-  public init(groups: [Group], mayHaveHiddenLimits: Bool) {
-    self.groups = groups
-    self.mayHaveHiddenLimits = mayHaveHiddenLimits
   }
 
   /// Returns the innermost group whose limit was reached since an earlier reading; nil if there is

@@ -1,4 +1,3 @@
-import CLinux
 import Glibc
 
 /// Whether a file of this name exists, as far as this process can see. A link counts if its target

@@ -58,11 +58,6 @@ public final class WriteWatch: Sendable {
     public var written: [Int32] = []
     /// The numbers that aren't valid any more: the write was reported, or the file was removed.
     public var ended: [Int32] = []
-
-    public init(written: [Int32] = [], ended: [Int32] = []) {
-      self.written = written
-      self.ended = ended
-    }
   }
 
   /// The size of `struct inotify_event` in bytes, without the name, which only directories have.

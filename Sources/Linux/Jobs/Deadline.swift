@@ -1,4 +1,3 @@
-import CLinux
 import Glibc
 
 /// The end of a wait. It counts only the time in which the machine is awake (CLOCK_MONOTONIC): a

@@ -1,5 +1,4 @@
 import CLinux
-import Glibc
 import Synchronization
 
 /// One thread that performs jobs. It is always the same kernel thread unless the queue may release

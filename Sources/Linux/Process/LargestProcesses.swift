@@ -1,5 +1,3 @@
-import Glibc
-
 /// A process and its memory.
 public struct SizedProcess: Hashable, Sendable {
   public var pid: Int32
@@ -8,18 +6,8 @@ public struct SizedProcess: Hashable, Sendable {
   /// Its memory in RAM in bytes. Pages that several processes share count in each of them.
   public var resident: Int64
   /// The pids of its parent, the parent of that, and so on.
-  public var ancestors: [Int32]
-  public var session: Int32
-
-  public init(
-    pid: Int32, name: String, resident: Int64, ancestors: [Int32] = [], session: Int32 = 0
-  ) {
-    self.pid = pid
-    self.name = name
-    self.resident = resident
-    self.ancestors = ancestors
-    self.session = session
-  }
+  public var ancestors: [Int32] = []
+  public var session: Int32 = 0
 }
 
 /// The processes of the machine with the most memory, including those of other users.

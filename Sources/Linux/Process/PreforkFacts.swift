@@ -11,15 +11,6 @@ public struct PreforkFacts: Hashable, Sendable {
   /// known.
   public var awaited: Set<UInt64>?
 
-  public init(
-    process: ProcessIdentity, parent: Int32, listeners: Set<UInt64>, awaited: Set<UInt64>?
-  ) {
-    self.process = process
-    self.parent = parent
-    self.listeners = listeners
-    self.awaited = awaited
-  }
-
   /// Returns the masters among the processes. A master has opened a socket at which one of its
   /// children waits, and waits at no listening socket itself, so that no client waits for it.
   static func masters(among all: [PreforkFacts]) -> Set<ProcessIdentity> {

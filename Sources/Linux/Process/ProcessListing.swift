@@ -10,11 +10,6 @@ public struct ListedProcess: Hashable, Sendable {
   public var pid: Int32
   public var inode: UInt64
 
-  public init(pid: Int32, inode: UInt64) {
-    self.pid = pid
-    self.inode = inode
-  }
-
   /// Lists all processes of the machine. Nothing of a process itself is read.
   public static func all() throws(SystemCallError) -> [ListedProcess] {
     let directory = try pointerCall("opendir", path: "/proc") { opendir($0) }

@@ -1,5 +1,3 @@
-import Glibc
-
 /// The status of a process or thread from `/proc/PID/status` (proc_pid_status(5)). In signal masks,
 /// signal N is bit N−1.
 public struct ProcessStatus: Hashable, Sendable {

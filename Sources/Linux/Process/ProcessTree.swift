@@ -1,4 +1,3 @@
-import CLinux
 import Glibc
 
 /// The processes of one worker, parents before their children. Zombies don't count.

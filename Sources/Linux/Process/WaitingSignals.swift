@@ -1,5 +1,3 @@
-import Glibc
-
 /// The signals that are pending for a process, from `/proc/PID/status` (proc_pid_status(5)). The
 /// other fields aren't parsed, because this is read regularly for sleeping workers.
 public struct WaitingSignals: Hashable, Sendable {

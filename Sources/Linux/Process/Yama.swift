@@ -10,11 +10,6 @@ public struct Yama: Hashable, Sendable {
   /// True with CAP_SYS_PTRACE: then scopes 1 and 2 don't apply.
   public var isPrivileged: Bool
 
-  public init(scope: Int, isPrivileged: Bool) {
-    self.scope = scope
-    self.isPrivileged = isPrivileged
-  }
-
   /// The state at the first use in this process.
   public static let current =
     isSimulated

@@ -6,11 +6,6 @@ public struct PortHolder: Hashable, Sendable {
   public var name: String
   public var pid: Int32
 
-  public init(name: String, pid: Int32) {
-    self.name = name
-    self.pid = pid
-  }
-
   /// Finds the program that listens at the port and was started before the worker. The result is
   /// nil if the worker listens there, if the program is newer (a container's proxy, say), or if
   /// /proc doesn't show it.

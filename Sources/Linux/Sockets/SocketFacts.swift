@@ -32,17 +32,6 @@ public struct SocketFacts: Hashable, Sendable {
     /// The time since the other end's last acknowledgement. Each of its segments acknowledges what
     /// it has received, even a segment with data.
     public var sinceAcknowledged: Duration
-
-    public init(
-      received: UInt64, sent: UInt64, sinceReceived: Duration, sinceSent: Duration,
-      sinceAcknowledged: Duration
-    ) {
-      self.received = received
-      self.sent = sent
-      self.sinceReceived = sinceReceived
-      self.sinceSent = sinceSent
-      self.sinceAcknowledged = sinceAcknowledged
-    }
   }
 
   /// Asks the kernel for the facts of a socket; it never waits.

@@ -1,4 +1,3 @@
-import CLinux
 import Glibc
 
 /// A process couldn't be started: the step that failed, and the kernel's reason.

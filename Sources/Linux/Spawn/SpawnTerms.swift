@@ -1,5 +1,4 @@
 import CLinux
-import Glibc
 
 /// How a new process differs from this one, except for its files; see `clinux_terms`.
 public struct SpawnTerms: Hashable, Sendable {
@@ -9,12 +8,6 @@ public struct SpawnTerms: Hashable, Sendable {
     public var group: UInt32
     /// All supplementary groups.
     public var groups: [UInt32]
-
-    public init(user: UInt32, group: UInt32, groups: [UInt32]) {
-      self.user = user
-      self.group = group
-      self.groups = groups
-    }
   }
 
   /// A limit of setrlimit(2), in its units. `UInt64.max` means unlimited.

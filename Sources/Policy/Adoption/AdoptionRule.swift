@@ -117,9 +117,6 @@ public struct ProcessPattern: Hashable, Sendable {
 
   public init() {}
 
-  /// Whether no key is given.
-  public var isEmpty: Bool { self == ProcessPattern() }
-
   var text: String {
     let globs = [
       ("command", command), ("exe", executable), ("name", name), ("cgroup", cgroup), ("unit", unit),

@@ -1,7 +1,7 @@
 /// `limits:`. The most that a worker may use.
 public struct ResourceLimits: Hashable, Sendable {
   /// The limits of setrlimit(2) by resource. A resource without an entry is inherited.
-  public var resources: [Resource: Limit]
+  public var resources: [Resource: Limit] = [:]
   /// The limit of the whole process tree, by its cgroup (`memory.max`). `nil`: no limit.
   public var memory: ByteCount?
   /// What happens to the worker because of its measured footprint. `nil`: nothing.
@@ -12,15 +12,7 @@ public struct ResourceLimits: Hashable, Sendable {
   /// The range that the kernel accepts.
   public static let oomScores = -1000...1000
 
-  public init(
-    resources: [Resource: Limit] = [:], memory: ByteCount? = nil,
-    footprint: FootprintLimits? = nil, oomScore: Int? = nil
-  ) {
-    self.footprint = footprint
-    self.oomScore = oomScore
-    self.resources = resources
-    self.memory = memory
-  }
+  public init() {}
 
   /// A limit in the units of setrlimit(2): bytes, seconds of processor time, or a count. `nil`:
   /// unlimited.

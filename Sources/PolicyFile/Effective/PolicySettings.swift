@@ -36,8 +36,6 @@ public struct PolicySettings: Sendable {
     for setting in settings { _ = try Self.apply(setting, to: LifecyclePolicy(), scope) }
   }
 
-  public var isEmpty: Bool { settings.isEmpty }
-
   /// Returns the policy with these values, which are checked together.
   public func applied(to policy: LifecyclePolicy) throws(SettingError) -> LifecyclePolicy {
     try result(over: policy).policy

@@ -1,4 +1,3 @@
-import Policy
 import YAML
 
 /// Imports a Quadlet of Podman, `NAME.container` (podman-systemd.unit(5)), as far as a process

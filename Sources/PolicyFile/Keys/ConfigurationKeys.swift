@@ -1,5 +1,3 @@
-import Policy
-
 /// The keys at the top of `dormouse.yaml` that are no policies, workers or rules.
 enum ConfigurationKeys {
   @KeyList<DaemonConfiguration> static var all: [Key<DaemonConfiguration>] {

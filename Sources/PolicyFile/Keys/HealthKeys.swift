@@ -1,6 +1,5 @@
 import Glibc
 import Policy
-import YAML
 
 /// The keys of `readiness`, `liveness` and `shed`.
 enum HealthKeys {

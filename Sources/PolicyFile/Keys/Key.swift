@@ -1,4 +1,3 @@
-import Policy
 import YAML
 
 /// One key of a file, declared once: its name, the value that it sets, its converter, and its

@@ -1,5 +1,4 @@
 import Policy
-import YAML
 
 /// The keys of `limits`.
 enum LimitKeys {

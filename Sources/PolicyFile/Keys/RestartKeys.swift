@@ -1,5 +1,4 @@
 import Policy
-import YAML
 
 /// The keys of `restart`, which is a word or a mapping.
 enum RestartKeys {

@@ -1,5 +1,4 @@
 import Policy
-import YAML
 
 /// Reads the keys of a policy over a base, and then checks the relations between keys.
 struct PolicyReader {

@@ -1,5 +1,3 @@
-import Policy
-
 extension Converter where Value == Duration {
   /// The interval at which a worker sends `WATCHDOG=1`. The mapping `watchdog` of a policy is
   /// something else.

@@ -1,5 +1,3 @@
-import Policy
-
 /// Keys of one worker from a command line, such as `restart=on-failure` or `limits.memory=1GB`.
 /// Keys and values are those of an entry of `workers:`. A key of a policy needs no `policy.` before
 /// it.

@@ -1,5 +1,4 @@
 import Lifecycle
-import Policy
 
 /// The simulated processes of a worker in a fleet.
 struct FleetWorker {

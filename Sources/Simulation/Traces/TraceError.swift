@@ -2,17 +2,10 @@
 public struct TraceError: Error, Equatable, CustomStringConvertible {
   public var file: String
   /// The number of the line, from 1. 0: the file as a whole.
-  public var line: Int
+  public var line: Int = 0
   /// The offset in the line in bytes, from 1. 0: the line as a whole.
-  public var column: Int
+  public var column: Int = 0
   public var what: String
-
-  public init(file: String, line: Int = 0, column: Int = 0, what: String) {
-    self.file = file
-    self.line = line
-    self.column = column
-    self.what = what
-  }
 
   public var description: String {
     var location = file

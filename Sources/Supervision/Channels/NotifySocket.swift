@@ -1,5 +1,4 @@
 import CLinux
-import Glibc
 import Linux
 
 /// The daemon's end of a worker's `NOTIFY_SOCKET`, for the protocol of sd_notify(3). It belongs to

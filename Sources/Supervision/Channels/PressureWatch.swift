@@ -69,9 +69,6 @@ public final class PressureWatch {
     return connections.count
   }
 
-  /// Removes the socket's file, as `NotifySocket.remove` does.
-  public func remove() { discardFile(path) }
-
   private func startAccepting() throws(SystemCallError) {
     try shim("epoll_ctl", on: path) {
       clinux_epoll_add(

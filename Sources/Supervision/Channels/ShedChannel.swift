@@ -1,4 +1,3 @@
-import Glibc
 import Linux
 
 /// How a worker is asked to free memory.

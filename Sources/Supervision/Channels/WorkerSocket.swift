@@ -63,9 +63,6 @@ public final class WorkerSocket {
   /// The descriptor of a connection. A caller that retains it keeps the connection open.
   public func descriptor(of id: ConnectionID) -> Descriptor? { connections[id]?.descriptor }
 
-  /// Removes the socket's file, as `NotifySocket.remove` does.
-  public func remove() { discardFile(path) }
-
   /// Accepts connections, reads what was sent, and writes what waits.
   ///
   /// - Parameter isMember: whether a pid is one of the worker's processes.

@@ -1,12 +1,6 @@
-import Glibc
 import Linux
 
 extension WorkerProcess {
-  /// The last line that this run wrote to its log, for the operator: on one line, at most 200
-  /// characters. It is nil if the run wrote nothing, or its log isn't a regular file. The call may
-  /// wait for the log's file system.
-  public func lastLogLine() -> String? { lastLogLines?.readLastLine() }
-
   /// A reader that may be used on any thread, since the log's file system may not answer. It is nil
   /// if the worker has no log of its own.
   public var lastLogLines: LastLogLines? {

@@ -5,21 +5,12 @@ import Linux
 public struct LogDestination: Hashable, Sendable {
   public var path: String
   /// The number of old files that are kept. `path.1` is the newest.
-  public var keep: Int
+  public var keep: Int = 1
   /// True if the configuration gives the path. Otherwise the log is in the daemon's own directory
   /// of logs, to which no other user can write.
-  public var isPathConfigured: Bool
+  public var isPathConfigured: Bool = false
   /// The user that the worker runs as, if that isn't the daemon's user.
   public var account: Account?
-
-  public init(
-    path: String, keep: Int = 1, isPathConfigured: Bool = false, account: Account? = nil
-  ) {
-    self.path = path
-    self.keep = keep
-    self.isPathConfigured = isPathConfigured
-    self.account = account
-  }
 
   func rotatedPath(_ number: Int) -> String { "\(path).\(number)" }
 

@@ -1,4 +1,3 @@
-import Glibc
 import Linux
 
 /// Searches the output that is added to a log for a text.

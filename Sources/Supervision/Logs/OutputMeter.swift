@@ -73,11 +73,6 @@ public struct OutputMeter: Sendable {
     public var bytes: UInt64
     /// True if pages of a file on a disk were changed.
     public var reachesDisk: Bool
-
-    public init(bytes: UInt64, reachesDisk: Bool) {
-      self.bytes = bytes
-      self.reachesDisk = reachesDisk
-    }
   }
 
   /// The number of bytes between two samples. If a process is new, all that it has written counts.

@@ -1,5 +1,4 @@
 import CLinux
-import Glibc
 import Linux
 import Policy
 

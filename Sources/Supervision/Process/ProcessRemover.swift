@@ -33,7 +33,4 @@ public final class ProcessRemover: Sendable {
       process.reapIfEnded()
     }
   }
-
-  /// Returns when all processes that were passed in before have been killed. Only tests use it.
-  public func finish() { queue.perform {} }
 }

@@ -1,4 +1,3 @@
-import CLinux
 import Linux
 
 /// A listener of a sleeping worker at which the daemon answers health checks instead

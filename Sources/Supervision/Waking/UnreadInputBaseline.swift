@@ -1,4 +1,3 @@
-import Glibc
 import Linux
 
 /// Input that has arrived for a worker and that it hasn't read.

@@ -1,5 +1,4 @@
 import Control
-import Glibc
 import Linux
 
 /// What `top` and `ps` read about workers from /proc and cgroups themselves. The daemon does

@@ -14,8 +14,7 @@ import Testing
 
   init() throws { ending = try DaemonEndWorld() }
 
-  @Test("A worker is stopped before those that it depends on")
-  func order() throws {
+  @Test func `A worker is stopped before those that it depends on`() throws {
     try ending.add("db")
     try ending.add("api", .hibernated, needs: ["db"])
     try ending.add("web", needs: ["api"])
@@ -69,8 +68,7 @@ import Testing
     #expect(ending.hasLogged("(agent, keys): run `kill -9 \(getpid()) \(getpid())`"))
   }
 
-  @Test("Without workers the daemon ends at once, and says so once")
-  func nothing() {
+  @Test func `Without workers the daemon ends at once, and says so once`() {
     end.end()
     #expect(end.hasEnded)
     end.engineDidBecomeQuiet()
@@ -126,8 +124,7 @@ import Testing
     world.control.close()
   }
 
-  @Test("A worker that is being adopted is stopped when its adoption has ended")
-  func adopting() throws {
+  @Test func `A worker that is being adopted is stopped when its adoption has ended`() throws {
     let worker = try ending.add("web", .terminated)
     ending.world.returning.begin(worker.id)
     end.end()

@@ -1,5 +1,4 @@
 import Glibc
-import Hibernation
 import Lifecycle
 import Supervision
 import Testing
@@ -12,8 +11,7 @@ import Testing
 
   init() throws { ending = try DaemonEndWorld() }
 
-  @Test("Workers that are left stay as they are, and are recorded")
-  func leave() throws {
+  @Test func `Workers that are left stay as they are, and are recorded`() throws {
     try ending.add("awake", .foreground)
     try ending.addFrozen("frozen", .suspended)
     try ending.add("gone", .terminated)
@@ -39,8 +37,7 @@ import Testing
     #expect(end.hasEnded && ending.hasLogged("the daemon ends; 1 worker remains"))
   }
 
-  @Test("The daemon doesn't leave before the engine has handled every event")
-  func leaveAfterEvents() throws {
+  @Test func `The daemon doesn't leave before the engine has handled every event`() throws {
     let web = try ending.add("web", .suspended)
     end.leave()
     var hadEnded: [Bool?] = []
@@ -62,8 +59,7 @@ import Testing
     #expect(end.refusalToSuspend(WorkerID("frozen")) == nil)
   }
 
-  @Test("A sleeping worker that can't be woken is left asleep")
-  func unwakeable() throws {
+  @Test func `A sleeping worker that can't be woken is left asleep`() throws {
     try ending.add("web", .suspended)
     end.leave()
     #expect(!end.hasEnded)
@@ -73,8 +69,7 @@ import Testing
     #expect(ending.hasLogged("its image can't be read"))
   }
 
-  @Test("The daemon leaves when no state change and no adoption is under way")
-  func leaveWaits() throws {
+  @Test func `The daemon leaves when no state change and no adoption is under way`() throws {
     try ending.add("passing", .suspending)
     let adopted = try ending.add("adopted", .terminated)
     ending.world.returning.begin(adopted.id)
@@ -86,8 +81,7 @@ import Testing
     #expect(end.hasEnded && ending.asked.isEmpty)
   }
 
-  @Test("The daemon doesn't leave a worker while an operation on it is under way")
-  func leaveBusy() throws {
+  @Test func `The daemon doesn't leave a worker while an operation on it is under way`() throws {
     let worker = try ending.add("web")
     let memory = FakeMemory()
     ending.world.makeSleeps(over: memory).makeSleep(for: worker)
@@ -115,8 +109,7 @@ import Testing
     #expect(end.hasEnded && ending.saved("web") != nil)
   }
 
-  @Test("A launch that fails while the daemon leaves doesn't keep it")
-  func launchFails() throws {
+  @Test func `A launch that fails while the daemon leaves doesn't keep it`() throws {
     let worker = try ending.add("web", .terminated)
     ending.world.driver.request(.start, worker.id) { _ in }
     ending.world.workers.launching = [worker.id]
@@ -151,8 +144,7 @@ import Testing
   }
 
   @Test(
-    "A daemon that is ending doesn't leave its workers, and a second request to leave adds nothing"
-  )
+    "A daemon that is ending doesn't leave its workers, and a second request to leave adds nothing")
   func leaveLate() throws {
     try ending.add("web")
     end.end()
@@ -166,8 +158,7 @@ import Testing
     #expect(other.lines.count == 1 && !other.end.hasEnded)
   }
 
-  @Test("A request to end that comes while the daemon leaves stops its workers")
-  func endWhileLeaving() throws {
+  @Test func `A request to end that comes while the daemon leaves stops its workers`() throws {
     try ending.addWaking("web")
     end.leave()
     end.end()

@@ -1,5 +1,4 @@
 import Glibc
-import Hibernation
 import Linux
 import TestSupport
 import Testing
@@ -35,8 +34,7 @@ import Testing
   @Test("A daemon that the kernel would choose first passes that on to its workers")
   func exposed() throws { #expect(try start(with: 300) == ("-900", 300, [])) }
 
-  @Test("A daemon without the right to protect itself logs that, and starts")
-  func refused() {
+  @Test func `A daemon without the right to protect itself logs that, and starts`() {
     // Not even root can write this number.
     let score = DaemonOOMScore(path: "/proc/sys/kernel/ngroups_max")
     var lines: [String] = []
@@ -45,8 +43,7 @@ import Testing
     #expect(lines[0].hasPrefix("info: the kernel's OOM killer may choose the daemon: "))
   }
 
-  @Test("Without /proc nothing is changed")
-  func unknown() {
+  @Test func `Without /proc nothing is changed`() {
     let score = DaemonOOMScore(path: scratch.path + "/none")
     score.lower { Issue.record("\($0): \($1)") }
     #expect(score.ofWorkers == nil && isAbsent(score.path))
@@ -84,16 +81,14 @@ import Testing
     return texts
   }
 
-  @Test("The service manager gets each message as one datagram")
-  func sent() throws {
+  @Test func `The service manager gets each message as one datagram`() throws {
     let socket = try UnixSocket.bound(to: path, .datagram)
     ServiceManager.send("READY=1", to: path)
     ServiceManager.send("STOPPING=1", to: path)
     #expect(try received(socket) == ["READY=1", "STOPPING=1"])
   }
 
-  @Test("A service manager at an abstract socket is reached")
-  func abstract() throws {
+  @Test func `A service manager at an abstract socket is reached`() throws {
     let name = "@dormouse-test-\(getpid())-\(UInt32.random(in: 0...UInt32.max))"
     let socket = try UnixSocket.bound(to: name, .datagram)
     ServiceManager.send("READY=1", to: name)

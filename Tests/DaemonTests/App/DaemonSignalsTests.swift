@@ -1,7 +1,5 @@
 import Glibc
 import Lifecycle
-import Linux
-import Policy
 import PolicyFile
 import Testing
 
@@ -33,14 +31,12 @@ import Testing
     #expect(world.ending.hasEnded && orphan.children == [10])
   }
 
-  @Test("SIGCHLD reaps children, and ends nothing")
-  func children() {
+  @Test func `SIGCHLD reaps children, and ends nothing`() {
     signals.handle(SIGCHLD)
     #expect(orphan.children == [] && !world.phase.isClosing)
   }
 
-  @Test("The outcome of a reload that SIGHUP asked for is logged, also a failure")
-  func outcomes() throws {
+  @Test func `The outcome of a reload that SIGHUP asked for is logged, also a failure`() throws {
     signals.handle(SIGHUP)
     #expect(world.logged == "", "the file may be in a file system that doesn't answer")
     try world.turn {

@@ -1,10 +1,8 @@
 import Glibc
-import Hibernation
 import Linux
 import Policy
 import PolicyFile
 import Supervision
-import TestSupport
 import Testing
 
 @testable import Daemon
@@ -83,8 +81,7 @@ import Testing
       ])
   }
 
-  @Test("A worker without a process has ended, when the engine asks for its state")
-  func inspect() throws {
+  @Test func `A worker without a process has ended, when the engine asks for its state`() throws {
     try world.add("web", .terminated)
     for name in ["web", "unknown"] {
       execution.execute(.inspect(WorkerID(name)))
@@ -98,8 +95,7 @@ import Testing
 
   // MARK: ends
 
-  @Test("Requests to end, to abort and to kill a worker are different operations")
-  func ends() throws {
+  @Test func `Requests to end, to abort and to kill a worker are different operations`() throws {
     let worker = try world.add()
     execution.execute(.abort(worker.id))
     #expect(world.workerProcesses.begun == ["ask \(SIGABRT) and wake"])
@@ -152,8 +148,7 @@ import Testing
     #expect(program.changes == [.terminating] && worker.process != nil)
   }
 
-  @Test("A state of a worker that the daemon doesn't have is only logged")
-  func unknown() throws {
+  @Test func `A state of a worker that the daemon doesn't have is only logged`() throws {
     execution.execute(transition("unknown", to: .terminated))
     #expect(world.logged.contains("unknown: background → terminated: "))
     #expect(world.notes.all == [])
@@ -178,8 +173,7 @@ import Testing
   }
 
   @Test(
-    "Rising pressure is logged as a warning, falling as a notice; normal pressure restarts workers"
-  )
+    "Rising pressure is logged as a warning, falling as a notice; normal pressure restarts workers")
   func pressure() throws {
     let worker = try world.add("web", .terminated) { $0.restart = RestartWorld.rules }
     world.driver.send(.pressureSet(.critical, for: .seconds(1)))
@@ -200,8 +194,7 @@ import Testing
     #expect(world.logged.contains("pressure normal → critical: no memory"))
   }
 
-  @Test("Directives that only report something change nothing")
-  func reports() throws {
+  @Test func `Directives that only report something change nothing`() throws {
     let worker = try world.add()
     execution.execute(.watchdogMissed(worker.id, "it gave no sign for 3 s"))
     execution.execute(.wouldHave(worker.id, "be suspended"))
@@ -212,8 +205,7 @@ import Testing
     #expect(world.notes.all == [])
   }
 
-  @Test("The directive to launch a worker reaches the launcher")
-  func launch() {
+  @Test func `The directive to launch a worker reaches the launcher`() {
     execution.execute(.launch(launcher.id))
     #expect(launcher.launches.count == 1)
   }

@@ -44,8 +44,7 @@ private final class Observer: EngineObserver {
     driver.send(.added(id, WorkerProfile(policy: LifecyclePolicy(name: "test"))))
   }
 
-  @Test("The engine gets the machine's sleep before any other event")
-  func machineSlept() {
+  @Test func `The engine gets the machine's sleep before any other event`() {
     timers.sleep(for: .milliseconds(20))
     driver.send(.activity(id))
     #expect(observer.events.last?.hasPrefix("activity") == true && observer.events.count == 2)
@@ -76,8 +75,7 @@ private final class Observer: EngineObserver {
     #expect(answers.count == 1)
   }
 
-  @Test("An event that a directive causes is handled after the directives before it")
-  func nested() {
+  @Test func `An event that a directive causes is handled after the directives before it`() {
     executor.react = { [driver, id] directive in
       guard self.isLaunch(directive) else { return }
       driver.send(.launched(id))
@@ -120,8 +118,7 @@ private final class Observer: EngineObserver {
     #expect(observer.events.count == noted + 1)
   }
 
-  @Test("The end of a chain of events is reported once, after the last event")
-  func quiet() {
+  @Test func `The end of a chain of events is reported once, after the last event`() {
     executor.react = { [driver, id] in if self.isLaunch($0) { driver.send(.launched(id)) } }
     let before = executor.quietCount
     driver.request(.start, id) { _ in }
@@ -156,8 +153,7 @@ private final class Observer: EngineObserver {
 
   private func ask(_ heard: Heard) -> Request.ID { replies.await { heard.texts.append($0.text) } }
 
-  @Test("Replies wait until the records are on disk, and are then sent in their order")
-  func order() {
+  @Test func `Replies wait until the records are on disk, and are then sent in their order`() {
     let heard = Heard()
     let (first, second) = (ask(heard), ask(heard))
     saved.isSaved = false
@@ -170,8 +166,7 @@ private final class Observer: EngineObserver {
     #expect(heard.texts == ["one", "two"])
   }
 
-  @Test("Replies are sent at once when the daemon ends, and only once")
-  func end() {
+  @Test func `Replies are sent at once when the daemon ends, and only once`() {
     let heard = Heard()
     let (first, second) = (ask(heard), ask(heard))
     saved.isSaved = false
@@ -184,8 +179,7 @@ private final class Observer: EngineObserver {
     #expect(heard.texts == ["one", "two"])
   }
 
-  @Test("Replies are sent after a second in any case, and only once")
-  func timeout() {
+  @Test func `Replies are sent after a second in any case, and only once`() {
     let heard = Heard()
     let id = ask(heard)
     saved.isSaved = false

@@ -52,8 +52,7 @@ import Testing
     #expect(try logged() == "")
   }
 
-  @Test("A lost trim is reported on the loop, with its reason")
-  func lost() throws {
+  @Test func `A lost trim is reported on the loop, with its reason`() throws {
     let lost = try #require(hibernation.shared.withLock { $0.trimLost })
     try TestThread { lost("web", "it forked") }.join()
     #expect(measured.losses == [], "not on another thread")

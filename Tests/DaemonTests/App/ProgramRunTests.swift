@@ -50,8 +50,7 @@ import Testing
         program, log: scratch.path + "/log", pace: SamplingPace(), sharedImages: { 0 }))
   }
 
-  @Test("A daemon whose socket is open and that is dropped frees its components")
-  func dropped() throws {
+  @Test func `A daemon whose socket is open and that is dropped frees its components`() throws {
     let scratch = try Scratch()
     weak var control: ControlSocket?
     do {
@@ -62,8 +61,7 @@ import Testing
     #expect(control == nil && isAbsent(scratch.path + "/tool.sock"))
   }
 
-  @Test("Before its start, a run has no worker, no process and no socket")
-  func before() {
+  @Test func `Before its start, a run has no worker, no process and no socket`() {
     #expect(run.state == nil && run.process == nil && run.isReaped && !run.isBusy)
     #expect(run.footprint == .zero && isAbsent(scratch.path + "/tool.sock"))
     run.sampleAgain()

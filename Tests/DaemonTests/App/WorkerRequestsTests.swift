@@ -25,15 +25,13 @@ import Testing
     requests.request(verb, id) { [heard] in heard.codes.append($0.code) }
   }
 
-  @Test("Requests reach the engine at once, and are answered once")
-  func atOnce() {
+  @Test func `Requests reach the engine at once, and are answered once`() {
     ask(.stop)
     #expect(notes.events == ["added", "request"] && heard.codes == [.done])
   }
 
   @Test(
-    "Requests about a worker of an earlier daemon reach the engine after its adoption, in order"
-  )
+    "Requests about a worker of an earlier daemon reach the engine after its adoption, in order")
   func adopted() {
     returning.begin(id)
     ask(.wake)
@@ -54,8 +52,7 @@ import Testing
     #expect(heard.codes == [.refused] && !requests.isAlive(id))
   }
 
-  @Test("A worker counts as alive if the engine says so, and while it is being adopted")
-  func alive() {
+  @Test func `A worker counts as alive if the engine says so, and while it is being adopted`() {
     #expect(!requests.isAlive(id))
     #expect(!requests.isAlive(WorkerID("unknown")))
     driver.send(.adopted(id, unit.profile, .background))

@@ -3,12 +3,12 @@ import Journal
 import Lifecycle
 import Linux
 import Policy
-import PolicyFile
 import Synchronization
 import TestSupport
 import Testing
 
 @testable import Daemon
+@testable import PolicyFile
 
 @Suite("What happened") struct ChronicleTests {
   private let scratch: Scratch
@@ -60,8 +60,7 @@ import Testing
     var workers: Set<String> { Set(events.compactMap(\.worker)) }
   }
 
-  @Test("A follower gets the events of all workers, or of its worker alone")
-  func followers() throws {
+  @Test func `A follower gets the events of all workers, or of its worker alone`() throws {
     let chronicle = try make()
     let world = World(chronicle, "web", "db")
     let (all, web) = (Heard(), Heard())
@@ -129,8 +128,7 @@ import Testing
     #expect(kept == nil)
   }
 
-  @Test("After a save, the files have everything until then: events and counts")
-  func saved() throws {
+  @Test func `After a save, the files have everything until then: events and counts`() throws {
     let chronicle = try make()
     let world = World(chronicle, "web")
     world.fail("web")
@@ -148,8 +146,7 @@ import Testing
     #expect(day?.tallies[WorkerID("web")]?.failedLaunches == 1)
   }
 
-  @Test("Without a journal the days are counted, and events can be followed")
-  func disabled() throws {
+  @Test func `Without a journal the days are counted, and events can be followed`() throws {
     let chronicle = try make(enabled: false)
     let world = World(chronicle, "web")
     let heard = Heard()
@@ -166,8 +163,7 @@ import Testing
     end()
   }
 
-  @Test("The configuration may name the journal's directory")
-  func configured() throws {
+  @Test func `The configuration may name the journal's directory`() throws {
     let chronicle = try make(path: "\(scratch.path)/elsewhere")
     let world = World(chronicle, "web")
     #expect(chronicle.close(at: world.now, within: .seconds(60)))

@@ -83,8 +83,7 @@ import Testing
     #expect(try next.saved(20_000) == 17 && world.lines.all.isEmpty && next.lines.all.isEmpty)
   }
 
-  @Test("Savings are those of today and of seven days, of one worker and of all")
-  func savings() throws {
+  @Test func `Savings are those of today and of seven days, of one worker and of all`() throws {
     let world = try World()
     world.makeDirectory()
     for (day, resumes) in [(19_993, 1), (19_994, 2), (19_999, 4), (20_000, 8)] {
@@ -189,8 +188,7 @@ import Testing
     #expect(try listDirectory("\(world.scratch.path)/reports").count == 7 + 1)
   }
 
-  @Test("The counts of 396 days are kept, and other files")
-  func trimmed() throws {
+  @Test func `The counts of 396 days are kept, and other files`() throws {
     let world = try World()
     world.makeDirectory()
     for day in 19_000..<19_400 {

@@ -3,12 +3,12 @@ import Journal
 import Lifecycle
 import Linux
 import Policy
-import PolicyFile
 import Synchronization
 import TestSupport
 import Testing
 
 @testable import Daemon
+@testable import PolicyFile
 
 /// An engine whose events are journaled, on a disk that fails when a test decides.
 final class JournalWorld {

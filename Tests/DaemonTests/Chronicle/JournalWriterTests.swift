@@ -1,18 +1,15 @@
-import Glibc
 import Journal
 import Lifecycle
 import Linux
 import Policy
-import PolicyFile
-import Synchronization
 import TestSupport
 import Testing
 
 @testable import Daemon
+@testable import PolicyFile
 
 @Suite("The journal's writer") struct JournalWriterTests {
-  @Test("A journal that is played again leads to the same engine")
-  func played() throws {
+  @Test func `A journal that is played again leads to the same engine`() throws {
     let world = try JournalWorld()
     world.begin()
     world.failLaunch(1)
@@ -44,8 +41,7 @@ import Testing
     #expect(fileExists("\(world.path)/notes.txt"))
   }
 
-  @Test("A full segment is followed by the next one, and the oldest are removed")
-  func rotation() throws {
+  @Test func `A full segment is followed by the next one, and the oldest are removed`() throws {
     let world = try JournalWorld(size: ByteCount(6000), keep: 3)
     world.begin()
     for second in 1...100 { world.failLaunch(Int64(second)) }
@@ -65,8 +61,7 @@ import Testing
     #expect(sizes.count < 50 && sizes.reduce(0, +) <= max(6000 * 3 + largest, 3 * largest))
   }
 
-  @Test("A transition is written at once, and a sample after 30 s at the latest")
-  func delay() throws {
+  @Test func `A transition is written at once, and a sample after 30 s at the latest`() throws {
     let world = try JournalWorld()
     world.begin()
     world.waitForDisk()
@@ -85,8 +80,7 @@ import Testing
     try world.checkWhole()
   }
 
-  @Test("A clock that was set is recorded, and one that is only steered isn't")
-  func clock() throws {
+  @Test func `A clock that was set is recorded, and one that is only steered isn't`() throws {
     let world = try JournalWorld()
     world.begin()
     world.wall.nanoseconds += 40_000_000 + 1_000_000_000

@@ -1,11 +1,11 @@
 import Journal
-import Lifecycle
 import Linux
 import Policy
 import TestSupport
 import Testing
 
 @testable import Daemon
+@testable import Lifecycle
 
 @Suite("Counts since the daemon's start") struct RunCountsTests {
   private let web = WorkerID("web")
@@ -14,8 +14,7 @@ import Testing
     .transition(Transition(worker: web, from: from, to: to, cause: .succeeded, at: .zero))
   }
 
-  @Test("A wake counts by the state that the worker slept in, with the time that it took")
-  func wakes() {
+  @Test func `A wake counts by the state that the worker slept in, with the time that it took`() {
     let counts = RunCounts(began: .zero)
     counts.record(
       .wakeNeeded(web, "a connection"), directives: [transition(.hibernated, .resuming)])
@@ -33,8 +32,7 @@ import Testing
     #expect(times[1].seconds == 0.03)
   }
 
-  @Test("A resume that failed counts as no wake")
-  func failed() {
+  @Test func `A resume that failed counts as no wake`() {
     let counts = RunCounts(began: .zero)
     counts.record(.wakeNeeded(web, "a timer"), directives: [transition(.hibernated, .resuming)])
     counts.record(

@@ -48,8 +48,7 @@ import Testing
     #expect(lines.all.isEmpty)
   }
 
-  @Test("A clock that was set back makes no use happen in the future")
-  func setBack() throws {
+  @Test func `A clock that was set back makes no use happen in the future`() throws {
     earlier([100])
     let next = keeper(10)
     next.begin(at: .zero + .seconds(20))
@@ -57,8 +56,7 @@ import Testing
     #expect((.zero + .seconds(20) - uses.since).seconds == 1000)
   }
 
-  @Test("A damaged file is logged, and the uses begin again")
-  func damaged() throws {
+  @Test func `A damaged file is logged, and the uses begin again`() throws {
     earlier([100])
     _ = try scratch.write("reports/uses", "dormouse uses 1\n{}\n")
     let next = keeper(50_500)
@@ -67,8 +65,7 @@ import Testing
     #expect(lines.all.contains { $0.contains("is damaged") })
   }
 
-  @Test("The thousand workers that were used last are kept, each with 64 uses")
-  func bounded() {
+  @Test func `The thousand workers that were used last are kept, each with 64 uses`() {
     let keeper = keeper(50_000)
     keeper.begin(at: .zero)
     for number in 0..<1200 {
@@ -87,8 +84,7 @@ import Testing
     #expect(next.history.uses(of: web)?.count == 100)
   }
 
-  @Test("The counts of the day aren't confused by the file beside them")
-  func besideDays() throws {
+  @Test func `The counts of the day aren't confused by the file beside them`() throws {
     earlier([100])
     let store = DayStore(directory: "\(scratch.path)/reports")
     store.trim()

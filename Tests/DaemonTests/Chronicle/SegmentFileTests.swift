@@ -22,8 +22,7 @@ import Testing
 
   private func bytes(_ text: String) -> [UInt8] { Array(text.utf8) }
 
-  @Test("Bytes are appended in their order, to the segment that was begun last")
-  func order() throws {
+  @Test func `Bytes are appended in their order, to the segment that was begun last`() throws {
     let file = SegmentFile(queue: queue)
     let calls = Mutex<[String]>([])
     for name in ["1", "2"] {
@@ -59,8 +58,7 @@ import Testing
     #expect(try text("1") == "another daemon's" && text("2") == "kept" && file.pending == 0)
   }
 
-  @Test("Bytes that wait for a slow disk are counted until they are written")
-  func pending() throws {
+  @Test func `Bytes that wait for a slow disk are counted until they are written`() throws {
     let gate = ThreadGate()
     defer { gate.open() }
     queue.submit { gate.pass() }
@@ -90,8 +88,7 @@ import Testing
     #expect(file.pending == 0)
   }
 
-  @Test("A segment that has content stays when the disk becomes full")
-  func filled() throws {
+  @Test func `A segment that has content stays when the disk becomes full`() throws {
     let opened = Mutex<Descriptor?>(nil)
     let file = SegmentFile(queue: queue) { (path) throws(SystemCallError) in
       let descriptor = try SegmentFile.create(path)

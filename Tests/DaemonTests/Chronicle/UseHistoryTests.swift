@@ -34,8 +34,7 @@ import Testing
     #expect(history.uses(of: web) == nil)
   }
 
-  @Test("Of many uses the last 64 count for what is usual")
-  func limit() throws {
+  @Test func `Of many uses the last 64 count for what is usual`() throws {
     let uses = try #require(
       history((0..<100).map { $0 < 36 ? $0 * 1000 : 36_000 + ($0 - 36) * 60 }).uses(of: web))
     #expect(uses.count == 100 && uses.all.count == 64 && uses.medianQuiet == .seconds(60))
@@ -76,8 +75,7 @@ import Testing
     #expect(key(90) == "hibernate.after" && key(110) == nil)
   }
 
-  @Test("Uses at regular times are named as possible health checks, others aren't")
-  func regular() {
+  @Test func `Uses at regular times are named as possible health checks, others aren't`() {
     var policy = LifecyclePolicy()
     policy.background.suspendAfter = .seconds(60)
     func advice(_ seconds: [Int64], isServer: Bool = true) -> ActivityReport.Advice? {
@@ -95,8 +93,7 @@ import Testing
     #expect(advice(visits)?.key == "background.suspend_after")
   }
 
-  @Test("A sample names what showed the last use")
-  func sign() throws {
+  @Test func `A sample names what showed the last use`() throws {
     let uses = try #require(history([10, 20]).uses(of: web))
     func last(_ sign: SignOfUse?) -> String? {
       ActivityReport(uses, policy: LifecyclePolicy(), sign: sign, at: .zero + .seconds(30)).last?
@@ -107,8 +104,7 @@ import Testing
     #expect(last(.traffic)?.hasPrefix("traffic") == true)
   }
 
-  @Test("Uses of an earlier run count, and none of them is the last use of this one")
-  func earlierRun() throws {
+  @Test func `Uses of an earlier run count, and none of them is the last use of this one`() throws {
     let uses = try #require(history([10, 600, 1000]).uses(of: web))
     func report(launchedAt seconds: Int64, at now: Int64) -> ActivityReport {
       ActivityReport(
@@ -123,8 +119,7 @@ import Testing
     #expect(report(launchedAt: 0, at: 1060).launchedSecondsAgo == nil)
   }
 
-  @Test("Advice needs five uses")
-  func few() throws {
+  @Test func `Advice needs five uses`() throws {
     let policy = LifecyclePolicy()
     func advice(_ seconds: [Int64]) -> ActivityReport.Advice? {
       history(seconds).uses(of: web).flatMap {

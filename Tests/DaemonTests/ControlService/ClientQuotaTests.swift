@@ -13,8 +13,7 @@ import Testing
     return quota
   }
 
-  @Test("A full socket closes the oldest connection that has sent no whole request")
-  func givesWay() {
+  @Test func `A full socket closes the oldest connection that has sent no whole request`() {
     var quota = Self.small()
     let first = (1...3).map { quota.admit(Int32($0), user: 7, at: Self.at(0)) }
     #expect(first == [.admitted, .admitted, .admitted])
@@ -23,8 +22,7 @@ import Testing
     #expect(later == [.insteadOf(2), .insteadOf(3)])
   }
 
-  @Test("The connections of one user don't shut out another user")
-  func users() {
+  @Test func `The connections of one user don't shut out another user`() {
     var quota = Self.small()
     for id in 1...3 {
       _ = quota.admit(Int32(id), user: 7, at: Self.at(0))
@@ -41,8 +39,7 @@ import Testing
     #expect(!quota.isFull)
   }
 
-  @Test("A request may take 30 s to arrive, however slowly, and an idle client may stay")
-  func timeout() {
+  @Test func `A request may take 30 s to arrive, however slowly, and an idle client may stay`() {
     var quota = ClientQuota()
     _ = quota.admit(1, user: 7, at: Self.at(0))
     _ = quota.admit(2, user: 7, at: Self.at(0))
@@ -63,8 +60,7 @@ import Testing
     Measurement(footprint: .megabytes(megabytes), at: .zero, took: took)
   }
 
-  @Test("A caller during a measurement gets the figure of the next one")
-  func later() {
+  @Test func `A caller during a measurement gets the figure of the next one`() {
     var state = MeasuringState()
     var figures: [ByteCount?] = []
     let record: MeasuringState.Completion = { figures.append($0?.footprint) }
@@ -84,8 +80,7 @@ import Testing
     #expect(!second.more)
   }
 
-  @Test("A measurement that began before the memory was moved gives no footprint")
-  func moved() {
+  @Test func `A measurement that began before the memory was moved gives no footprint`() {
     var state = MeasuringState()
     _ = state.ask { _ in }
     state.begin(3, at: .zero)
@@ -95,8 +90,7 @@ import Testing
     #expect(state.last == nil)
   }
 
-  @Test("Regular measurements of all workers together use at most a tenth of one processor")
-  func budget() {
+  @Test func `Regular measurements of all workers together use at most a tenth of one processor`() {
     var state = MeasuringState()
     _ = state.ask { _ in }
     state.begin(4, at: .zero)

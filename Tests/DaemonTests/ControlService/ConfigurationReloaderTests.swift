@@ -2,7 +2,6 @@ import Lifecycle
 import Policy
 import PolicyFile
 import Supervision
-import TestSupport
 import Testing
 
 @testable import Daemon
@@ -82,16 +81,14 @@ import Testing
     #expect(reload(new).map(\.text) == ["nothing changed: the configuration is the same"])
   }
 
-  @Test(
-    "A worker that the configuration adds has the daemon's variables below its own")
-  func added() throws {
+  @Test
+  func `A worker that the configuration adds has the daemon's variables below its own`() throws {
     #expect(reload(configuration(declared("web") { $0.environment = ["PORT": "80"] }))[0].isDone)
     let worker = try #require(world.workers[web])
     #expect(worker.environment == ["HOME": "/root", "PORT": "80"] && worker.isDeclared)
   }
 
-  @Test("A worker that the configuration drops is stopped first, if it runs")
-  func dropped() throws {
+  @Test func `A worker that the configuration drops is stopped first, if it runs`() throws {
     let worker = try add("web", .background)
     #expect(reload(configuration(declared("api")))[0].isDone)
     #expect(world.workers[web] === worker && !worker.isDeclared)
@@ -113,8 +110,7 @@ import Testing
     #expect(worker.traffic == nil, "it is looked at as it is configured now")
   }
 
-  @Test("A preview of a reload reports the same changes and makes none")
-  func preview() throws {
+  @Test func `A preview of a reload reports the same changes and makes none`() throws {
     for name in ["old", "web"] { try add(name) }
     try add("busy", .background)
     let outcomes = preview(configuration(declared("new"), declared("web") { $0.importance = 7 }))
@@ -145,8 +141,7 @@ import Testing
     #expect(world.driver.state.state(of: web) == nil)
   }
 
-  @Test("A worker that is declared again while it is being adopted stays")
-  func declaredAgain() throws {
+  @Test func `A worker that is declared again while it is being adopted stays`() throws {
     let worker = try add("web")
     world.returning.begin(web)
     _ = reload(configuration(), allowEmpty: true)

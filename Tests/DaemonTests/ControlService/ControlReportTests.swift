@@ -1,13 +1,11 @@
 import Control
 import Lifecycle
-import Linux
 import Policy
-import PolicyFile
-import TestSupport
 import Testing
 import WorkerProtocol
 
 @testable import Daemon
+@testable import PolicyFile
 
 @Suite("Reports over the control socket") struct ControlReportTests {
   private typealias Verb = ControlRequest.Verb
@@ -21,10 +19,8 @@ import WorkerProtocol
     try control.only(control.ask(verb, worker))
   }
 
-  @Test(
-    "An unknown worker has its own result, to which the client adds a suggestion"
-  )
-  func unknown() throws {
+  @Test
+  func `An unknown worker has its own result, to which the client adds a suggestion`() throws {
     try world.add("web")
     for verb in [Verb.status, .explain, .policy] {
       let response = try ask(verb, "wbe")
@@ -155,8 +151,7 @@ import WorkerProtocol
     #expect(try control.only(following).result == .done)
   }
 
-  @Test("The verb events says where there is no journal")
-  func noJournal() throws {
+  @Test func `The verb events says where there is no journal`() throws {
     let control = try ControlWorld(journal: JournalConfiguration(enabled: false))
     #expect(try control.only(control.ask(.events)).text == "there is no journal")
   }

@@ -69,8 +69,7 @@ import Testing
   }
 
   @Test(
-    "A line that isn't a request is refused, with its number if it has one, and the next is read"
-  )
+    "A line that isn't a request is refused, with its number if it has one, and the next is read")
   func garbage() throws {
     let server = try server()
     requests.answersAtOnce = true
@@ -84,8 +83,7 @@ import Testing
     withExtendedLifetime(server) {}
   }
 
-  @Test("A connection whose line is too long gets an error and is closed")
-  func tooLong() throws {
+  @Test func `A connection whose line is too long gets an error and is closed`() throws {
     let server = try server()
     let client = try ControlTestClient(path)
     var remainder = [UInt8](
@@ -148,8 +146,7 @@ import Testing
     #expect(client.answers.map(\.id) == [9, 1, 9] && server.unreadBytes(of: first) == 0)
   }
 
-  @Test("A connection without a request is closed when a new client needs its place")
-  func halfOpen() throws {
+  @Test func `A connection without a request is closed when a new client needs its place`() throws {
     var quota = ClientQuota()
     quota.maxClients = 2
     let server = try server(quota: quota)
@@ -176,8 +173,7 @@ import Testing
     withExtendedLifetime(server) {}
   }
 
-  @Test("A connection that takes too long to send a request is closed, and no other")
-  func overdue() throws {
+  @Test func `A connection that takes too long to send a request is closed, and no other`() throws {
     var quota = ClientQuota()
     quota.timeout = .milliseconds(200)
     let server = try server(quota: quota, checkInterval: .milliseconds(10))
@@ -231,8 +227,7 @@ import Testing
     withExtendedLifetime(server) {}
   }
 
-  @Test("Requests of a client that has left are handled some at a time, too")
-  func turnsAfterLeaving() throws {
+  @Test func `Requests of a client that has left are handled some at a time, too`() throws {
     let server = try server()
     var leaving: ControlTestClient? = try ControlTestClient(path)
     try leaving?.ask(1...200)
@@ -269,9 +264,7 @@ import Testing
     withExtendedLifetime(server) {}
   }
 
-  @Test(
-    "Requests to end are answered when the end is announced, and the socket's file is removed"
-  )
+  @Test("Requests to end are answered when the end is announced, and the socket's file is removed")
   func end() throws {
     let server = try server()
     let clients = [

@@ -1,8 +1,6 @@
 import Control
 import Lifecycle
-import Linux
 import Policy
-import TestSupport
 import Testing
 
 @testable import Daemon
@@ -22,8 +20,7 @@ import Testing
 
   init() throws { control = try ControlWorld() }
 
-  @Test("A verb about a worker needs the worker's name")
-  func needsWorker() throws {
+  @Test func `A verb about a worker needs the worker's name`() throws {
     for verb in Self.engineVerbs {
       let response = try control.only(control.ask(verb))
       #expect(response.result == .badRequest)
@@ -61,8 +58,7 @@ import Testing
     #expect(world.asked == ["restart db", "suspend web"])
   }
 
-  @Test("A stop by request calls off the restart that was planned")
-  func person() throws {
+  @Test func `A stop by request calls off the restart that was planned`() throws {
     let worker = try world.add("web", .terminated) { $0.restart = RestartWorld.rules }
     world.reportEnd(worker, RestartWorld.failure)
     _ = control.ask(.background, "web")
@@ -71,18 +67,15 @@ import Testing
     #expect(world.restarts.plan(of: web) == nil)
   }
 
-  @Test(
-    "Work that a client waits for is done before other work",
-    arguments: [Verb.wake, .foreground, .stop])
-  func urgent(verb: ControlRequest.Verb) {
+  @Test(arguments: [Verb.wake, .foreground, .stop])
+  func `Work that a client waits for is done before other work`(verb: ControlRequest.Verb) {
     _ = control.ask(verb, "web")
     #expect(control.memory.prioritized == 1)
     _ = control.ask(.background, "web")
     #expect(control.memory.prioritized == 1)
   }
 
-  @Test("A daemon that is ending refuses a verb, unless it ends a worker")
-  func ending() throws {
+  @Test func `A daemon that is ending refuses a verb, unless it ends a worker`() throws {
     try world.add("web")
     world.ending.end()
     world.notes.forget()
@@ -98,8 +91,7 @@ import Testing
     for each in heard { #expect(try control.only(each).result == .done) }
   }
 
-  @Test("A daemon that is leaving its workers refuses every verb about them")
-  func leaving() throws {
+  @Test func `A daemon that is leaving its workers refuses every verb about them`() throws {
     try world.add("web")
     world.ending.leave()
     for verb in Self.engineVerbs {
@@ -108,16 +100,14 @@ import Testing
     #expect(world.asked.isEmpty)
   }
 
-  @Test("A verb that isn't for adopted workers is refused with the reason")
-  func adopted() throws {
+  @Test func `A verb that isn't for adopted workers is refused with the reason`() throws {
     try world.add("web").external = ExternalWorker()
     let response = try control.only(control.ask(.stop, "web"))
     #expect(response.result == .refused && response.text.hasPrefix("web was adopted: "))
     #expect(world.asked.isEmpty)
   }
 
-  @Test("A request about a wrapped worker is passed on to its wrapper")
-  func relayed() throws {
+  @Test func `A request about a wrapped worker is passed on to its wrapper`() throws {
     control.wrap("web")
     for verb in Self.engineVerbs.dropLast(2) + [.explain, .policy] {
       let heard = control.ask(verb, "web")
@@ -128,16 +118,14 @@ import Testing
     }
   }
 
-  @Test("A wrapped worker is protected here: this daemon's ladder may terminate it")
-  func protection() throws {
+  @Test func `A wrapped worker is protected here: this daemon's ladder may terminate it`() throws {
     control.wrap("web")
     #expect(try control.only(control.ask(.protect, "web")).result == .done)
     #expect(world.asked == ["protect web"] && world.wrapped.asked.isEmpty)
   }
 
   @Test(
-    "A suspended worker is hibernated after a reading of the disk; later requests wait for that"
-  )
+    "A suspended worker is hibernated after a reading of the disk; later requests wait for that")
   func disk() throws {
     try world.add("web", .suspended)
     let hibernate = control.ask(.hibernate, "web")
@@ -159,8 +147,7 @@ import Testing
     try world.turn { world.notes.events == ["disk", "request"] }
   }
 
-  @Test("A request that is carried out after its deadline is refused")
-  func late() throws {
+  @Test func `A request that is carried out after its deadline is refused`() throws {
     try world.add("web")
     var request = ControlRequest(id: 7, verb: .terminate, worker: "web")
     request.expires = world.timers.now.nanoseconds - 1

@@ -41,8 +41,7 @@ import Testing
     withExtendedLifetime(second) {}
   }
 
-  @Test("A path that is too long for a socket is refused")
-  func longPath() {
+  @Test func `A path that is too long for a socket is refused`() {
     #expect(throws: StartError.self) {
       try ControlListener.check(path: "/" + String(repeating: "x", count: 200))
     }

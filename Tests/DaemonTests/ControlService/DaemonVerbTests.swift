@@ -1,8 +1,6 @@
 import Control
 import Lifecycle
-import Linux
 import Policy
-import TestSupport
 import Testing
 
 @testable import Daemon
@@ -118,8 +116,7 @@ import Testing
     #expect(response.result != .done && response.text.contains(text), "\(response.text)")
   }
 
-  @Test("A wrapper is registered under its connection until that ends")
-  func register() throws {
+  @Test func `A wrapper is registered under its connection until that ends`() throws {
     world.wrapped.processes[control.client] = 77
     var request = ControlRequest(id: 7, verb: .register)
     request.wrapper = WrapperWorld.report("job")

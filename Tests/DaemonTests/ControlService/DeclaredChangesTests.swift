@@ -42,8 +42,7 @@ import Testing
     #expect(sockets == 0 && !isPlanned)
   }
 
-  @Test("A worker that runs is stopped first, and forgotten when it has ended")
-  func removedAlive() {
+  @Test func `A worker that runs is stopped first, and forgotten when it has ended`() {
     run()
     changes.remove(id)
     #expect(world.asked == ["stop web"] && !isPlanned && world.workers[id] === unit)
@@ -100,8 +99,7 @@ import Testing
     #expect(driver.state.state(of: id) == .terminated)
   }
 
-  @Test("A change reaches the engine, and the sockets of a worker that doesn't run")
-  func changed() throws {
+  @Test func `A change reaches the engine, and the sockets of a worker that doesn't run`() throws {
     let listen = try listen()
     run()
     changes.apply(.forTest("web", listen), of: id)
@@ -118,8 +116,7 @@ import Testing
     #expect(sockets == 1 && !isPlanned && world.notes.events == ["profileChanged"])
   }
 
-  @Test("A policy alone changes nothing else, and a worker that there isn't is left alone")
-  func policy() {
+  @Test func `A policy alone changes nothing else, and a worker that there isn't is left alone`() {
     var policy = LifecyclePolicy(name: "other")
     policy.hibernate.enabled = false
     changes.setPolicy(policy, of: id)

@@ -73,8 +73,7 @@ import Testing
     #expect(clients.events(client).last == "background")
   }
 
-  @Test("A client that disconnects gets no more events")
-  func left() {
+  @Test func `A client that disconnects gets no more events`() {
     let other = ClientID(number: 2)
     clients.unread[other] = 0
     following.follow(client, 7, worker: nil)

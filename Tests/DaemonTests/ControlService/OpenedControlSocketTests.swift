@@ -1,6 +1,5 @@
 import Control
 import Glibc
-import Lifecycle
 import Linux
 import Policy
 import TestSupport
@@ -32,16 +31,14 @@ import Testing
     }
   }
 
-  @Test("Before it is opened there is no client, nothing listens, and its end does nothing")
-  func unopened() {
+  @Test func `Before it is opened there is no client, nothing listens, and its end does nothing`() {
     #expect(socket.process(of: ClientID(number: 1)) == nil)
     socket.announceEnd("the daemon ends")
     socket.close()
     #expect(isAbsent(path))
   }
 
-  @Test("It keeps the service that answers, and closes for new clients")
-  func opened() throws {
+  @Test func `It keeps the service that answers, and closes for new clients`() throws {
     try socket.open { _ in world.service }
     let client = try ControlTestClient(path)
     try client.ask(1, .ps)
@@ -52,8 +49,7 @@ import Testing
     #expect(isAbsent(path))
   }
 
-  @Test("A path that can't be used is refused, and nothing is open then")
-  func refused() throws {
+  @Test func `A path that can't be used is refused, and nothing is open then`() throws {
     let file = try scratch.write("file", "")
     let socket = ControlSocket(path: file + "/control.sock", loop, DaemonLog())
     #expect(throws: StartError.self) { try socket.open { _ in world.service } }

@@ -52,8 +52,7 @@ import Testing
     #expect(remedy.command == "dormouse hibernate web")
   }
 
-  @Test("The line, pasted into the worker's entry, sets the values of the remedy")
-  func pasted() throws {
+  @Test func `The line, pasted into the worker's entry, sets the values of the remedy`() throws {
     let remedy = try #require(try self.remedy(suspended: true))
     let line = try #require(remedy.line)
     let pasted = try read("workers:\n  web:\n    command: [sleep, \"600\"]\n    \(line)\n")
@@ -86,8 +85,7 @@ import Testing
     #expect(policy.background.suspendAfter == .seconds(77))
   }
 
-  @Test("Several keys are lines of their own, for a worker and for all")
-  func several() throws {
+  @Test func `Several keys are lines of their own, for a worker and for all`() throws {
     let origins = try read(Self.text).origins
     let settings = [
       ("foreground.idle_after", "5s"), ("hibernate.disk.budget", "1GB"),
@@ -126,8 +124,7 @@ import Testing
     #expect(try remedy(suspended: false) { $0.signOfUse = .writes } == nil)
   }
 
-  @Test("A worker that regular uses keep awake gets health_checks_while_asleep")
-  func healthChecks() throws {
+  @Test func `A worker that regular uses keep awake gets health_checks_while_asleep`() throws {
     var activity = ActivityReport(uses: 40, overSeconds: 800)
     activity.medianQuietSeconds = 19
     activity.advice = .init(

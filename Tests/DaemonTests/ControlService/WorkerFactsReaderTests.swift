@@ -3,7 +3,6 @@ import Glibc
 import Lifecycle
 import Linux
 import Policy
-import TestSupport
 import Testing
 
 @testable import Daemon
@@ -24,8 +23,7 @@ import Testing
     func didChange(_ transition: Transition) {}
   }
 
-  @Test("A worker that doesn't exist has no facts")
-  func unknown() throws {
+  @Test func `A worker that doesn't exist has no facts`() throws {
     let reader = world.makeFacts()
     #expect(reader.read(WorkerID("web")) == nil && reader.activity(of: WorkerID("web")) == nil)
   }
@@ -44,8 +42,7 @@ import Testing
     #expect(reader.read(worker.id)?.log == world.state.log(of: "web"))
   }
 
-  @Test("An adopted worker's log is its supervisor's")
-  func external() throws {
+  @Test func `An adopted worker's log is its supervisor's`() throws {
     let worker = try world.add()
     worker.external = ExternalWorker(mayBeTerminated: false)
     let facts = try #require(world.makeFacts().read(worker.id))
@@ -63,8 +60,7 @@ import Testing
     #expect(try policy(ControlWorld(program: Program())) != policy(ControlWorld()))
   }
 
-  @Test("A worker's earlier ends and what is planned for it are shown")
-  func plans() throws {
+  @Test func `A worker's earlier ends and what is planned for it are shown`() throws {
     let worker = try world.add("web", .terminated) { $0.restart = RestartWorld.rules }
     world.reportEnd(worker, RestartWorld.failure)
     let plans = try #require(world.makeFacts().read(worker.id)).plans
@@ -75,8 +71,7 @@ import Testing
     }
   }
 
-  @Test("A worker's uses are counted from the events that the chronicle gets")
-  func activity() throws {
+  @Test func `A worker's uses are counted from the events that the chronicle gets`() throws {
     world.driver.connect([world.chronicle])
     let worker = try world.add()
     let reader = world.makeFacts()

@@ -34,9 +34,7 @@ import Testing
     return try report(facts)
   }
 
-  @Test(
-    "The report of a worker without a process has no values that need one")
-  func plain() throws {
+  @Test func `The report of a worker without a process has no values that need one`() throws {
     let report = try report()
     #expect(report.name == "web" && report.state == "background" && report.policy == "test")
     #expect(report.pid == nil && report.processes == 0 && report.cgroup == nil)
@@ -44,8 +42,7 @@ import Testing
     #expect(report.isAdopted == nil && report.wrapper == nil && report.baseSize == nil)
   }
 
-  @Test("What the daemon knows of a worker is in its report")
-  func facts() throws {
+  @Test func `What the daemon knows of a worker is in its report`() throws {
     let report = try report { facts in
       facts.command = ["/bin/web", "-v"]
       facts.isAdopted = true
@@ -70,8 +67,7 @@ import Testing
     #expect(report.hibernateUnchanged == 6 && report.hibernateSeconds == 0.25)
   }
 
-  @Test("The time asleep and the last wake are in a worker's report")
-  func sleep() throws {
+  @Test func `The time asleep and the last wake are in a worker's report`() throws {
     adopt(.background)
     timers.advance(by: .seconds(1))
     driver.send(.request(Request(id: 1, verb: .suspend, worker: id)))
@@ -97,8 +93,7 @@ import Testing
     #expect(size == (state == .hibernated ? 4096 : nil))
   }
 
-  @Test("A trimmed worker has the size of its trim's image")
-  func imageOfTrim() throws {
+  @Test func `A trimmed worker has the size of its trim's image`() throws {
     let size = try report(.background) {
       $0.imageLength = 4096
       $0.bytesInTrimImage = 1 << 20
@@ -119,8 +114,7 @@ import Testing
     return report
   }
 
-  @Test("The report of a worker that has ended has its planned starts, the nearest first")
-  func planned() {
+  @Test func `The report of a worker that has ended has its planned starts, the nearest first`() {
     var all = WorkerPlans()
     #expect(plans(all).reason.code == "exited")
     all.problem = "it ended too often"
@@ -142,8 +136,7 @@ import Testing
     #expect(plans(all, .background).reason.code == "exited", "it runs: no plan is waited for")
   }
 
-  @Test("A report has the worker's earlier runs and restarts")
-  func past() {
+  @Test func `A report has the worker's earlier runs and restarts`() {
     var all = WorkerPlans()
     all.exits = [
       ExitRecord(

@@ -51,8 +51,7 @@ import Testing
     #expect(worker?.configuration.importance == 30)
   }
 
-  @Test("The request's policy is the worker's, and is recorded for the next daemon")
-  func chosenPolicy() throws {
+  @Test func `The request's policy is the worker's, and is recorded for the next daemon`() throws {
     let wanted = AdoptionSpecification(
       pid: 100, policy: "server", settings: ["hibernate.after=7s"], shadow: true)
     let heard = world.ask("web", wanted)
@@ -116,8 +115,7 @@ import Testing
     #expect(alone.responses.map(\.result) == [.refused])
   }
 
-  @Test("A wrong request for adoption is refused before any process is examined")
-  func malformed() {
+  @Test func `A wrong request for adoption is refused before any process is examined`() {
     #expect(world.ask(nil).responses.first?.result == .badRequest)
     #expect(world.ask("web", nil).responses.first?.result == .badRequest)
     #expect(world.ask("a/b").responses.first?.result == .badRequest)
@@ -138,8 +136,7 @@ import Testing
     #expect(world.looks.examined.count == 1)
   }
 
-  @Test("Changes while a process is examined for adoption are considered")
-  func meanwhile() throws {
+  @Test func `Changes while a process is examined for adoption are considered`() throws {
     let (first, second, third) = (world.ask(), world.ask(), world.ask("other"))
     let process = try ExternalWorld.process()
     try world.examined(process)
@@ -157,8 +154,7 @@ import Testing
     #expect(world.workers.count == 1)
   }
 
-  @Test("A process that can't be examined in time, or must not sleep, isn't adopted")
-  func failures() {
+  @Test func `A process that can't be examined in time, or must not sleep, isn't adopted`() {
     for outcome in [FakeWorkerProcesses.Examination.overdue, .busy] {
       let heard = world.ask()
       world.looks.answer(examination: outcome)
@@ -174,8 +170,7 @@ import Testing
     #expect(world.workers.count == 0 && world.events.isEmpty)
   }
 
-  @Test("A failed adoption leaves no worker behind")
-  func notHeld() throws {
+  @Test func `A failed adoption leaves no worker behind`() throws {
     world.memory.endsWhenOpened = { _ in true }
     let heard = world.ask()
     try world.examined()
@@ -253,8 +248,7 @@ import Testing
       world.isLogged("web: pid \(ExternalWorld.pid + 1) is now the first process of \(path)"))
   }
 
-  @Test("One whose cgroup is empty has no successor, and none that has just ended")
-  func noSuccessor() throws {
+  @Test func `One whose cgroup is empty has no successor, and none that has just ended`() throws {
     let worker = try adoptInGroup()
     world.memory.endsWhenOpened = { _ in true }
     externals.externalRootDidEnd(worker)
@@ -266,8 +260,7 @@ import Testing
     #expect(world.workers.count == 0)
   }
 
-  @Test("An adopted worker that the daemon killed has no successor")
-  func killed() throws {
+  @Test func `An adopted worker that the daemon killed has no successor`() throws {
     let worker = try adoptInGroup()
     world.base.ends.kill(web)
     #expect(worker.isKilled)

@@ -2,9 +2,7 @@ import Control
 import Glibc
 import Lifecycle
 import Linux
-import Policy
 import PolicyFile
-import Supervision
 import TestSupport
 import Testing
 
@@ -19,8 +17,7 @@ import Testing
     processes = KernelWorkerProcesses(world.services, scanner: world.senses.scanner)
   }
 
-  @Test("A process that belongs to a worker has that worker as its owner")
-  func owner() throws {
+  @Test func `A process that belongs to a worker has that worker as its owner`() throws {
     #expect(world.workers.owner(of: getpid()) == nil)
     try world.add("db", .terminated)
     try world.add("web")
@@ -68,8 +65,7 @@ import Testing
     } catch { return error }
   }
 
-  @Test("A request with neither a pid nor a cgroup, or with both, makes no sense")
-  func malformed() {
+  @Test func `A request with neither a pid nor a cgroup, or with both, makes no sense`() {
     for wanted in [
       AdoptionSpecification(), AdoptionSpecification(pid: getpid(), cgroup: "system.slice"),
     ] {
@@ -77,8 +73,7 @@ import Testing
     }
   }
 
-  @Test("The system's first process, and numbers that are none, are refused")
-  func numbers() {
+  @Test func `The system's first process, and numbers that are none, are refused`() {
     for pid: Int32 in [1, 0, -1, .min] {
       let refusal = refusal(AdoptionSpecification(pid: pid))
       #expect(refusal?.text == "pid \(pid) can't be adopted" && refusal?.isMalformed == false)
@@ -87,8 +82,7 @@ import Testing
     #expect(refusal(AdoptionSpecification(pid: 1 << 22))?.text == "there is no process 4194304")
   }
 
-  @Test("A process that has got the number of the one that was meant is refused")
-  func startTime() throws {
+  @Test func `A process that has got the number of the one that was meant is refused`() throws {
     let null = try Descriptor.open("/dev/null", O_RDWR)
     let child = try spawn(
       SpawnRequest(
@@ -106,8 +100,7 @@ import Testing
     }
   }
 
-  @Test("The daemon itself, and what it lives in, never sleep")
-  func daemon() {
+  @Test func `The daemon itself, and what it lives in, never sleep`() {
     for pid in [getpid(), getppid()] where pid > 1 {
       #expect(
         refusal(AdoptionSpecification(pid: pid))?.text
@@ -115,8 +108,7 @@ import Testing
     }
   }
 
-  @Test("A cgroup that doesn't exist is refused with its name")
-  func noGroup() {
+  @Test func `A cgroup that doesn't exist is refused with its name`() {
     let text = refusal(AdoptionSpecification(cgroup: "/no/such/group.here"))?.text
     #expect(text?.isEmpty == false)
   }

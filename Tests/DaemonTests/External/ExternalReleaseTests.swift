@@ -1,18 +1,14 @@
 import Control
-import Glibc
 import Hibernation
 import Lifecycle
-import Linux
 import Policy
-import PolicyFile
 import Supervision
 import Testing
 
 @testable import Daemon
 
 extension ExternalAdoptionTests {
-  @Test("A running external worker is released at once, and its files are removed")
-  func releaseRunning() throws {
+  @Test func `A running external worker is released at once, and its files are removed`() throws {
     try adopt()
     let heard = world.askRelease()
     #expect(heard.responses.map(\.result) == [.done])
@@ -39,8 +35,7 @@ extension ExternalAdoptionTests {
     #expect(externals.refusalToSuspend(web) == nil, "it continues as before")
   }
 
-  @Test("A sleeping external worker is woken before it is released")
-  func releaseAsleep() throws {
+  @Test func `A sleeping external worker is woken before it is released`() throws {
     try adopt(.hibernated)
     let heard = world.askRelease()
     #expect(heard.responses.isEmpty && world.state() == .resuming)
@@ -48,8 +43,7 @@ extension ExternalAdoptionTests {
     #expect(heard.responses.map(\.result) == [.done] && world.workers.count == 0)
   }
 
-  @Test("An external worker that can't be woken isn't released")
-  func cantBeWoken() throws {
+  @Test func `An external worker that can't be woken isn't released`() throws {
     try adopt(.hibernated)
     let heard = world.askRelease()
     world.driver.send(.resumeFailed(web, "its image can't be read", intact: true))
@@ -95,8 +89,7 @@ extension ExternalAdoptionTests {
     #expect(world.workers[web] != nil && externals.refusalToSuspend(web) == nil)
   }
 
-  @Test("An unknown worker, or one of the daemon's own, isn't released")
-  func notExternal() {
+  @Test func `An unknown worker, or one of the daemon's own, isn't released`() {
     #expect(world.askRelease(nil).responses.first?.result == .badRequest)
     #expect(world.askRelease("nothing").responses.first?.result == .unknownWorker)
     world.workers[WorkerID("db")] = .forTest("db")

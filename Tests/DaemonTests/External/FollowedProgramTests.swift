@@ -1,6 +1,5 @@
 import Glibc
 import Linux
-import Policy
 import TestSupport
 import Testing
 
@@ -77,8 +76,7 @@ import Testing
     #expect(ends.count == 1)
   }
 
-  @Test("A step that isn't over yet is watched on, as it was")
-  func sameStep() throws {
+  @Test func `A step that isn't over yet is watched on, as it was`() throws {
     let end = OneTimeEvent()
     defer { end.raise() }
     let program = stuck(until: end)
@@ -115,8 +113,7 @@ import Testing
     #expect(ends.count == 0)
   }
 
-  @Test("A program that can't be watched is ended, and its end is reported, later")
-  func unwatched() throws {
+  @Test func `A program that can't be watched is ended, and its end is reported, later`() throws {
     loop.refusal = ENOSPC
     let program = try program()
     let followed = follow(program)
@@ -126,8 +123,7 @@ import Testing
     withExtendedLifetime(followed) {}
   }
 
-  @Test("A later step that can't be watched ends the program, too")
-  func unwatchedLater() throws {
+  @Test func `A later step that can't be watched ends the program, too`() throws {
     let program = try program()
     let followed = follow(program)
     loop.refusal = ENOSPC
@@ -136,8 +132,7 @@ import Testing
     withExtendedLifetime(followed) {}
   }
 
-  @Test("A program that is dropped leaves nothing in the loop, whenever that is")
-  func dropped() throws {
+  @Test func `A program that is dropped leaves nothing in the loop, whenever that is`() throws {
     var followed: FollowedProgram? = follow(try program())
     #expect(followed != nil && loop.watched.count == 1)
     followed = nil

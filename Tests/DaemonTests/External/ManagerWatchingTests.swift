@@ -52,8 +52,7 @@ import Testing
     #expect(world.looks == 6)
   }
 
-  @Test("One timer checks all sleeping adopted workers, and ends with the last watch")
-  func oneTimer() {
+  @Test func `One timer checks all sleeping adopted workers, and ends with the last watch`() {
     let runtimes = ["web", "db"].map { sleeper($0) }
     for worker in runtimes { managers.watchManager(of: worker, check) }
     #expect(timers.pending == [ManagerWatching.interval])

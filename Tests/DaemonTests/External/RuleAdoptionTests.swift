@@ -75,15 +75,13 @@ import Testing
     return worker
   }
 
-  @Test("Without a rule the machine's processes aren't scanned")
-  func noRules() {
+  @Test func `Without a rule the machine's processes aren't scanned`() {
     rules.follow([])
     timers.advance(by: .seconds(60))
     #expect(processes.ruleScans.isEmpty && timers.pending.isEmpty)
   }
 
-  @Test("Rules on a machine that doesn't let their workers sleep give a warning")
-  func obstacle() {
+  @Test func `Rules on a machine that doesn't let their workers sleep give a warning`() {
     world.base.strangers.set { $0.forbidsStrangers = true }
     rules.follow([])
     #expect(world.lines("adoption by rule") == 0)
@@ -104,9 +102,8 @@ import Testing
     #expect(processes.ruleScans.count == 2)
   }
 
-  @Test(
-    "Matches of a scan are adopted one after the other, each under its rule and pid")
-  func adopts() throws {
+  @Test
+  func `Matches of a scan are adopted one after the other, each under its rule and pid`() throws {
     rules.follow([Self.rule("a"), Self.rule("b")])
     answer(Self.match(7), Self.match(8, rule: 1), Self.match(9, .contained(7)))
     #expect(examined(("a", 7)))
@@ -118,8 +115,7 @@ import Testing
     #expect(adopted == ["a", "b"])
   }
 
-  @Test("A process that a worker owns by now isn't adopted again")
-  func owned() throws {
+  @Test func `A process that a worker owns by now isn't adopted again`() throws {
     try worker("r-3", of: Self.rule("r", "y"))
     rules.follow([Self.rule()])
     let process = try ProcessStat.read(getpid()).identity
@@ -127,8 +123,7 @@ import Testing
     #expect(processes.examined.isEmpty && world.lines("isn't adopted") == 0)
   }
 
-  @Test("A reason why a process isn't adopted is logged once, and again when it is another")
-  func reasons() {
+  @Test func `A reason why a process isn't adopted is logged once, and again when it is another`() {
     rules.follow([Self.rule()])
     for reason in ["it is stopped", "it is stopped", "it is traced"] {
       answer(Self.match(7, .refused(reason)))
@@ -150,8 +145,7 @@ import Testing
     #expect(world.lines("rule r: pid \(Self.pid(7)) isn't adopted: it has a watchdog") == 1)
   }
 
-  @Test("A rule adopts no more processes than its limit, and reports that")
-  func limited() throws {
+  @Test func `A rule adopts no more processes than its limit, and reports that`() throws {
     var rule = Self.rule()
     rule.limit = 1
     try worker("r-3", of: rule)
@@ -168,8 +162,7 @@ import Testing
     #expect(examined(("r", 7)))
   }
 
-  @Test("A scan that takes too long is reported once, and the next one follows")
-  func slow() {
+  @Test func `A scan that takes too long is reported once, and the next one follows`() {
     rules.follow([Self.rule()])
     for _ in 0..<2 {
       processes.answer(ruleScan: nil)
@@ -178,8 +171,7 @@ import Testing
     #expect(world.lines("/proc can't be read in time") == 1 && processes.ruleScans.count == 3)
   }
 
-  @Test("A process that doesn't answer is named, and passed over until it does")
-  func unanswering() throws {
+  @Test func `A process that doesn't answer is named, and passed over until it does`() throws {
     rules.follow([Self.rule()])
     let process = ProcessIdentity(pid: 9, startTime: 5)
     let hung = try #require(processes.ruleScans.last).progress
@@ -214,8 +206,7 @@ import Testing
     #expect(processes.examined.count == 1 && processes.ruleScans.count == 3)
   }
 
-  @Test("Rules that are the same change nothing")
-  func unchanged() throws {
+  @Test func `Rules that are the same change nothing`() throws {
     rules.follow([Self.rule()])
     answer()
     try worker("r-3", of: Self.rule())
@@ -263,8 +254,7 @@ import Testing
     #expect(world.workers.count == 0)
   }
 
-  @Test("Nothing is adopted while the daemon ends")
-  func closing() {
+  @Test func `Nothing is adopted while the daemon ends`() {
     rules.follow([Self.rule()])
     world.base.phase.isEnding = true
     answer(Self.match(7))
@@ -272,8 +262,7 @@ import Testing
     #expect(processes.examined.isEmpty && processes.ruleScans.count == 1)
   }
 
-  @Test("A released process is passed to each scan until its rule changes")
-  func released() {
+  @Test func `A released process is passed to each scan until its rule changes`() {
     let files = world.base.files
     let path = world.base.state.path + "/released"
     rules.follow([Self.rule()])

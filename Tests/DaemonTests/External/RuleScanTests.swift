@@ -74,8 +74,7 @@ import Testing
     #expect(outcome.listed > 1 && outcome.read >= outcome.matches.count)
   }
 
-  @Test("A process that blocks other scans isn't read, and its children are")
-  func passesOver() throws {
+  @Test func `A process that blocks other scans isn't read, and its children are`() throws {
     let program = try sleeper()
     var scan = scan(rule())
     scan.passedOver = [program.identity]
@@ -95,8 +94,7 @@ import Testing
     #expect(try match(scan, child) == .ready)
   }
 
-  @Test("A process whose ancestor matches belongs to it")
-  func contained() throws {
+  @Test func `A process whose ancestor matches belongs to it`() throws {
     let inner = "exec -a \(scratch.path)/inner sleep 60 & wait"
     let program = try Program(["/bin/bash", "-c", inner, "\(scratch.path)/outer"])
     var child: Int32?
@@ -112,8 +110,7 @@ import Testing
     #expect(try match(scan(rule()), program.pid) == .ready)
   }
 
-  @Test("A process that is too young or too small is found with what is missing")
-  func conditions() throws {
+  @Test func `A process that is too young or too small is found with what is missing`() throws {
     let program = try sleeper()
     let old = scan(rule { $0.olderThan = .seconds(3600) })
     guard case .tooYoung(let remaining) = try match(old, program.pid) else {
@@ -129,8 +126,7 @@ import Testing
     #expect(size != nil && minimum == .gigabytes(64))
   }
 
-  @Test("A worker's processes aren't matched, and a released process isn't adopted")
-  func excluded() throws {
+  @Test func `A worker's processes aren't matched, and a released process isn't adopted`() throws {
     let program = try sleeper()
     var owned = scan(rule())
     owned.owned = [program.pid: program.identity.startTime]
@@ -144,8 +140,7 @@ import Testing
     #expect(try match(released, program.pid) == .released)
   }
 
-  @Test("A stopped process isn't adopted, with the reason")
-  func stopped() throws {
+  @Test func `A stopped process isn't adopted, with the reason`() throws {
     let program = try sleeper()
     kill(program.pid, SIGSTOP)
     let isStopped = try eventually { try ProcessStat.read(program.pid).state == .stopped }
@@ -157,8 +152,7 @@ import Testing
     #expect(reason.contains("is stopped"))
   }
 
-  @Test("A wrapper and what runs under it are left to the wrapper")
-  func wrapped() throws {
+  @Test func `A wrapper and what runs under it are left to the wrapper`() throws {
     let source = """
       import subprocess, sys
       with open("/proc/self/comm", "w") as file: file.write("\(WrapperTree.processName)")
@@ -196,8 +190,7 @@ import Testing
     #expect(try #require(late.perform()).read >= first.read / 2)
   }
 
-  @Test("A process that becomes another program is noticed within a minute")
-  func becomesAnother() throws {
+  @Test func `A process that becomes another program is noticed within a minute`() throws {
     let wait = "while [ ! -e \(scratch.path)/go ]; do sleep 0.05; done"
     let program = try Program(
       ["/bin/bash", "-c", "\(wait); exec -a \(scratch.path)/y sleep 60"])
@@ -219,8 +212,7 @@ import Testing
 @Suite("Processes that were released from a rule") struct ReleasedProcessesTests {
   private let files = FakeStateFiles()
 
-  @Test("They are remembered for the next daemon of the same boot")
-  func remembered() throws {
+  @Test func `They are remembered for the next daemon of the same boot`() throws {
     let scratch = try Scratch()
     let path = "\(scratch.path)/released"
     let rule = AdoptionRule(name: "r", matches: [])
@@ -243,8 +235,7 @@ import Testing
 @Suite("The wait for a scan of rules") struct ScanWaitTests {
   private let timers = FakeTimers()
 
-  @Test("A scan that reads one process for 2 s is given up, and its outcome comes too late")
-  func hangingScan() {
+  @Test func `A scan that reads one process for 2 s is given up, and its outcome comes too late`() {
     let progress = ScanProgress()
     var outcomes: [Int?] = []
     let wait = ScanWait(for: progress, timers) { outcomes.append($0?.listed) }
@@ -260,8 +251,7 @@ import Testing
     #expect(outcomes == [nil] && timers.pending.isEmpty)
   }
 
-  @Test("A scan that ends in time is waited for no longer")
-  func endedScan() {
+  @Test func `A scan that ends in time is waited for no longer`() {
     var outcomes: [Int?] = []
     let wait = ScanWait(for: ScanProgress(), timers) { outcomes.append($0?.listed) }
     wait.end(RuleScan.Outcome())

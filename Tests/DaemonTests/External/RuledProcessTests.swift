@@ -47,8 +47,7 @@ import Testing
     #expect(world.isLogged("(rule r, mode shadow)\n"))
   }
 
-  @Test("A process that got the pid after the scan isn't adopted")
-  func another() throws {
+  @Test func `A process that got the pid after the scan isn't adopted`() throws {
     let candidate = try ExternalWorld.process()
     let heard = adopt(
       ProcessIdentity(pid: ExternalWorld.pid, startTime: candidate.root.startTime - 1))
@@ -57,8 +56,7 @@ import Testing
       heard.refusals == ["process \(ExternalWorld.pid) has ended"] && world.workers.count == 0)
   }
 
-  @Test("A refusal, a process of a worker, and a name that is in use are passed on")
-  func refused() throws {
+  @Test func `A refusal, a process of a worker, and a name that is in use are passed on`() throws {
     let candidate = try ExternalWorld.process()
     let heard = adopt(candidate.root.identity)
     world.looks.answer(examination: .done(.failure(.refused("it has a watchdog"))))

@@ -1,14 +1,13 @@
-import Control
 import Glibc
 import Hibernation
-import Lifecycle
 import Linux
 import Policy
-import PolicyFile
 import Supervision
 import TestSupport
 
 @testable import Daemon
+@testable import Lifecycle
+@testable import PolicyFile
 
 /// The daemon's components, connected as `Daemon` connects them. They use the real services, in a
 /// directory of their own, and fakes in place of the daemon. The test's own process represents the

@@ -4,8 +4,6 @@ import JSONLines
 import Linux
 import TestSupport
 
-@testable import Daemon
-
 /// Requests to the real `ControlService` about a wrapped worker. Its wrapper answers when a test
 /// says so.
 final class RelayedRequests {

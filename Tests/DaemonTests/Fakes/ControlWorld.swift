@@ -2,11 +2,11 @@ import Control
 import Lifecycle
 import Linux
 import Policy
-import PolicyFile
 import Synchronization
 import Testing
 
 @testable import Daemon
+@testable import PolicyFile
 
 /// The real `ControlService` over the components of `AdapterWorld`, and its answers.
 final class ControlWorld {

@@ -5,7 +5,6 @@ import Linux
 import Policy
 import PolicyFile
 import Supervision
-import TestSupport
 
 @testable import Daemon
 

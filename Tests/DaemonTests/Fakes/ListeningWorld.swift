@@ -2,7 +2,6 @@ import Lifecycle
 import Linux
 import Policy
 import PolicyFile
-import Supervision
 import TestSupport
 
 @testable import Daemon

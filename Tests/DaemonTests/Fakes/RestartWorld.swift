@@ -1,10 +1,10 @@
-import Lifecycle
 import Linux
 import Policy
 import PolicyFile
 import TestSupport
 
 @testable import Daemon
+@testable import Lifecycle
 
 /// Workers whose processes start and end as a test says, under the real engine. Its transitions are
 /// passed to the real `RestartSupervisor` and `DependencyStarter`, as the daemon passes them.

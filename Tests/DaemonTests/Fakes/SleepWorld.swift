@@ -1,9 +1,7 @@
 import Glibc
-import Hibernation
 import Lifecycle
 import Linux
 import Policy
-import PolicyFile
 import Synchronization
 import TestSupport
 

@@ -1,6 +1,4 @@
 import Lifecycle
-import Linux
-import Policy
 import PolicyFile
 import Supervision
 

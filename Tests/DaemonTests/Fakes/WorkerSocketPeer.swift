@@ -1,7 +1,6 @@
 import CLinux
 import Glibc
 import Linux
-import TestSupport
 import WorkerProtocol
 
 /// A worker's end of `DORMOUSE_WORKER_SOCKET`, in the test's own process.

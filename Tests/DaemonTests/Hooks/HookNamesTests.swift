@@ -1,9 +1,9 @@
 import Journal
-import Lifecycle
 import Policy
 import Testing
 
 @testable import Daemon
+@testable import Lifecycle
 
 @Suite("The names of events in `on:`") struct HookNamesTests {
   /// The names for one change of a worker's state.

@@ -18,8 +18,7 @@ import Testing
       subject: .init(event: event, worker: worker), command: ["true"], input: [], hooks: Hooks())
   }
 
-  @Test("At most four commands run at once, and the next one starts when one has ended")
-  func running() {
+  @Test func `At most four commands run at once, and the next one starts when one has ended`() {
     let queue = Waiting()
     for number in 0..<6 { #expect(queue.add(entry(of: "bot\(number)"))) }
     for number in 0..<4 { #expect(queue.next(at: .zero)?.subject.worker == "bot\(number)") }
@@ -50,8 +49,7 @@ import Testing
     #expect((68...71).contains(starts), "\(starts)")
   }
 
-  @Test("Another worker's event doesn't wait for one that comes too often")
-  func others() {
+  @Test func `Another worker's event doesn't wait for one that comes too often`() {
     let queue = Waiting()
     for _ in 0..<20 { _ = queue.add(entry(of: "web")) }
     for _ in 0..<10 {
@@ -63,8 +61,7 @@ import Testing
     #expect(queue.next(at: .zero)?.subject.worker == "db")
   }
 
-  @Test("After a pause a worker's event may start ten commands at once again")
-  func pause() {
+  @Test func `After a pause a worker's event may start ten commands at once again`() {
     let queue = Waiting()
     for round in 0..<2 {
       let now = Instant.zero + .seconds(60 * round)
@@ -79,8 +76,7 @@ import Testing
     }
   }
 
-  @Test("At most 32 commands of one worker's event wait, and at most 128 in all")
-  func bounded() {
+  @Test func `At most 32 commands of one worker's event wait, and at most 128 in all`() {
     let queue = Waiting()
     let taken = (0..<100).count { _ in queue.add(entry(of: "web")) }
     #expect(taken == 32)
@@ -88,8 +84,7 @@ import Testing
     #expect(others == 96)
   }
 
-  @Test("Dropped commands are logged in one line, with their number and the last event")
-  func losses() {
+  @Test func `Dropped commands are logged in one line, with their number and the last event`() {
     var losses = HookLosses()
     for _ in 0..<3 { losses.add(.init(event: .hibernated, worker: "web")) }
     let line = losses.drain()

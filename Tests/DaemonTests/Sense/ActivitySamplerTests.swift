@@ -79,8 +79,7 @@ import Testing
     #expect(source.pending.count == 1)
   }
 
-  @Test("Traffic counts as activity, and so does a wrapped program's work")
-  func active() throws {
+  @Test func `Traffic counts as activity, and so does a wrapped program's work`() throws {
     let worker = try world.add("web", .background, Self.automatic)
     _ = try sample(worker)
     #expect(try sample(worker, traffic: true) == [.activity(worker.id)])
@@ -91,8 +90,7 @@ import Testing
     #expect(worker.sample.sign == .output)
   }
 
-  @Test("Processor time from cpu_below on counts as work, and less doesn't")
-  func worked() throws {
+  @Test func `Processor time from cpu_below on counts as work, and less doesn't`() throws {
     let worker = try world.add("web", .background, Self.automatic)
     _ = try sample(worker, milliseconds: 100)
     #expect(try sample(worker, milliseconds: 119) == [])
@@ -145,16 +143,14 @@ import Testing
     #expect(try sample(worker, written: line, hasClients: false) == [.worked(worker.id)])
   }
 
-  @Test("In manual mode only traffic that was read counts as activity")
-  func manual() throws {
+  @Test func `In manual mode only traffic that was read counts as activity`() throws {
     let worker = try world.add()
     _ = try sample(worker)
     #expect(try sample(worker, milliseconds: 900) == [])
     #expect(try sample(worker, milliseconds: 1800, traffic: true) == [.activity(worker.id)])
   }
 
-  @Test("A worker is measured again when 128 KiB of its memory were added or freed")
-  func moved() throws {
+  @Test func `A worker is measured again when 128 KiB of its memory were added or freed`() throws {
     let worker = try world.add()
     _ = try sample(worker, kilobytes: 1000)
     measured(1000)
@@ -167,8 +163,7 @@ import Testing
     #expect(source.pending.count == 3)
   }
 
-  @Test("A measurement that isn't due yet is made at a later sample")
-  func staysDue() throws {
+  @Test func `A measurement that isn't due yet is made at a later sample`() throws {
     let worker = try world.add()
     _ = try sample(worker, kilobytes: 1000)
     _ = try sample(worker, kilobytes: 2000)
@@ -178,17 +173,14 @@ import Testing
     #expect(source.pending.count == 2)
   }
 
-  @Test("The outcome of a sample is dropped if the worker sleeps by then")
-  func asleep() throws {
+  @Test func `The outcome of a sample is dropped if the worker sleeps by then`() throws {
     let worker = try world.add("web", .suspended, Self.automatic)
     _ = try sample(worker, milliseconds: 100, traffic: true)
     #expect(try sample(worker, milliseconds: 900, traffic: true) == [])
     #expect(worker.sample.at == .zero && source.pending.count == 0)
   }
 
-  @Test(
-    "A sample of a worker that has ended, and a lost sample, have no result")
-  func ended() throws {
+  @Test func `A sample of a worker that has ended, and a lost sample, have no result`() throws {
     let worker = try world.add()
     let process = try #require(worker.process)
     let reading = ActivityReading(root: process.identity, cpu: 1, anonymous: 1, hasTraffic: true)
@@ -215,8 +207,7 @@ import Testing
     #expect(answers.dropFirst(4) == [false, false])
   }
 
-  @Test("Two samples at the same time are both answered")
-  func twoAtOnce() throws {
+  @Test func `Two samples at the same time are both answered`() throws {
     let (web, api) = (try world.add("web"), try world.add("api"))
     var answers: [String] = []
     for worker in [web, api] {

@@ -48,8 +48,7 @@ import Testing
     }
   }
 
-  @Test("A footprint that the engine requests is reported to it")
-  func reported() throws {
+  @Test func `A footprint that the engine requests is reported to it`() throws {
     let worker = try world.add()
     meter.measure(worker.id)
     #expect(world.drainEvents().isEmpty)
@@ -99,8 +98,7 @@ import Testing
     #expect(results.all == ["a 1", "b 2", "c 2"] && source.pending.count == 2)
   }
 
-  @Test("Two workers are measured at the same time")
-  func sideBySide() throws {
+  @Test func `Two workers are measured at the same time`() throws {
     let (web, api) = (try world.add("web"), try world.add("api"))
     let results = Results()
     meter.measure(web, then: results.record("web"))
@@ -111,8 +109,7 @@ import Testing
     #expect(results.all == ["api 2", "web 1"])
   }
 
-  @Test("A worker without a process isn't measured")
-  func noProcess() throws {
+  @Test func `A worker without a process isn't measured`() throws {
     let worker = try world.add("web", .terminated)
     let results = Results()
     meter.measure(worker, then: results.record("a"))
@@ -189,8 +186,7 @@ import Testing
     #expect(results.all == ["a -", "b 2"])
   }
 
-  @Test("A rough footprint is logged once in a run")
-  func rough() throws {
+  @Test func `A rough footprint is logged once in a run`() throws {
     let worker = try world.add()
     for _ in 0..<2 {
       meter.measure(worker.id)

@@ -28,8 +28,7 @@ import Testing
       unchanged: 3, trackingRefusal: refusal, processes: 1, duration: .seconds(1))
   }
 
-  @Test("A hibernation is in the worker's report and in the day's costs")
-  func noted() throws {
+  @Test func `A hibernation is in the worker's report and in the day's costs`() throws {
     let worker = try world.add()
     costs.record(summary(), of: worker, from: .megabytes(9), took: .milliseconds(1500))
     #expect(monitor.costs == WriteLedger.Costs(bytes: 40, milliseconds: 1500, images: 1))
@@ -37,8 +36,7 @@ import Testing
     #expect(world.logged.isEmpty)
   }
 
-  @Test("Each reason for which writes can't be tracked is logged once")
-  func refusals() throws {
+  @Test func `Each reason for which writes can't be tracked is logged once`() throws {
     let (web, api) = (try world.add("web"), try world.add("api"))
     costs.record(summary(refusal: "no UFFD"), of: web, from: .megabytes(9), took: .zero)
     costs.record(summary(refusal: "no UFFD"), of: web, from: .megabytes(9), took: .zero)

@@ -1,4 +1,3 @@
-import Glibc
 import Lifecycle
 import Policy
 import TestSupport
@@ -72,8 +71,7 @@ import Testing
     #expect(disk.lines.count == 2 && disk.lines[0].contains("within 1 s (/images)"))
   }
 
-  @Test("The disk is read again if an image was written during the reading")
-  func overtaken() {
+  @Test func `The disk is read again if an image was written during the reading`() {
     var isDone = false
     monitor.sendReading { isDone = true }
     monitor.didBeginReading()
@@ -85,8 +83,7 @@ import Testing
     #expect(disk.readings.map(\.images.bytes) == [10] && isDone)
   }
 
-  @Test("The bytes that are written to the disk in a day are counted and kept")
-  func costs() {
+  @Test func `The bytes that are written to the disk in a day are counted and kept`() {
     monitor.didWriteImage(of: "web", length: 10, bytes: 7, took: .milliseconds(1500))
     monitor.didWriteImage(of: "web", length: 10, bytes: 3, took: .milliseconds(500))
     #expect(monitor.costs == WriteLedger.Costs(bytes: 10, milliseconds: 2000, images: 2))

@@ -1,4 +1,3 @@
-import Glibc
 import Hibernation
 import Lifecycle
 import Linux
@@ -53,8 +52,7 @@ import Testing
     #expect(begun == 2)
   }
 
-  @Test("The image of a trim counts while some of the worker's memory is only there")
-  func trimImages() throws {
+  @Test func `The image of a trim counts while some of the worker's memory is only there`() throws {
     let world = try SleepWorld(.background)
     world.workers[world.id] = world.worker
     let (sleep, directory) = (try world.makeSleep(), scratch.path)

@@ -1,5 +1,3 @@
-import Glibc
-import Hibernation
 import Lifecycle
 import Linux
 import Policy
@@ -50,8 +48,7 @@ import Testing
     #expect(worker.traffic == nil)
   }
 
-  @Test("In activity mode traffic is read from the first sample on")
-  func traffic() throws {
+  @Test func `In activity mode traffic is read from the first sample on`() throws {
     let worker = try world.add("web", .background) {
       $0.policy.foreground = ForegroundRules(mode: .activity)
     }
@@ -64,10 +61,7 @@ import Testing
     #expect(readings.first??.hasTraffic == false && worker.traffic != nil)
   }
 
-  @Test(
-    "A worker that ends during a sample, or isn't found, isn't examined"
-  )
-  func ended() throws {
+  @Test func `A worker that ends during a sample, or isn't found, isn't examined`() throws {
     let worker = try world.add()
     let process = try #require(worker.process)
     var readings: [ActivityReading?] = []

@@ -1,7 +1,6 @@
 import Control
 import Glibc
 import Lifecycle
-import Linux
 import Policy
 import PolicyFile
 import Supervision
@@ -9,6 +8,7 @@ import TestSupport
 import Testing
 
 @testable import Daemon
+@testable import Linux
 
 @Suite("The watch for the kernel's OOM killer") struct KernelKillWatchTests {
   private final class Counts {
@@ -43,8 +43,7 @@ import Testing
       log: world.log)
   }
 
-  @Test("Each process of a worker that the kernel kills is logged once")
-  func logged() throws {
+  @Test func `Each process of a worker that the kernel kills is logged once`() throws {
     let worker = try world.add("web") { $0.limits.memory = .megabytes(64) }
     counts.group = 0
     watch.begin(worker)
@@ -164,8 +163,7 @@ import Testing
     #expect(counts.looks == before + 3)
   }
 
-  @Test("The next run begins with the counts of that moment")
-  func nextRun() throws {
+  @Test func `The next run begins with the counts of that moment`() throws {
     let worker = try world.add()
     counts.group = 5
     watch.begin(worker)
@@ -182,8 +180,7 @@ import Testing
     #expect(world.logged.count == before)
   }
 
-  @Test("The cause of a kill is the innermost limit that was reached, or the machine")
-  func cause() {
+  @Test func `The cause of a kill is the innermost limit that was reached, or the machine`() {
     func hits(_ cgroup: Int, _ above: Int, hidden: Bool = false) -> MemoryLimitHits {
       MemoryLimitHits(
         groups: [.init(path: "/a/own", count: cgroup), .init(path: "/a", count: above)],
@@ -210,8 +207,7 @@ import Testing
       cause(nil, nil, limit: nil) == "the machine, or a cgroup that it is in, was out of memory")
   }
 
-  @Test("A worker that the kernel has killed gets a jetsam report with that cause")
-  func report() throws {
+  @Test func `A worker that the kernel has killed gets a jetsam report with that cause`() throws {
     let worker = try world.add("web") { $0.limits.memory = .megabytes(64) }
     watch.keepReport(ofKernelKill: worker)
     let id = try #require(jetsam.ids.first)

@@ -73,8 +73,7 @@ import Testing
     if case .memory = event { true } else { false }
   }
 
-  @Test("The kernel watches each threshold of the policy, as a share of its window")
-  func thresholds() {
+  @Test func `The kernel watches each threshold of the policy, as a share of its window`() {
     world.monitor.follow(
       World.policy(critical: Stall(percent: 2.5, window: .seconds(4))))
     #expect(
@@ -86,8 +85,7 @@ import Testing
     #expect(world.loop.watched.allSatisfy { $0.interest == .priority })
   }
 
-  @Test("A new policy's triggers replace the earlier ones, which are closed")
-  func followed() {
+  @Test func `A new policy's triggers replace the earlier ones, which are closed`() {
     world.monitor.follow(World.policy(critical: Stall(percent: 5, window: .seconds(2))))
     #expect(world.open == 2)
     world.monitor.follow(World.policy())
@@ -121,8 +119,7 @@ import Testing
     #expect(world.drainEvents().first == .stalled(.warning))
   }
 
-  @Test("Each level has its own trigger, and its own kind of stall")
-  func levels() {
+  @Test func `Each level has its own trigger, and its own kind of stall`() {
     world.monitor.follow(World.policy(critical: Stall(percent: 10, window: .seconds(2))))
     world.some = 1_000_000
     world.loop.fire(1)
@@ -135,8 +132,7 @@ import Testing
     #expect(world.drainEvents().first == .stalled(.warning))
   }
 
-  @Test("Where the kernel's count can't be read, each event of a trigger counts")
-  func uncounted() {
+  @Test func `Where the kernel's count can't be read, each event of a trigger counts`() {
     world.some = nil
     world.monitor.follow(World.policy())
     world.loop.fire()
@@ -144,8 +140,7 @@ import Testing
     #expect(world.monitor.lastStall == nil && world.monitor.stalledMicroseconds == nil)
   }
 
-  @Test("A kernel that refuses triggers is logged, and memory is still sampled")
-  func refused() {
+  @Test func `A kernel that refuses triggers is logged, and memory is still sampled`() {
     world.isRefused = true
     world.monitor.follow(World.policy())
     #expect(world.loop.watched.isEmpty && world.lines.all.count == 1)
@@ -161,8 +156,7 @@ import Testing
     #expect(world.open == 0 && world.lines.all.count == 2)
   }
 
-  @Test("A reading has the memory, and the share of the window in which tasks were stalled")
-  func readings() {
+  @Test func `A reading has the memory, and the share of the window in which tasks were stalled`() {
     world.monitor.follow(World.policy())
     world.monitor.sendReading()
     var expected = MemoryReading(

@@ -2,7 +2,6 @@ import Glibc
 import Lifecycle
 import Linux
 import Policy
-import TestSupport
 import Testing
 
 @testable import Daemon
@@ -55,8 +54,7 @@ import Testing
     #expect(!scanner.hasSeen(process, within: .seconds(5)))
   }
 
-  @Test("A report without workers that need a scan gets none")
-  func notNeeded() throws {
+  @Test func `A report without workers that need a scan gets none`() throws {
     #expect(recent() == [false])
     #expect(recent(try world.add("ended", .terminated)) == [false])
     #expect(looks.count == 0)
@@ -88,8 +86,7 @@ import Testing
     #expect(recent(worker) == [] && looks.count == 2)
   }
 
-  @Test("A scan that finds nothing doesn't replace the last one")
-  func failed() throws {
+  @Test func `A scan that finds nothing doesn't replace the last one`() throws {
     let worker = try world.add()
     world.timers.advance(by: .seconds(5))
     scanner.scanProcesses { _ in }
@@ -101,8 +98,7 @@ import Testing
     #expect(scanner.lastScan != nil && recent(worker) == [true])
   }
 
-  @Test("Each of two concurrent scans answers its caller")
-  func two() throws {
+  @Test func `Each of two concurrent scans answers its caller`() throws {
     var answered: [String] = []
     scanner.scanProcesses { answered.append("first \($0 != nil)") }
     scanner.scanProcesses { answered.append("second \($0 != nil)") }

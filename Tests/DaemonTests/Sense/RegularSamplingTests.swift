@@ -109,10 +109,8 @@ import Testing
     withExtendedLifetime(sampling) {}
   }
 
-  @Test(
-    "While all workers sleep none is examined, and the daemon wakes only for samples"
-  )
-  func idle() throws {
+  @Test
+  func `While all workers sleep none is examined, and the daemon wakes only for samples`() throws {
     for number in 0..<50 { try world.add("w\(number)", .hibernated) }
     let sampling = begin()
     looks.all = []
@@ -124,8 +122,7 @@ import Testing
     withExtendedLifetime(sampling) {}
   }
 
-  @Test("The disk is read once in sixty samples")
-  func disk() throws {
+  @Test func `The disk is read once in sixty samples`() throws {
     let sampling = begin()
     world.timers.advance(by: .seconds(59))
     #expect(looks.count("disk") == 1)
@@ -134,8 +131,7 @@ import Testing
     withExtendedLifetime(sampling) {}
   }
 
-  @Test("Outdated bases are searched for once an hour")
-  func bases() throws {
+  @Test func `Outdated bases are searched for once an hour`() throws {
     let sampling = begin(RegularSampling.Pace(resting: .seconds(100)))
     world.timers.advance(by: .seconds(3600))
     #expect(looks.count("bases") == 0)
@@ -148,8 +144,7 @@ import Testing
     withExtendedLifetime(sampling) {}
   }
 
-  @Test("What was learned is saved only when that is due")
-  func learned() throws {
+  @Test func `What was learned is saved only when that is due`() throws {
     _ = try add()
     let sampling = begin()
     #expect(looks.count("memory is saved") == 0)
@@ -179,8 +174,7 @@ import Testing
     #expect(looks.count("machine") == 1 && world.timers.pending.count == 1)
   }
 
-  @Test("Two calls to begin sampling start one timer")
-  func twice() {
+  @Test func `Two calls to begin sampling start one timer`() {
     let sampling = begin()
     sampling.sampleRegularly()
     #expect(world.timers.pending == [.seconds(1)])
@@ -200,8 +194,7 @@ import Testing
     #expect(nextSample(sampling) == Self.everything)
   }
 
-  @Test("A worker without a process isn't sampled")
-  func withoutProcess() throws {
+  @Test func `A worker without a process isn't sampled`() throws {
     let worker = try add()
     let sampling = begin()
     worker.process = nil
@@ -209,8 +202,7 @@ import Testing
     #expect(nextSample(sampling) == [])
   }
 
-  @Test("Nothing is read of a worker that hasn't run since its last sample")
-  func unchanged() throws {
+  @Test func `Nothing is read of a worker that hasn't run since its last sample`() throws {
     let worker = try add()
     // The files of a cgroup that no process is in.
     let files = try Scratch(["cgroup.events": "populated 1\n", "cpu.stat": "usage_usec 7\n"])

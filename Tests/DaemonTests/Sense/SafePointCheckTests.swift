@@ -1,4 +1,3 @@
-import Glibc
 import Lifecycle
 import Testing
 
@@ -26,8 +25,7 @@ import Testing
     #expect(world.drainEvents() == [.fileLocks(api.id, held: 2), .fileLocks(web.id, held: 0)])
   }
 
-  @Test("A worker without a process has no file locks, and the answer comes at once")
-  func noProcess() throws {
+  @Test func `A worker without a process has no file locks, and the answer comes at once`() throws {
     let worker = try world.add("web", .terminated)
     check.checkSafePoint(worker.id)
     check.checkSafePoint(WorkerID("unknown"))
@@ -38,8 +36,7 @@ import Testing
     #expect(counts.count == 0)
   }
 
-  @Test("The outcome of a check is dropped if the run has ended meanwhile")
-  func ended() throws {
+  @Test func `The outcome of a check is dropped if the run has ended meanwhile`() throws {
     let worker = try world.add()
     check.checkSafePoint(worker.id)
     check.checkSafePoint(worker.id)

@@ -3,8 +3,7 @@ import Testing
 @testable import Daemon
 
 @Suite("Whether a wrapped program is at work") struct WorkMeterTests {
-  @Test("Output since the last sample counts as work, and so does a running thread")
-  func work() {
+  @Test func `Output since the last sample counts as work, and so does a running thread`() {
     var meter = WorkMeter()
     #expect(meter.compare([7], hasWritten: false) { _ in false } == nil)
     #expect(meter.compare([7], hasWritten: true) { _ in false } == .output)

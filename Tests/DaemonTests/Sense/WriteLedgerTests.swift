@@ -33,8 +33,7 @@ struct WriteLedgerTests {
     #expect(WriteLedger(path: path).total(at: start + 60 * 3600).bytes == 0)
   }
 
-  @Test("A clock that is set back doesn't reset the count of written bytes")
-  func clock() throws {
+  @Test func `A clock that is set back doesn't reset the count of written bytes`() throws {
     let start: Int64 = 1_790_000_000
     var ledger = WriteLedger(path: path)
     ledger.add(bytes: 1000, milliseconds: 30, at: start)
@@ -61,8 +60,7 @@ struct WriteLedgerTests {
     }
   }
 
-  @Test("A ledger that can't be saved still counts for this daemon")
-  func unwritable() {
+  @Test func `A ledger that can't be saved still counts for this daemon`() {
     var ledger = WriteLedger(path: "/proc/none/writes")
     #expect(throws: SystemCallError.self) {
       ledger.add(bytes: 7, milliseconds: 1, at: 1_790_000_000)

@@ -1,7 +1,6 @@
 import Glibc
 import Linux
 import Policy
-import Supervision
 import TestSupport
 import Testing
 
@@ -22,14 +21,12 @@ import Testing
     #expect(Self.times([0, 51, 102, 110], line, hasClients: false) == [false, false, false, true])
   }
 
-  @Test("Wake-ups of a worker's own threads aren't writes")
-  func wakeUps() {
+  @Test func `Wake-ups of a worker's own threads aren't writes`() {
     let byte = Written(bytes: 1, logged: 0, reachesDisk: false)
     #expect(!Self.times([0, 1, 2, 3, 4], byte, hasClients: false).contains(true))
   }
 
-  @Test("Of a server only writes to files count, without its log, and three within 50 s")
-  func servers() {
+  @Test func `Of a server only writes to files count, without its log, and three within 50 s`() {
     let file = Written(bytes: 29, logged: 0, reachesDisk: true)
     #expect(Self.times([0, 2, 4], file, hasClients: true) == [false, false, true])
     // These are the writes of an idle PostgreSQL.
@@ -52,8 +49,7 @@ import Testing
     #expect(results == [false, false] + Array(repeating: true, count: 8))
   }
 
-  @Test("Writing is under way for 50 s after the last of several writes")
-  func underWay() {
+  @Test func `Writing is under way for 50 s after the last of several writes`() {
     var writing = RegularWriting()
     let line = Written(bytes: 29, logged: 0, reachesDisk: false)
     _ = writing.record(line, hasClients: false, at: Instant.zero)
@@ -64,8 +60,7 @@ import Testing
     #expect(!writing.isUnderWay(hasClients: true, at: Instant.zero + .seconds(2)))
   }
 
-  @Test("The growth of a log that is both standard output and error counts once")
-  func log() {
+  @Test func `The growth of a log that is both standard output and error counts once`() {
     #expect(WriteMeter.growth(from: [100, 100], to: [130, 130]) == 30)
     #expect(WriteMeter.growth(from: [100, 7], to: [130, 9]) == 32)
     #expect(WriteMeter.growth(from: [nil, 7], to: [130, 7]) == 0)
@@ -73,8 +68,7 @@ import Testing
     #expect(WriteMeter.growth(from: [], to: [130, 130]) == 0)
   }
 
-  @Test("A process's writes are seen, with the part that its standard output took")
-  func process() throws {
+  @Test func `A process's writes are seen, with the part that its standard output took`() throws {
     let scratch = try Scratch()
     let path = "\(scratch.path)/out"
     let script = "echo begun; read a; echo hello; echo more >> \(scratch.path)/file; read b"

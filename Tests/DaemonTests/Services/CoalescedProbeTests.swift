@@ -1,6 +1,5 @@
 import Glibc
 import Linux
-import TestSupport
 import Policy
 import Synchronization
 import Testing
@@ -14,8 +13,7 @@ import Testing
     while !isDone(), EventLoop.now < end { try loop.turn(until: end) }
   }
 
-  @Test("Calls during an inspection share the next one, and only one runs at a time")
-  func shared() throws {
+  @Test func `Calls during an inspection share the next one, and only one runs at a time`() throws {
     let loop = try EventLoop(check: nil)
     let jobs = try LoopJobs(
       loop, JobPool(name: "test-looks", maxOrdinary: 256, endsAfter: .seconds(5)))

@@ -1,8 +1,5 @@
-import Glibc
 import Linux
 import Policy
-import Synchronization
-import TestSupport
 import Testing
 
 @testable import Daemon
@@ -45,8 +42,7 @@ import Testing
     #expect(heard.names.sorted() == ["after", "at"])
   }
 
-  @Test("A time of the clock that stops isn't due because the other clock has passed it")
-  func separateClocks() {
+  @Test func `A time of the clock that stops isn't due because the other clock has passed it`() {
     var list = TimerList<AwakeInstant>()
     let start = AwakeInstant(nanoseconds: 5_000_000_000)
     let label = TurnCheck.Label(file: #fileID, line: #line)
@@ -80,8 +76,7 @@ import Testing
     #expect(heard.names == ["first", "descriptor", "second"])
   }
 
-  @Test("A cancelled timer isn't called, also if it is due in the same turn")
-  func cancelled() throws {
+  @Test func `A cancelled timer isn't called, also if it is due in the same turn`() throws {
     let now = EventLoop.now
     let last = loop.at(now, do: record("last"))
     loop.cancel(last)
@@ -114,8 +109,7 @@ import Testing
     #expect(heard.names == ["one of them"])
   }
 
-  @Test("A new descriptor with the number of a closed one gets none of its events")
-  func reused() throws {
+  @Test func `A new descriptor with the number of a closed one gets none of its events`() throws {
     let first = try EventCounter()
     var old: EventCounter? = try EventCounter()
     let number = try #require(old?.descriptor.raw)

@@ -12,10 +12,8 @@ import Testing
     return (Descriptor(owning: ends[0]), Descriptor(owning: ends[1]))
   }
 
-  @Test(
-    "Logging doesn't wait for a reader that has stopped, and lost lines are counted"
-  )
-  func stopped() throws {
+  @Test
+  func `Logging doesn't wait for a reader that has stopped, and lost lines are counted`() throws {
     let (out, into) = try pipe()
     let writer = LogWriter(into)
     let line = Array((String(repeating: "x", count: 999) + "\n").utf8)
@@ -39,8 +37,7 @@ import Testing
     #expect(String(decoding: text, as: UTF8.self).contains("lost "))
   }
 
-  @Test("At the daemon's end all of the log is written, as long as a reader reads")
-  func drained() throws {
+  @Test func `At the daemon's end all of the log is written, as long as a reader reads`() throws {
     let (out, into) = try pipe()
     let writer = LogWriter(into)
     for number in 0..<100 { writer.write(Array("\(number)\n".utf8)) { _ in [] } }

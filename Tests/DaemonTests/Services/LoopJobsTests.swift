@@ -1,7 +1,5 @@
-import Glibc
 import Linux
 import Policy
-import Synchronization
 import TestSupport
 import Testing
 
@@ -60,8 +58,7 @@ import Testing
     #expect(outcomes == ["done 1", "overdue", "busy", "done 4"])
   }
 
-  @Test("A job may report values any number of times, until its sender is freed")
-  func relay() throws {
+  @Test func `A job may report values any number of times, until its sender is freed`() throws {
     let loop = try EventLoop()
     let back = try LoopReturn(loop)
     final class Heard { var numbers: [Int] = [] }

@@ -1,7 +1,5 @@
-import Glibc
 import Linux
 import Policy
-import Synchronization
 import TestSupport
 import Testing
 
@@ -44,8 +42,7 @@ import Testing
     }
   }
 
-  @Test("A message that is posted while others are handled comes in the next turn")
-  func meanwhile() throws {
+  @Test func `A message that is posted while others are handled comes in the next turn`() throws {
     let mailbox = try Mailbox<Receiver>()
     try watch(mailbox)
     mailbox.post {
@@ -59,8 +56,7 @@ import Testing
     #expect(receiver.numbers == [1, 2, 3])
   }
 
-  @Test("Messages that were never read are freed with the mailbox")
-  func freed() throws {
+  @Test func `Messages that were never read are freed with the mailbox`() throws {
     final class Load: Sendable {}
     weak var kept: Load?
     try {
@@ -72,8 +68,7 @@ import Testing
     #expect(kept == nil)
   }
 
-  @Test("An outcome that another thread reports twice counts once")
-  func once() throws {
+  @Test func `An outcome that another thread reports twice counts once`() throws {
     let back = try LoopReturn(loop)
     let done: @Sendable (Int) -> Void = back.callback { [receiver] in receiver.numbers.append($0) }
     done(1)

@@ -66,8 +66,7 @@ import Testing
     #expect(!text.hasPrefix(TurnCheck.defect))
   }
 
-  @Test("A short turn isn't reported, however long the loop waits between two turns")
-  func short() throws {
+  @Test func `A short turn isn't reported, however long the loop waits between two turns`() throws {
     var check = try #require(TurnCheck(TurnCheck.Settings(limit: 2_000_000_000, aborts: false)))
     var messages: [String] = []
     for _ in 0..<2 {
@@ -79,8 +78,7 @@ import Testing
     #expect(messages == [])
   }
 
-  @Test("A debug build checks turns with 2 s, unless the environment sets another limit")
-  func settings() {
+  @Test func `A debug build checks turns with 2 s, unless the environment sets another limit`() {
     #expect(TurnCheck.Settings.current(nil) == TurnCheck.Settings(limit: 2_000_000_000))
     #expect(TurnCheck.Settings.current("off") == nil)
     #expect(TurnCheck.Settings.current("250ms") == TurnCheck.Settings(limit: 250_000_000))
@@ -94,8 +92,7 @@ import Testing
 }
 
 @Suite("Events one after the other") struct EventPumpTests {
-  @Test("Events that arise while all is settled are handled without recursion")
-  func pump() {
+  @Test func `Events that arise while all is settled are handled without recursion`() {
     let pump = EventPump<Int>()
     var handled: [Int] = []
     var (depth, deepest, settled) = (0, 0, 0)

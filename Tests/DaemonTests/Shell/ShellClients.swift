@@ -2,7 +2,6 @@ import Control
 import Lifecycle
 import Linux
 import Policy
-import PolicyFile
 
 @testable import Daemon
 @testable import Simulation

@@ -1,10 +1,7 @@
-import Control
 import Glibc
 import Lifecycle
 import Linux
 import Policy
-import PolicyFile
-import Supervision
 
 @testable import Daemon
 

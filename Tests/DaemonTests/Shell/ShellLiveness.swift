@@ -3,12 +3,12 @@ import Hibernation
 import Lifecycle
 import Linux
 import Policy
-import PolicyFile
 import Supervision
 import TestSupport
 import Testing
 
 @testable import Daemon
+@testable import PolicyFile
 
 /// Represents the processes of simulated workers by descriptors of the test's own process. They are
 /// opened once for many lives. Two runs that follow each other have different ones.

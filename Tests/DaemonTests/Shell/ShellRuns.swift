@@ -1,8 +1,5 @@
-import Hibernation
 import Lifecycle
 import Linux
-import Policy
-import PolicyFile
 import Supervision
 
 @testable import Daemon

@@ -2,8 +2,6 @@ import Glibc
 import Synchronization
 import Testing
 
-@testable import Daemon
-
 @Suite("The shell around the engine, simulated") struct ShellSimulationTests {
   /// The number of lives in all parts together.
   private static let seeds = 5000

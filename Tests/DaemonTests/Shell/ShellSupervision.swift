@@ -4,7 +4,6 @@ import Policy
 import PolicyFile
 
 @testable import Daemon
-@testable import Simulation
 
 /// The real `RestartSupervisor`, `DependencyStarter`, `WorkerSupervision` and `StartConfirmation`
 /// over a simulated world. They are connected as the daemon connects them.

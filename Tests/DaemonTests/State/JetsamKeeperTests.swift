@@ -85,8 +85,7 @@ import Testing
     #expect(try load(#require(keeper.ids.first))?.largestProcesses == nil, "the look took too long")
   }
 
-  @Test("A report of an earlier version, without processes, is read")
-  func earlierVersion() throws {
+  @Test func `A report of an earlier version, without processes, is read`() throws {
     let record = try WireCodec.decode(
       JetsamRecord.self,
       from: Array(
@@ -95,8 +94,7 @@ import Testing
     #expect(record.largestProcesses == nil && record.why.code == "other")
   }
 
-  @Test("A report that doesn't exist isn't found, nor a file in another directory")
-  func unknown() throws {
+  @Test func `A report that doesn't exist isn't found, nor a file in another directory`() throws {
     keeper.keep(report(), policy: policy)
     let id = try #require(keeper.ids.first)
     #expect(try load(id) != nil)
@@ -105,8 +103,7 @@ import Testing
     #expect(try load("../\(directory)/\(id)") == nil)
   }
 
-  @Test("Reports of an earlier daemon are found, and a new one gets another name")
-  func earlier() throws {
+  @Test func `Reports of an earlier daemon are found, and a new one gets another name`() throws {
     keeper.keep(report(), policy: policy)
     _ = try load(try #require(keeper.ids.first))
     let next = JetsamKeeper(directory: scratch.path, disk: disk, loop: loopReturn, log: DaemonLog())

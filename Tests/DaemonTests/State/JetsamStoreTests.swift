@@ -23,8 +23,7 @@ import Testing
 
   private func id(_ number: Int) -> String { "20261122T12\(1000 + number)" }
 
-  @Test("The newest 100 reports are kept, the newest first, and other files stay")
-  func trimmed() throws {
+  @Test func `The newest 100 reports are kept, the newest first, and other files stay`() throws {
     try scratch.write("jetsam/notes.txt", "")
     for number in 0..<103 { try store.save(record(id(number))) }
     #expect(store.ids() == (3..<103).reversed().map(id))
@@ -32,8 +31,7 @@ import Testing
     #expect(fileExists("\(scratch.path)/jetsam/notes.txt"))
   }
 
-  @Test("A damaged report, and one in another directory, isn't found")
-  func refused() throws {
+  @Test func `A damaged report, and one in another directory, isn't found`() throws {
     try scratch.write("jetsam/20261122T120000.json", "{")
     try scratch.write("other.json", "{}")
     try store.save(record(id(1)))

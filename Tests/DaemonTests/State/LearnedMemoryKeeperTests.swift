@@ -36,8 +36,7 @@ import Testing
     ExitRecord(at: at, why: "exited with status 1", status: .exited(1), footprint: .zero)
   }
 
-  @Test("Learned facts that changed are written every 30 s at most, and at the end")
-  func saved() throws {
+  @Test func `Learned facts that changed are written every 30 s at most, and at the end`() throws {
     try world.add()
     let keeper = keeper(path)
     exits.all["web"] = [exit(1)]
@@ -77,8 +76,7 @@ import Testing
     #expect(disk.written.count == 2)
   }
 
-  @Test("On a disk that doesn't answer, later changes are written in their turn")
-  func lost() throws {
+  @Test func `On a disk that doesn't answer, later changes are written in their turn`() throws {
     try world.add()
     let keeper = keeper(path)
     exits.all["web"] = [exit(1)]
@@ -117,8 +115,7 @@ import Testing
     #expect(kept.count == LearnedMemory.maxWorkers && kept["w0"] == nil && kept["w1"] != nil)
   }
 
-  @Test("A wrapper keeps no learned facts")
-  func wrapped() throws {
+  @Test func `A wrapper keeps no learned facts`() throws {
     try world.add()
     let keeper = keeper(nil)
     exits.all["web"] = [exit(1)]

@@ -1,4 +1,3 @@
-import Glibc
 import Lifecycle
 import Policy
 import Testing

@@ -25,8 +25,7 @@ import Testing
     } catch { Issue.record("\(error)") }
   }
 
-  @Test("A second daemon is refused, also after the lock file was removed")
-  func removedFile() throws {
+  @Test func `A second daemon is refused, also after the lock file was removed`() throws {
     let first = try lock()
     expectInUse { _ = try lock() }
     #expect(unlink(path + "/lock") == 0)
@@ -34,15 +33,13 @@ import Testing
     withExtendedLifetime(first) {}
   }
 
-  @Test("The lock of an earlier version, which locks only the file, is respected")
-  func earlierVersion() throws {
+  @Test func `The lock of an earlier version, which locks only the file, is respected`() throws {
     let file = try Descriptor.open(path + "/lock", O_RDWR | O_CREAT, mode: 0o600)
     #expect(flock(file.raw, LOCK_EX | LOCK_NB) == 0)
     expectInUse { _ = try lock() }
   }
 
-  @Test("The lock ends with its holder")
-  func released() throws {
+  @Test func `The lock ends with its holder`() throws {
     do { _ = try lock() }
     _ = try lock()
   }
@@ -69,8 +66,7 @@ import Testing
     withExtendedLifetime(first) {}
   }
 
-  @Test("A directory that was replaced after it was opened isn't used")
-  func replaced() throws {
+  @Test func `A directory that was replaced after it was opened isn't used`() throws {
     let opened = try openTrusted(path, as: .exclusive)
     #expect(rename(path, path + ".old") == 0 && mkdir(path, 0o700) == 0)
     #expect(throws: StartError.self) { _ = try StateLock(opened) }

@@ -6,8 +6,7 @@ import Testing
 @testable import Daemon
 
 @Suite("The files of a worker's output") struct WorkerLogsTests {
-  @Test("They are removed with what was rotated, and those of other workers stay")
-  func removed() throws {
+  @Test func `They are removed with what was rotated, and those of other workers stay`() throws {
     let others = ["web.log.x.log", "web2.log", "web.log.1.log", "web.logs", "a.log"]
     let ofWorker = ["web.log", "web.times", "web.log.1", "web.log.23"]
     let scratch = try Scratch(

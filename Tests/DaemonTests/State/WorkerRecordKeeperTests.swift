@@ -51,8 +51,7 @@ import Testing
     #expect(next.record(of: "web")?.state == "suspended" && failures.all.isEmpty)
   }
 
-  @Test("A worker that has ended has no record, whatever was saved of it before")
-  func removed() throws {
+  @Test func `A worker that has ended has no record, whatever was saved of it before`() throws {
     let gate = block()
     defer { gate.open() }
     save(try record("web"))
@@ -64,8 +63,7 @@ import Testing
     #expect(!keeper.contains("web") && keeper.contains("db"))
   }
 
-  @Test("A record that can't be written is reported, and counts as dealt with")
-  func failing() throws {
+  @Test func `A record that can't be written is reported, and counts as dealt with`() throws {
     Scratch.remove("\(scratch.path)/workers")
     save(try record("web"))
     keeper.drain()
@@ -89,8 +87,7 @@ import Testing
     #expect(answers.withLock { $0 } == ["web true", "db false"])
   }
 
-  @Test("A barrier returns when the disk has what was saved before it")
-  func barrier() throws {
+  @Test func `A barrier returns when the disk has what was saved before it`() throws {
     let gate = block()
     defer { gate.open() }
     save(try record("web"))

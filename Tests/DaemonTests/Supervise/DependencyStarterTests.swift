@@ -61,8 +61,7 @@ import Testing
     #expect(starter.awaited(by: web)?.text == nil)
   }
 
-  @Test("A worker starts its dependencies first, and their dependencies before them")
-  func chain() throws {
+  @Test func `A worker starts its dependencies first, and their dependencies before them`() throws {
     add(["web": [Dependency("api")], "api": [Dependency("db")]])
     starter.start(web) { _ in }
     #expect(asked == ["restart db"])
@@ -72,8 +71,7 @@ import Testing
     #expect(asked == ["restart db", "restart api", "start web"])
   }
 
-  @Test("A worker that sleeps is ready, because a request wakes it")
-  func asleep() {
+  @Test func `A worker that sleeps is ready, because a request wakes it`() {
     add(["web": [Dependency("db")]])
     let db = WorkerID("db")
     if let worker = world.workers[db] {
@@ -84,8 +82,7 @@ import Testing
     #expect(asked == ["start web"])
   }
 
-  @Test("A worker waits for one that doesn't exist")
-  func unknown() {
+  @Test func `A worker waits for one that doesn't exist`() {
     world.add("web", dependsOn: [Dependency("db")])
     starter.start(web) { _ in }
     #expect(asked == [] && starter.awaited(by: web)?.workers == ["db"])
@@ -101,8 +98,7 @@ import Testing
     #expect(world.requests.last?.worker == web && world.requests.last?.asked == moment)
   }
 
-  @Test("Each start of a dependency has the worker that needs it as its reason")
-  func occasions() throws {
+  @Test func `Each start of a dependency has the worker that needs it as its reason`() throws {
     add(["web": [Dependency("db")]])
     starter.start(web, occasion: .autostart) { _ in }
     try perform(.isReady)
@@ -147,8 +143,7 @@ import Testing
     #expect(asked == ["restart db", "restart db", "start web"])
   }
 
-  @Test("A worker isn't started when a dependency couldn't be launched")
-  func launchFailure() {
+  @Test func `A worker isn't started when a dependency couldn't be launched`() {
     add(["web": [Dependency("db")]])
     var answers: [Answer] = []
     starter.start(web) { answers.append($0) }
@@ -157,8 +152,7 @@ import Testing
     #expect(answers.first?.text.contains("no program of that name") == true)
   }
 
-  @Test("A worker isn't started when the start of a dependency is refused")
-  func refused() {
+  @Test func `A worker isn't started when the start of a dependency is refused`() {
     add(["web": [Dependency("db")]])
     let db = WorkerID("db")
     if var profile = world.workers[db]?.profile {
@@ -183,8 +177,7 @@ import Testing
     #expect(answers.map(\.code) == [.failed])
   }
 
-  @Test("A waiting start that is cancelled is refused, and nothing of it is left")
-  func cancelled() throws {
+  @Test func `A waiting start that is cancelled is refused, and nothing of it is left`() throws {
     add(["web": [Dependency("db")], "api": [Dependency("db")]])
     var answers: [Answer] = []
     starter.start(web) { answers.append($0) }

@@ -40,8 +40,7 @@ import Testing
     func answer(_ outcome: ProbeRunner.Outcome) { questions.answer(outcome) }
   }
 
-  @Test("Liveness is probed after the initial delay, and then every period")
-  func pace() throws {
+  @Test func `Liveness is probed after the initial delay, and then every period`() throws {
     let world = try World()
     world.launch()
     for _ in 0..<100 {
@@ -87,8 +86,7 @@ import Testing
     #expect(world.asked.count == 2 && world.complaints == [])
   }
 
-  @Test("A worker that still fails its probes after a sleep is reported again")
-  func failsAgain() throws {
+  @Test func `A worker that still fails its probes after a sleep is reported again`() throws {
     let world = try World()
     for round in 1...2 {
       world.launch()
@@ -135,8 +133,7 @@ import Testing
     #expect(!world.questions.world.hasTraffic && world.ended == 1)
   }
 
-  @Test("A run that is over isn't probed, and a late answer changes nothing")
-  func over() throws {
+  @Test func `A run that is over isn't probed, and a late answer changes nothing`() throws {
     let world = try World()
     world.launch()
     world.timers.advance(by: .seconds(5))
@@ -176,8 +173,7 @@ import Testing
     #expect(world.ended == 1 && world.monitor?.isAsking == false)
   }
 
-  @Test("A worker isn't probed while an operation on it is under way")
-  func busy() throws {
+  @Test func `A worker isn't probed while an operation on it is under way`() throws {
     let world = try World()
     try world.questions.setMayBeAsked(false)
     world.launch()

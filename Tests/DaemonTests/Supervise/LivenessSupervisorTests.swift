@@ -1,6 +1,5 @@
 import Glibc
 import Hibernation
-import Lifecycle
 import Linux
 import Policy
 import PolicyFile
@@ -9,6 +8,7 @@ import TestSupport
 import Testing
 
 @testable import Daemon
+@testable import Lifecycle
 
 @Suite("The supervisor of liveness probes") struct LivenessSupervisorTests {
   private final class NoLooks: ActivitySource {
@@ -117,8 +117,7 @@ import Testing
     #expect(!worker.isAsked && done == 0 && worker.actionAfterQuestions == nil)
   }
 
-  @Test("A worker falls asleep when it has answered its probe")
-  func suspends() throws {
+  @Test func `A worker falls asleep when it has answered its probe`() throws {
     let probe = probe(threshold: 3)
     let worker = try world.add("web") { $0.liveness = probe }
     supervisor.followLiveness(of: worker, nil)
@@ -140,8 +139,7 @@ import Testing
     #expect(done == 1 && worker.actionAfterQuestions == nil)
   }
 
-  @Test("The end of a run drops its probe and what waits for the answer")
-  func ended() throws {
+  @Test func `The end of a run drops its probe and what waits for the answer`() throws {
     let worker = try add()
     ask(worker)
     var done = 0
@@ -153,8 +151,7 @@ import Testing
     #expect(world.drainEvents().isEmpty)
   }
 
-  @Test("A probe that a reload has changed begins again with the new settings")
-  func reloaded() throws {
+  @Test func `A probe that a reload has changed begins again with the new settings`() throws {
     let worker = try add()
     let before = worker.liveness
     supervisor.followLiveness(of: worker, nil)

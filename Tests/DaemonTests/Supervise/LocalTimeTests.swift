@@ -16,8 +16,7 @@ import Testing
     LocalTime.next(try CalendarSchedule(parsing: line), after: now, offset: offset)
   }
 
-  @Test("A scheduled time occurs once when the clock is put back")
-  func autumn() throws {
+  @Test func `A scheduled time occurs once when the clock is put back`() throws {
     // 02:30 in summer time is 00:30 UTC, and again, in winter time, 01:30 UTC.
     let first = Self.autumn - 1800
     #expect(try Self.next("30 2 * * *", after: Self.autumn - 7200) == first)
@@ -27,16 +26,14 @@ import Testing
     #expect(try Self.next("30 2 * * *", after: Self.autumn + 60) == following)
   }
 
-  @Test("A scheduled time that the clock skips occurs later by as much")
-  func spring() throws {
+  @Test func `A scheduled time that the clock skips occurs later by as much`() throws {
     // There is no 02:30 on that day. 03:30 in summer time is 01:30 UTC.
     #expect(try Self.next("30 2 * * *", after: Self.spring - 7200) == Self.spring + 1800)
     #expect(
       try Self.next("30 2 * * *", after: Self.spring + 1800) == Self.spring + 86_400 - 1800)
   }
 
-  @Test("A schedule keeps its time of day when daylight saving time begins or ends")
-  func over() throws {
+  @Test func `A schedule keeps its time of day when daylight saving time begins or ends`() throws {
     // 12:00 is 10:00 UTC in summer and 11:00 UTC in winter.
     let noon = Self.autumn + 10 * 3600
     #expect(try Self.next("0 12 * * *", after: Self.autumn - 3600) == noon)

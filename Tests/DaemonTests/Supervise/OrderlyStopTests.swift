@@ -14,8 +14,7 @@ import Testing
     stop = OrderlyStop(world.workers, world.requests, timers: world.timers, log: world.log)
   }
 
-  @Test("A worker is stopped when all workers that depend on it have ended")
-  func order() throws {
+  @Test func `A worker is stopped when all workers that depend on it have ended`() throws {
     try ending.add("db")
     try ending.add("api", needs: ["db"])
     try ending.add("web", needs: ["api", "db"])
@@ -30,8 +29,7 @@ import Testing
     #expect(ending.asked == ["stop cron", "stop web", "stop api", "stop db"])
   }
 
-  @Test("A worker that can't be ended doesn't delay the stop of the others")
-  func unstoppable() throws {
+  @Test func `A worker that can't be ended doesn't delay the stop of the others`() throws {
     try ending.add("db")
     try ending.add("web", needs: ["db"])
     stop.advance()
@@ -68,8 +66,7 @@ import Testing
     #expect(ending.world.timers.pending.isEmpty)
   }
 
-  @Test("A worker that ends during the pause after a failed stop isn't asked again")
-  func endsMeanwhile() throws {
+  @Test func `A worker that ends during the pause after a failed stop isn't asked again`() throws {
     try ending.add("web", .hibernated)
     stop.advance()
     ending.cantBeWoken("web")
@@ -78,8 +75,7 @@ import Testing
     #expect(ending.asked == ["stop web"])
   }
 
-  @Test("External workers are left running when all workers are stopped")
-  func external() throws {
+  @Test func `External workers are left running when all workers are stopped`() throws {
     try ending.addExternal("theirs", .background)
     try ending.add("ours")
     stop.advance()

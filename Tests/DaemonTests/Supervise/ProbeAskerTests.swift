@@ -45,8 +45,7 @@ import Testing
     Probe(.http(Probe.HTTPRequest(port: server.port)), timeout: timeout)
   }
 
-  @Test("A probe is answered once, and never before the call that starts it returns")
-  func answered() throws {
+  @Test func `A probe is answered once, and never before the call that starts it returns`() throws {
     let server = try Server()
     var answers: [ProbeRunner.Outcome] = []
     _ = asker.ask(Probe(.tcp(host: "127.0.0.1", port: server.port)), process) {
@@ -72,8 +71,7 @@ import Testing
     #expect(reason.contains("not an address") && world.timers.pending.isEmpty)
   }
 
-  @Test("A probe without an answer within its time-out is a failure")
-  func lost() throws {
+  @Test func `A probe without an answer within its time-out is a failure`() throws {
     let server = try Server()
     var answers: [ProbeRunner.Outcome] = []
     _ = asker.ask(silent(server), process) { answers.append($0) }
@@ -84,8 +82,7 @@ import Testing
     #expect(world.timers.pending.isEmpty)
   }
 
-  @Test("A probe that was dropped isn't answered, and nothing of it is left")
-  func dropped() throws {
+  @Test func `A probe that was dropped isn't answered, and nothing of it is left`() throws {
     let server = try Server()
     var answers: [ProbeRunner.Outcome] = []
     let question = asker.ask(silent(server), process) { answers.append($0) }
@@ -96,8 +93,7 @@ import Testing
     #expect(answers.isEmpty)
   }
 
-  @Test("A probe whose answer was not yet delivered can be dropped")
-  func droppedLate() {
+  @Test func `A probe whose answer was not yet delivered can be dropped`() {
     var answers: [ProbeRunner.Outcome] = []
     let question = asker.ask(Probe(.tcp(host: "nowhere", port: 1)), process) { answers.append($0) }
     asker.drop(question)
@@ -105,8 +101,7 @@ import Testing
     #expect(answers.isEmpty)
   }
 
-  @Test("Two probes at the same time are answered each by itself")
-  func two() throws {
+  @Test func `Two probes at the same time are answered each by itself`() throws {
     let server = try Server()
     var answers: [String] = []
     _ = asker.ask(silent(server, .seconds(5)), process) { _ in answers.append("late") }
@@ -117,8 +112,7 @@ import Testing
     #expect(answers == ["early", "late"] && world.timers.pending.isEmpty)
   }
 
-  @Test("A probe over a connection has no child process to reap")
-  func child() throws {
+  @Test func `A probe over a connection has no child process to reap`() throws {
     let server = try Server()
     let question = asker.ask(silent(server), process) { _ in }
     #expect(asker.commandPids == [])

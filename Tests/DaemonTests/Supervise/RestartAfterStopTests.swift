@@ -30,8 +30,7 @@ import Testing
     #expect(supervisor.plan(of: web) != nil)
   }
 
-  @Test("A start that follows a request to stop permits restarts again")
-  func startedAfterStop() {
+  @Test func `A start that follows a request to stop permits restarts again`() {
     world.add("web")
     world.launch()
     supervisor.operatorRequested(.stop, web)
@@ -52,8 +51,7 @@ import Testing
     #expect(supervisor.plan(of: web) == nil)
   }
 
-  @Test("A worker whose stop failed is restarted when it ends by itself later")
-  func stopFailed() {
+  @Test func `A worker whose stop failed is restarted when it ends by itself later`() {
     world.add("web")
     world.launch()
     world.record(to: .resuming, .requested(.stop))

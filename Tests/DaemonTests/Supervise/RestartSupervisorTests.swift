@@ -28,8 +28,7 @@ import Testing
     #expect(world.lines.first == "web: restarts in 1 s: exited with status 4")
   }
 
-  @Test("A run that is longer than the longest pause makes the next pause the shortest")
-  func backoffResets() {
+  @Test func `A run that is longer than the longest pause makes the next pause the shortest`() {
     world.add("web", RestartRules(.always, backoff: Backoff(max: .seconds(8)), giveUp: nil))
     for _ in 0..<4 { world.run() }
     #expect(world.delay() == .seconds(8))
@@ -37,8 +36,7 @@ import Testing
     #expect(world.delay() == .seconds(1))
   }
 
-  @Test("Restarts end after give_up, and the worker's problem names the last failure")
-  func giveUp() {
+  @Test func `Restarts end after give_up, and the worker's problem names the last failure`() {
     world.add("web", RestartRules(.always, giveUp: .init(restarts: 2, window: .seconds(600))))
     for _ in 0..<2 {
       world.run()
@@ -155,8 +153,7 @@ import Testing
     #expect(world.delay() == .seconds(1) && supervisor.problem(of: web) == nil)
   }
 
-  @Test("The operator's stop cancels the planned restart")
-  func stop() {
+  @Test func `The operator's stop cancels the planned restart`() {
     for verb in [Request.Verb.stop, .terminate] {
       world.add()
       world.run()
@@ -212,8 +209,7 @@ import Testing
     #expect(world.lines.last?.hasSuffix("No space left on device") == true)
   }
 
-  @Test("A changed configuration cancels a planned restart only if it allows none")
-  func didChangeTerms() {
+  @Test func `A changed configuration cancels a planned restart only if it allows none`() {
     world.add()
     world.run()
     world.setRules("web", .onFailure)
@@ -259,8 +255,7 @@ import Testing
     #expect(world.delay() == .seconds(1))
   }
 
-  @Test("A worker that is removed while it runs isn't started after its end")
-  func removedRunning() {
+  @Test func `A worker that is removed while it runs isn't started after its end`() {
     world.add()
     world.launch()
     supervisor.forgetPlans(of: web)
@@ -270,17 +265,14 @@ import Testing
     #expect(supervisor.plan(of: web) == nil && world.timers.pending == [])
   }
 
-  @Test("An external worker is never restarted, and its ends are recorded")
-  func external() {
+  @Test func `An external worker is never restarted, and its ends are recorded`() {
     world.add()
     world.workers[web]?.external = ExternalWorker(mayBeTerminated: true)
     world.run()
     #expect(supervisor.plan(of: web) == nil && supervisor.exits(of: web)?.count == 1)
   }
 
-  @Test(
-    "A restart whose launch fails is logged, and the failure counts as an end")
-  func restartFails() {
+  @Test func `A restart whose launch fails is logged, and the failure counts as an end`() {
     world.add()
     world.run()
     world.timers.advance(by: .seconds(1))

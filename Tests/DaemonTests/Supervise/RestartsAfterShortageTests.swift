@@ -11,8 +11,7 @@ import Testing
 
   init() throws { world = try RestartWorld() }
 
-  @Test("A worker terminated for memory comes back by default, when its footprint has room")
-  func room() {
+  @Test func `A worker terminated for memory comes back by default, when its footprint has room`() {
     world.add("web", RestartRules())
     world.setMemory(free: .megabytes(40))
     supervisor.record(footprint: .megabytes(60), lastLine: nil, of: web)

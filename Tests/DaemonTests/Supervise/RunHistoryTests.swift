@@ -29,8 +29,7 @@ import Testing
     #expect(exits.map(\.lastWords) == [nil, nil, nil, "no route", nil])
   }
 
-  @Test("The environment of a launch describes the worker's last run, and not the daemon's")
-  func environment() {
+  @Test func `The environment of a launch describes the worker's last run, and not the daemon's`() {
     world.add()
     let base = ["PATH": "/bin", "DORMOUSE_LAST_EXIT": "the daemon's", "DORMOUSE_RESTARTS": "7"]
     #expect(supervisor.environment(of: web, over: base) == ["PATH": "/bin"])
@@ -47,8 +46,7 @@ import Testing
       ])
   }
 
-  @Test("A start is answered once, when the worker stays or when it has ended")
-  func watchers() {
+  @Test func `A start is answered once, when the worker stays or when it has ended`() {
     world.add()
     var ends: [Answer?] = []
     world.launch()
@@ -76,8 +74,7 @@ import Testing
     ] { #expect(end?.text.contains(expected) == true, "\(expected)") }
   }
 
-  @Test("A worker that ends with status 0 and leaves nothing behind has succeeded")
-  func quickSuccess() {
+  @Test func `A worker that ends with status 0 and leaves nothing behind has succeeded`() {
     world.add("web", RestartRules(.onFailure))
     var ends: [Answer?] = []
     world.launch()
@@ -94,8 +91,7 @@ import Testing
     #expect(ends.map { $0?.code } == [.done, .done])
   }
 
-  @Test("A start of a worker that is removed, or doesn't exist, is answered")
-  func watchersOfRemoved() {
+  @Test func `A start of a worker that is removed, or doesn't exist, is answered`() {
     world.add()
     var ends: [Answer?] = []
     world.launch()

@@ -48,8 +48,7 @@ import Testing
     }
   }
 
-  @Test("A scheduled wake occurs at each instant once")
-  func onTime() throws {
+  @Test func `A scheduled wake occurs at each instant once`() throws {
     let world = try World()
     try world.schedule("job", "*/10 * * * *")
     world.monitor.follow()
@@ -61,8 +60,7 @@ import Testing
     #expect(world.woken == ["job", "job", "job", "job"])
   }
 
-  @Test("Scheduled wakes that were missed while no daemon ran occur once afterwards")
-  func missed() throws {
+  @Test func `Scheduled wakes that were missed while no daemon ran occur once afterwards`() throws {
     let world = try World(plan: "\(World.start - 7200) job\nnonsense\n")
     try world.schedule("job", "*/10 * * * *")
     world.monitor.follow()
@@ -96,8 +94,7 @@ import Testing
     #expect(world.warnings.count == 1 && world.warnings[0].contains("No space left on device"))
   }
 
-  @Test("Scheduled wakes follow a clock that is set forward within a minute")
-  func setForward() throws {
+  @Test func `Scheduled wakes follow a clock that is set forward within a minute`() throws {
     let world = try World()
     try world.schedule("job", "0 12 * * *")
     world.monitor.follow()
@@ -109,8 +106,7 @@ import Testing
     #expect(world.woken == ["job"])
   }
 
-  @Test("A planned wake is dropped if the clock is set back or the schedule changes")
-  func replanned() throws {
+  @Test func `A planned wake is dropped if the clock is set back or the schedule changes`() throws {
     let world = try World(plan: "\(World.start + 86_400) job\n")
     try world.schedule("job", "0 * * * *")
     world.monitor.follow()

@@ -49,8 +49,7 @@ import Testing
     supervisor.questions(to: worker, try #require(worker.process))
   }
 
-  @Test("A worker is asked whether it is well only while this run of it runs")
-  func mayBeAsked() throws {
+  @Test func `A worker is asked whether it is well only while this run of it runs`() throws {
     let worker = try world.add()
     let host = try liveness(worker)
     #expect(host.mayBeAsked)
@@ -61,8 +60,7 @@ import Testing
     #expect(!host.mayBeAsked, "this is another run")
   }
 
-  @Test("A worker whose root process has ended isn't asked any more")
-  func ended() throws {
+  @Test func `A worker whose root process has ended isn't asked any more`() throws {
     let worker = try world.add()
     let host = try liveness(worker)
     #expect(host.mayBeAsked)
@@ -70,13 +68,11 @@ import Testing
     #expect(!host.mayBeAsked)
   }
 
-  @Test("A worker that sleeps isn't asked, because the question would wake it")
-  func asleep() throws {
+  @Test func `A worker that sleeps isn't asked, because the question would wake it`() throws {
     #expect(try !liveness(try world.add("web", .suspended)).mayBeAsked)
   }
 
-  @Test("What a probe finds of a worker that was freed concerns nothing")
-  func freed() throws {
+  @Test func `What a probe finds of a worker that was freed concerns nothing`() throws {
     var worker: WorkerUnit? = try world.add()
     let host = try liveness(try #require(worker))
     world.workers.removeAll()
@@ -90,8 +86,7 @@ import Testing
     #expect(world.notes.all == [])
   }
 
-  @Test("A question is put to the run's process, and can be dropped")
-  func questions() throws {
+  @Test func `A question is put to the run's process, and can be dropped`() throws {
     let worker = try world.add()
     let host = try liveness(worker)
     let probe = Policy.Probe(.tcp(host: "127.0.0.1", port: 80))
@@ -123,13 +118,11 @@ import Testing
     #expect(sockets.kill(getpid(), startedBefore: .zero) == .hasEnded)
   }
 
-  @Test("A wrapper that has ended needs no kill")
-  func ended() {
+  @Test func `A wrapper that has ended needs no kill`() {
     #expect(sockets.kill(1 << 22, startedBefore: EventLoop.now) == .hasEnded)
   }
 
-  @Test("A wrapper whose socket isn't there answers that it has ended, once")
-  func noSocket() throws {
+  @Test func `A wrapper whose socket isn't there answers that it has ended, once`() throws {
     var responses: [ControlResponse.Result] = []
     sockets.ask(
       ControlRequest(id: 3, verb: .ps), at: world.scratch.path + "/none.sock",

@@ -5,8 +5,7 @@ import Testing
 
 @Suite("Signs of life")
 struct WatchdogSignsTests {
-  @Test("Time during which the machine slept counts as a sign of life")
-  func machineSlept() {
+  @Test func `Time during which the machine slept counts as a sign of life`() {
     var signs = WatchdogSigns(slept: .seconds(5))
     #expect(signs.sign(at: .zero + .seconds(10), slept: .seconds(5)) == nil)
     signs.seen(at: .zero + .seconds(12))

@@ -1,12 +1,12 @@
 import Control
 import Glibc
-import Lifecycle
 import Linux
 import Policy
 import Supervision
 import Testing
 
 @testable import Daemon
+@testable import Lifecycle
 
 @Suite("What a worker's transition sets off") struct WorkerSupervisionTests {
   private let world: AdapterWorld
@@ -54,8 +54,7 @@ import Testing
     #expect(responses.count == 1 && responses[0].text.contains("exited with status 4"))
   }
 
-  @Test("A worker's stored descriptors are closed only if its end was requested")
-  func store() throws {
+  @Test func `A worker's stored descriptors are closed only if its end was requested`() throws {
     let worker = try world.add("web", .terminated) { $0.fdstore = 4 }
     let storing = DescriptorStoring(
       world.handle(worker), timers: world.timers, workers: world.workers
@@ -75,8 +74,7 @@ import Testing
     #expect(storing.entriesForLaunch().isEmpty)
   }
 
-  @Test("The operator's stop ends a worker's wait for its dependencies")
-  func stopped() throws {
+  @Test func `The operator's stop ends a worker's wait for its dependencies`() throws {
     #expect(
       try answer { supervision.operatorRequested(.stop, id) }
         == "web was stopped before it was started")
@@ -107,8 +105,7 @@ import Testing
     return answers.first?.text
   }
 
-  @Test("A new configuration applies to the probe and to the reading of traffic")
-  func configuration() throws {
+  @Test func `A new configuration applies to the probe and to the reading of traffic`() throws {
     let worker = try world.add { $0.liveness = probed(80) }
     worker.traffic = try TrafficMonitor(latches: nil, daemonSockets: [])
     supervision.didChangeRestartRules(id)

@@ -1,8 +1,6 @@
 import Lifecycle
-import Linux
 import Policy
 import PolicyFile
-import TestSupport
 import Testing
 
 @testable import Daemon
@@ -88,8 +86,7 @@ import Testing
     #expect(started == ["restart web", "restart db"])
   }
 
-  @Test("A daemon that ends meanwhile starts no waiting workers")
-  func closing() throws {
+  @Test func `A daemon that ends meanwhile starts no waiting workers`() throws {
     try world.leave("web", .foreground)
     begin([Self.worker("web"), Self.worker("db")])
     world.base.phase.isLeaving = true

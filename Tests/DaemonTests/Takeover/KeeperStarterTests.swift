@@ -3,7 +3,6 @@ import Lifecycle
 import Linux
 import Policy
 import Supervision
-import Synchronization
 import TestSupport
 import Testing
 
@@ -122,8 +121,7 @@ import Testing
     #expect(!keeper.hasKeptMemories && hibernation.kept.workers == ["web"])
   }
 
-  @Test("The earlier keeper ends at once if no later daemon needs one")
-  func notNeededAnyMore() throws {
+  @Test func `The earlier keeper ends at once if no later daemon needs one`() throws {
     let earlier = try EarlierKeeper(at: socket)
     processes.set { $0.forbidsStrangers = false }
     let keeper = starter()
@@ -192,8 +190,7 @@ import Testing
     #expect(world.used == [1])
   }
 
-  @Test("Trims wait for the one start of the standby pager, however it ends")
-  func awaited() {
+  @Test func `Trims wait for the one start of the standby pager, however it ends`() {
     let starter = starter()
     var begun: [Int] = []
     starter.startStandbyPager { begun.append(1) }
@@ -207,8 +204,7 @@ import Testing
     #expect(begun == [1, 2, 3, 4] && world.waiting.isEmpty)
   }
 
-  @Test("A wrapper starts no standby pager, because its program doesn't outlive it")
-  func wrapper() {
+  @Test func `A wrapper starts no standby pager, because its program doesn't outlive it`() {
     var isBegun = false
     starter(hasSuccessors: false).startStandbyPager { isBegun = true }
     #expect(world.waiting.isEmpty && isBegun)
@@ -223,8 +219,7 @@ import Testing
 }
 
 @Suite("How a worker is resumed") struct ResumeChoiceTests {
-  @Test("The policy decides how a worker is resumed, unless the environment says otherwise")
-  func choice() {
+  @Test func `The policy decides how a worker is resumed, unless the environment says otherwise`() {
     var rules = LifecyclePolicy().hibernate
     for rule in ResumeRule.allCases {
       rules.resume = rule

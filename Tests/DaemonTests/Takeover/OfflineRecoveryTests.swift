@@ -71,8 +71,7 @@ import Testing
     if case .unknown = processes.expected[1] {} else { Issue.record("\(processes.expected[1])") }
   }
 
-  @Test("A hibernated worker without its image is ended: its memory is lost")
-  func withoutImage() throws {
+  @Test func `A hibernated worker without its image is ended: its memory is lost`() throws {
     try leave("web", "hibernated")
     let outcomes = try recover()
     #expect(processes.recoveries == ["end web"])
@@ -91,8 +90,7 @@ import Testing
     #expect(!records.contains("web") && isAbsent(state.image(of: "web")))
   }
 
-  @Test("A worker that can't be ended keeps its image and its record")
-  func unkillable() throws {
+  @Test func `A worker that can't be ended keeps its image and its record`() throws {
     try leave("web", "hibernated", image: true)
     fail("web", HibernationError(.reading, "damaged", aftermath: .unverifiable))
     processes.set { $0.unkillable = ["web"] }
@@ -113,16 +111,14 @@ import Testing
     #expect(!processes.recoveries.contains("end api"))
   }
 
-  @Test("A worker that ended meanwhile is no failure")
-  func vanished() throws {
+  @Test func `A worker that ended meanwhile is no failure`() throws {
     try leave("web", "suspended")
     fail("web", HibernationError(.reading, "gone", aftermath: .vanished))
     let outcomes = try recover()
     #expect(outcomes.map(\.text) == ["web: has already ended"] && !outcomes[0].isFailure)
   }
 
-  @Test("A worker whose cgroup can't be used is reported and left as it is")
-  func noGroup() throws {
+  @Test func `A worker whose cgroup can't be used is reported and left as it is`() throws {
     try leave("web", "suspended", cgroup: "/no/such/group")
     let outcomes = try recover()
     #expect(outcomes.count == 1 && outcomes[0].isFailure)
@@ -139,8 +135,7 @@ import Testing
     #expect(try eventually { keeper.end == .taken })
   }
 
-  @Test("The keeper stays for a later daemon while a worker couldn't be woken")
-  func keeperStays() throws {
+  @Test func `The keeper stays for a later daemon while a worker couldn't be woken`() throws {
     try leave("web", "suspended")
     let keeper = try EarlierKeeper(at: state.keeper)
     fail("web", HibernationError(.reading, "no memory", aftermath: .intact))
@@ -162,8 +157,7 @@ import Testing
     #expect(try processes.recoveries == [] && eventually { keeper.end == .stays })
   }
 
-  @Test("The keeper stays when a record is damaged, because its worker wasn't woken")
-  func damaged() throws {
+  @Test func `The keeper stays when a record is damaged, because its worker wasn't woken`() throws {
     try leave("web", "suspended")
     try scratch.write("state/workers/api.worker", "no record")
     let keeper = try EarlierKeeper(at: state.keeper)

@@ -15,8 +15,7 @@ import Testing
     returning.whenAdopted(id) { [calls] in calls.all.append(name) }
   }
 
-  @Test("A request waits for its worker, and for no other one")
-  func waits() {
+  @Test func `A request waits for its worker, and for no other one`() {
     returning.begin(web)
     returning.begin(database)
     #expect(wait(for: web, "wake web") && wait(for: database, "wake db"))
@@ -27,8 +26,7 @@ import Testing
     #expect(calls.all == ["wake db", "wake web"] && !returning.isUnderWay)
   }
 
-  @Test("Requests are called in their order, each once")
-  func order() {
+  @Test func `Requests are called in their order, each once`() {
     returning.begin(web)
     for name in ["first", "second", "third"] { #expect(wait(for: web, name)) }
     #expect(returning.requestCount(web) == 3)
@@ -37,15 +35,13 @@ import Testing
     #expect(calls.all == ["first", "second", "third"] && returning.requestCount(web) == nil)
   }
 
-  @Test("A worker that isn't being brought back is not waited for")
-  func unknown() {
+  @Test func `A worker that isn't being brought back is not waited for`() {
     #expect(!wait(for: web, "wake web"))
     returning.finish(web)
     #expect(calls.all.isEmpty && returning.requestCount(web) == nil)
   }
 
-  @Test("What a request asks for when its worker is back is not waited for again")
-  func again() {
+  @Test func `What a request asks for when its worker is back is not waited for again`() {
     returning.begin(web)
     var waitedAgain: Bool?
     let waits = returning.whenAdopted(web) { [self] in waitedAgain = wait(for: web, "again") }

@@ -44,8 +44,7 @@ import Testing
         "web: adopted and woken, pid \(getpid()), \(ByteCount.megabytes(3)) of memory restored"))
   }
 
-  @Test("A worker that was in the foreground returns there, and is recorded there")
-  func front() throws {
+  @Test func `A worker that was in the foreground returns there, and is recorded there`() throws {
     try world.leave("web", .foreground)
     try world.leave("old", .suspended) { $0.wasInFront = true }
     world.adopt()
@@ -113,8 +112,7 @@ import Testing
     #expect(world.events == ["added", "adopted", "wakeNeeded"] && world.state() == .resuming)
   }
 
-  @Test("The timer for which a sleeping worker is to be woken continues")
-  func alarm() throws {
+  @Test func `The timer for which a sleeping worker is to be woken continues`() throws {
     try world.leave("web", .suspended) {
       $0.alarm = EventLoop.now.nanoseconds + 3_600_000_000_000
     }
@@ -211,8 +209,7 @@ import Testing
     #expect(world.state() == .suspended && isPerformed)
   }
 
-  @Test("A worker that can't be woken yet sleeps on, with what is left of its image")
-  func intact() throws {
+  @Test func `A worker that can't be woken yet sleeps on, with what is left of its image`() throws {
     try world.leave("web")
     try world.leave("other")
     world.adopt()
@@ -278,8 +275,7 @@ import Testing
     #expect(world.state() == .background && isPerformed)
   }
 
-  @Test("A damaged record is reported, and so is a directory that can't be read")
-  func damaged() throws {
+  @Test func `A damaged record is reported, and so is a directory that can't be read`() throws {
     try world.base.scratch.write("state/workers/web.worker", "damaged")
     try world.leave("other")
     world.adopt()

@@ -1,8 +1,6 @@
 import Glibc
-import Hibernation
 import Lifecycle
 import Linux
-import Policy
 import PolicyFile
 import Supervision
 import TestSupport
@@ -30,8 +28,7 @@ import Testing
     return SurvivorChannels(record: record, acceptsDescriptors: false, log: world.log).open()
   }
 
-  @Test("A worker that had no channels gets none")
-  func none() throws {
+  @Test func `A worker that had no channels gets none`() throws {
     let channels = try open()
     #expect(channels.notify == nil && channels.pressure == nil && channels.talk == nil)
     #expect(world.logged == "")
@@ -48,15 +45,13 @@ import Testing
     #expect(stat(directory, &status) == 0 && status.st_mode & 0o077 == 0)
   }
 
-  @Test("An abstract name has no directory")
-  func abstract() throws {
+  @Test func `An abstract name has no directory`() throws {
     let name = "@dormouse-test-\(getpid())-\(UInt32.random(in: 0...UInt32.max))"
     #expect(try open(notify: name).notify != nil)
     #expect(world.logged == "")
   }
 
-  @Test("A channel that can't be opened again is logged, and the others are opened")
-  func failed() throws {
+  @Test func `A channel that can't be opened again is logged, and the others are opened`() throws {
     try world.scratch.write("file", "")
     let channels = try open(
       notify: world.scratch.path + "/file/web.notify", worker: "\(directory)/web.worker")

@@ -98,8 +98,7 @@ import Testing
     #expect(try unit("db").configuration.policy.mode == .shadow)
   }
 
-  @Test("A process that has ended can't be taken over")
-  func ended() throws {
+  @Test func `A process that has ended can't be taken over`() throws {
     let record = try world.record { $0.process = ProcessIdentity(pid: getpid(), startTime: 1) }
     #expect(life(of: record) == .hasEnded)
     #expect(throws: (any Error).self) { try adopt(record) }
@@ -155,8 +154,7 @@ import Testing
     #expect(!world.services.records.contains("web") && world.workers.count == 0)
   }
 
-  @Test("Of images without a record, those stay whose processes live")
-  func orphans() throws {
+  @Test func `Of images without a record, those stay whose processes live`() throws {
     let scratch = world.scratch
     try scratch.writeImage("state/images/lost.image", of: [.current(of: getpid())])
     try scratch.writeImage("state/images/lost.image.base", of: [.current(of: getpid())])

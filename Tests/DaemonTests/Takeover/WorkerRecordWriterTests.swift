@@ -30,8 +30,7 @@ import Testing
     return worker
   }
 
-  @Test("A worker without a process, or one that has ended, has no record")
-  func nothing() throws {
+  @Test func `A worker without a process, or one that has ended, has no record`() throws {
     #expect(writer.record(of: .forTest("web"), state: .background) == nil)
     #expect(writer.record(of: try worker(), state: .terminated) == nil)
   }
@@ -71,8 +70,7 @@ import Testing
     #expect(writer.record(of: worker, state: .resuming)?.wasInFront == true)
   }
 
-  @Test("The next daemon finds the state that was saved")
-  func saved() throws {
+  @Test func `The next daemon finds the state that was saved`() throws {
     let worker = try worker()
     writer.save(worker, state: .background)
     writer.save(.forTest("db"), state: .background)

@@ -1,6 +1,5 @@
 import Lifecycle
 import Policy
-import TestSupport
 import Testing
 import WorkerProtocol
 
@@ -46,8 +45,7 @@ import WorkerProtocol
     return count
   }
 
-  @Test("A worker without a connection is suspended without notice")
-  func unconnected() throws {
+  @Test func `A worker without a connection is suspended without notice`() throws {
     defer { conversation.end() }
     #expect(try suspend().calls == 1)
   }
@@ -64,8 +62,7 @@ import WorkerProtocol
     #expect(count.calls == 1)
   }
 
-  @Test("A worker that doesn't answer is suspended after 250 ms")
-  func silent() throws {
+  @Test func `A worker that doesn't answer is suspended after 250 ms`() throws {
     defer { conversation.end() }
     let worker = try connect()
     let count = try suspend()
@@ -92,8 +89,7 @@ import WorkerProtocol
     #expect(woken.calls == 0 && ended.calls == 0)
   }
 
-  @Test("A worker whose first process has ended isn't suspended")
-  func endedMeanwhile() throws {
+  @Test func `A worker whose first process has ended isn't suspended`() throws {
     defer { conversation.end() }
     let worker = try connect()
     let count = try suspend()
@@ -122,9 +118,8 @@ import WorkerProtocol
     #expect(try worker.hear().count == 1, "it has heard of that pressure")
   }
 
-  @Test(
-    "A new connection doesn't keep the first one from getting the pressure level")
-  func secondConnection() throws {
+  @Test
+  func `A new connection doesn't keep the first one from getting the pressure level`() throws {
     defer { conversation.end() }
     let first = try connect()
     world.pressure = .warning
@@ -134,8 +129,7 @@ import WorkerProtocol
     #expect(try second.hear().last == .pressure(level: "warning"))
   }
 
-  @Test("A worker is notified of the foreground and of the pressure level")
-  func states() throws {
+  @Test func `A worker is notified of the foreground and of the pressure level`() throws {
     defer { conversation.end() }
     let worker = try connect()
     lifecycle.didEnterForeground()
@@ -148,8 +142,7 @@ import WorkerProtocol
     #expect(conversation.withoutEffect == nil)
   }
 
-  @Test("A worker gets no messages after its first process has ended")
-  func exited() throws {
+  @Test func `A worker gets no messages after its first process has ended`() throws {
     defer { conversation.end() }
     let worker = try connect()
     try exit()
@@ -159,9 +152,8 @@ import WorkerProtocol
     #expect(try worker.hear() == [])
   }
 
-  @Test(
-    "An expired task ends when the worker answers or sends endTask, and not by time")
-  func taskExpired() throws {
+  @Test
+  func `An expired task ends when the worker answers or sends endTask, and not by time`() throws {
     defer { conversation.end() }
     let worker = try connect()
     lifecycle.taskExpired("index")

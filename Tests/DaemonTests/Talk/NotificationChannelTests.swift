@@ -1,5 +1,4 @@
 import Glibc
-import Lifecycle
 import Linux
 import Policy
 import Supervision
@@ -48,8 +47,7 @@ import Testing
     }
   }
 
-  @Test("What a worker's process sends is received, and what others send isn't")
-  func senders() throws {
+  @Test func `What a worker's process sends is received, and what others send isn't`() throws {
     let channel = try make()
     try listen(channel)
     try send("READY=1\nSTATUS=reads", channel)
@@ -61,8 +59,7 @@ import Testing
     #expect(heard.messages.count == 2)
   }
 
-  @Test("A limit leaves the remaining messages for the next turn of the loop")
-  func limit() throws {
+  @Test func `A limit leaves the remaining messages for the next turn of the loop`() throws {
     let channel = try make()
     try listen(channel, limit: 2)
     for number in 0..<5 { try send("STATUS=\(number)", channel) }
@@ -72,8 +69,7 @@ import Testing
     #expect(heard.messages == (0..<5).map { .status("\($0)") })
   }
 
-  @Test("To listen twice is to listen once, and nothing is watched after the end")
-  func ends() throws {
+  @Test func `To listen twice is to listen once, and nothing is watched after the end`() throws {
     var channel: NotificationChannel? = try make()
     if let channel {
       try listen(channel)
@@ -108,8 +104,7 @@ import Testing
     #expect(heard.messages.last == .status("404") && heard.lines.all.isEmpty)
   }
 
-  @Test("A run that ends during that pause isn't listened to any more")
-  func endsInPause() throws {
+  @Test func `A run that ends during that pause isn't listened to any more`() throws {
     let channel = try make()
     try listen(channel)
     try flood(channel, 401)

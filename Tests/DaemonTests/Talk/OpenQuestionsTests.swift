@@ -1,5 +1,4 @@
 import Glibc
-import Policy
 import Supervision
 import TestSupport
 import Testing
@@ -56,15 +55,13 @@ private final class TalkWorld {
 
   init() throws { world = try TalkWorld() }
 
-  @Test("A worker without a connection isn't asked, and nothing waits for it")
-  func unconnected() {
+  @Test func `A worker without a connection isn't asked, and nothing waits for it`() {
     #expect(!world.ask())
     world.questions.end()
     #expect(world.replies == [] && world.timers.pending == [])
   }
 
-  @Test("An answer is passed on once, and ends the wait for it")
-  func answered() throws {
+  @Test func `An answer is passed on once, and ends the wait for it`() throws {
     let end = try world.connect()
     #expect(world.ask() && world.timers.pending == [.seconds(1)])
     #expect(world.answer() == nil)
@@ -90,8 +87,7 @@ private final class TalkWorld {
     withExtendedLifetime(end) {}
   }
 
-  @Test("A question without a timeout waits until the run ends")
-  func patient() throws {
+  @Test func `A question without a timeout waits until the run ends`() throws {
     let end = try world.connect()
     world.ask(timeout: nil)
     world.timers.advance(by: .seconds(3600))
@@ -102,8 +98,7 @@ private final class TalkWorld {
     withExtendedLifetime(end) {}
   }
 
-  @Test("The run's end answers every question, in their order, and leaves no timer")
-  func runEnded() throws {
+  @Test func `The run's end answers every question, in their order, and leaves no timer`() throws {
     let end = try world.connect()
     for number: UInt64 in [3, 1, 2] { world.ask(number) }
     world.questions.withdraw(2)
@@ -153,8 +148,7 @@ private final class TalkWorld {
     withExtendedLifetime(end) {}
   }
 
-  @Test("A connection that the daemon has closed is no excuse for a missing answer")
-  func shutOut() throws {
+  @Test func `A connection that the daemon has closed is no excuse for a missing answer`() throws {
     let end = try world.connect()
     #expect(ask(1))
     let id = talk.socket.connectionIDs[0]
@@ -166,8 +160,7 @@ private final class TalkWorld {
     withExtendedLifetime(end) {}
   }
 
-  @Test("A connection that wasn't asked answers for one that has ended, once")
-  func otherConnection() throws {
+  @Test func `A connection that wasn't asked answers for one that has ended, once`() throws {
     let first = try world.connect()
     #expect(ask(1))
     let second = try world.connect()
@@ -190,16 +183,14 @@ private final class TalkWorld {
     withExtendedLifetime(end) {}
   }
 
-  @Test("A message that wants no answer may get one")
-  func posted() throws {
+  @Test func `A message that wants no answer may get one`() throws {
     let end = try world.connect()
     talk.post(7, .request(id: 7, deadlineSeconds: 0, .willSuspend))
     #expect(world.answer(7) == nil && world.answer(7) == nil)
     #expect(try end.hear().count == 1)
   }
 
-  @Test("Useless answers are counted, and the first, second, fourth and eighth are logged")
-  func counts() {
+  @Test func `Useless answers are counted, and the first, second, fourth and eighth are logged`() {
     #expect(talk.sentence == nil)
     #expect(
       (1...9).map { _ in talk.count(.late) } == [

@@ -1,4 +1,3 @@
-import Glibc
 import Linux
 import Supervision
 import TestSupport
@@ -36,8 +35,7 @@ import Testing
     return client
   }
 
-  @Test("The first connection is reported, and later ones aren't news")
-  func connections() throws {
+  @Test func `The first connection is reported, and later ones aren't news`() throws {
     let channel = try make()
     try listen(channel)
     #expect(channel.listened == nil && !channel.hasListened)
@@ -64,8 +62,7 @@ import Testing
     withExtendedLifetime(client) {}
   }
 
-  @Test("A listener is asked by one byte, and what it writes has no meaning")
-  func asked() throws {
+  @Test func `A listener is asked by one byte, and what it writes has no meaning`() throws {
     let channel = try make()
     try listen(channel)
     let client = try connect(channel)
@@ -76,8 +73,7 @@ import Testing
     #expect(try client.read(upTo: 16) == [1])
   }
 
-  @Test("Nothing is watched after the end of the run, or when the channel is freed")
-  func ends() throws {
+  @Test func `Nothing is watched after the end of the run, or when the channel is freed`() throws {
     var channel: PressureChannel? = try make()
     if let channel {
       try listen(channel)
@@ -97,8 +93,7 @@ import Testing
     #expect(watches.active == 0)
   }
 
-  @Test("The report of a connection may end the channel")
-  func endsItself() throws {
+  @Test func `The report of a connection may end the channel`() throws {
     var channel: PressureChannel? = try make()
     let path = try #require(channel?.path)
     try channel?.listen { [heard] in

@@ -1,7 +1,6 @@
 import Lifecycle
 import Linux
 import Policy
-import TestSupport
 import Testing
 import WorkerProtocol
 
@@ -41,8 +40,7 @@ import WorkerProtocol
     #expect(world.events.count == 3 && world.events.last == offered(second.bytes))
   }
 
-  @Test("The first offer of memory must have a descriptor of a sealed file")
-  func refused() throws {
+  @Test func `The first offer of memory must have a descriptor of a sealed file`() throws {
     #expect(add(nil) == "`purgeable`: the first message needs a descriptor")
     #expect(add(try OfferedMemory(isSealed: false))?.hasPrefix("`purgeable`: ") == true)
     #expect(world.events == [] && offers.inodes.isEmpty)
@@ -74,8 +72,7 @@ import WorkerProtocol
     #expect(!offers.sample() && world.events.last == offered(0))
   }
 
-  @Test("Offered memory is purged as it was offered, also if the run ends meanwhile")
-  func purge() throws {
+  @Test func `Offered memory is purged as it was offered, also if the run ends meanwhile`() throws {
     let memory = try OfferedMemory()
     #expect(add(memory) == nil)
     let purge = try #require(offers.purge)
@@ -86,8 +83,7 @@ import WorkerProtocol
     #expect(world.events == [offered(memory.bytes)], "the run is over")
   }
 
-  @Test("Memory offered over a connection stays on offer when the worker is woken")
-  func dropRestored() throws {
+  @Test func `Memory offered over a connection stays on offer when the worker is woken`() throws {
     #expect(add(try OfferedMemory()) == nil)
     offers.dropRestored()
     #expect(offers.inodes.count == 1 && world.events.count == 1)

@@ -4,7 +4,6 @@ import Lifecycle
 import Linux
 import Policy
 import Supervision
-import TestSupport
 import Testing
 import WorkerProtocol
 
@@ -40,8 +39,7 @@ import WorkerProtocol
     #expect(conversation.statusText == "writes")
   }
 
-  @Test("Notifications that only NOTIFY_SOCKET has are passed to the engine")
-  func notifications() throws {
+  @Test func `Notifications that only NOTIFY_SOCKET has are passed to the engine`() throws {
     let conversation = try world.begin()
     defer { conversation.end() }
     try world.notify(
@@ -102,8 +100,7 @@ import WorkerProtocol
     #expect(results == [.done])
   }
 
-  @Test("A hold that arrives while the worker is falling asleep wakes it")
-  func lateInhibit() throws {
+  @Test func `A hold that arrives while the worker is falling asleep wakes it`() throws {
     let conversation = try world.begin()
     defer { conversation.end() }
     let worker = try world.connect(conversation)
@@ -134,10 +131,8 @@ import WorkerProtocol
       ])
   }
 
-  @Test(
-    "A worker that floods NOTIFY_SOCKET isn't read for 100 ms, and counts as alive"
-  )
-  func flood() throws {
+  @Test
+  func `A worker that floods NOTIFY_SOCKET isn't read for 100 ms, and counts as alive`() throws {
     let conversation = try world.begin(pressure: false, talk: false)
     defer { conversation.end() }
     let path = try #require(conversation.notifyPath)
@@ -194,8 +189,7 @@ import WorkerProtocol
     #expect(world.channelChanges == 1)
   }
 
-  @Test("Messages wait until the first process is known and the daemon listens")
-  func early() throws {
+  @Test func `Messages wait until the first process is known and the daemon listens`() throws {
     let conversation = try world.begin(listens: false)
     defer { conversation.end() }
     let process = world.worker.process

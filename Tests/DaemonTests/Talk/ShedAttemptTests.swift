@@ -3,7 +3,6 @@ import Lifecycle
 import Linux
 import Policy
 import Supervision
-import TestSupport
 import Testing
 
 @testable import Daemon
@@ -46,8 +45,7 @@ import Testing
     #expect(world.isAnswered)
   }
 
-  @Test("A shed signal is sent to no process that doesn't handle it")
-  func unhandled() throws {
+  @Test func `A shed signal is sent to no process that doesn't handle it`() throws {
     let process = try WorkerProcess.forTest()
     #expect(throws: ShedRefusal.notCaught(signal: SIGUSR1)) {
       try KernelProcesses().signal(process, SIGUSR1, ifHandledIn: ProcessTree(processes: []))
@@ -100,8 +98,7 @@ import Testing
     #expect(world.events.last == finished(100, 100))
   }
 
-  @Test("The watchdog doesn't wait for the answer of a worker that wasn't asked")
-  func neverAsked() throws {
+  @Test func `The watchdog doesn't wait for the answer of a worker that wasn't asked`() throws {
     world.source.isSlow = true
     let attempt = try world.begin(.signal(SIGUSR1))
     attempt.finish()
@@ -145,8 +142,7 @@ import Testing
     #expect(world.isAnswered && world.logged == [])
   }
 
-  @Test("A run that has ended is neither measured nor searched for processes")
-  func ended() throws {
+  @Test func `A run that has ended is neither measured nor searched for processes`() throws {
     world.scans.isHidden = true
     let attempt = try world.begin(.signal(SIGUSR1))
     let worker = world.talk.worker
@@ -158,8 +154,7 @@ import Testing
     #expect(world.processes.signals == [] && world.source.count == 1)
   }
 
-  @Test("A worker that was freed isn't measured, and gets no answer")
-  func freed() throws {
+  @Test func `A worker that was freed isn't measured, and gets no answer`() throws {
     let workers = world.talk.adapters.workers
     let id = WorkerID("api")
     world.source.isSlow = true
@@ -186,8 +181,7 @@ import Testing
     attempt.end()
   }
 
-  @Test("A shed request without a usable channel counts as answered at once")
-  func noChannel() throws {
+  @Test func `A shed request without a usable channel counts as answered at once`() throws {
     let unasked = try world.begin(nil)
     #expect(world.isAnswered && world.logged == [])
     unasked.end()

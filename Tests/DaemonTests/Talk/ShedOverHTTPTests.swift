@@ -9,8 +9,7 @@ import Testing
 
   init() throws { world = try ShedWorld() }
 
-  @Test("An HTTP response answers a shed request")
-  func http() throws {
+  @Test func `An HTTP response answers a shed request`() throws {
     let attempt = try world.begin(.http(request))
     #expect(world.questions.world.asked.map(\.timeout) == [.seconds(5)])
     #expect(world.http.isAsking)
@@ -35,8 +34,7 @@ import Testing
     #expect(world.isAnswered)
   }
 
-  @Test("A shed request over HTTP is dropped when its time is over")
-  func httpOverdue() throws {
+  @Test func `A shed request over HTTP is dropped when its time is over`() throws {
     let attempt = try world.begin(.http(request))
     attempt.finish()
     #expect(world.questions.world.dropped == 1)

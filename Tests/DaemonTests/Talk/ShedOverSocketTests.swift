@@ -1,7 +1,6 @@
 import Glibc
 import Linux
 import Policy
-import TestSupport
 import Testing
 import WorkerProtocol
 
@@ -99,8 +98,7 @@ import WorkerProtocol
     }
   }
 
-  @Test("A worker whose run has ended answers no shed request")
-  func runEnds() throws {
+  @Test func `A worker whose run has ended answers no shed request`() throws {
     try connected { talk, conversation, _, world in
       let attempt = try world.begin(nil)
       conversation.end()

@@ -2,7 +2,6 @@ import Glibc
 import Lifecycle
 import Linux
 import Policy
-import Supervision
 import TestSupport
 import Testing
 import WorkerProtocol
@@ -111,8 +110,7 @@ import WorkerProtocol
     #expect(replies.all == [.answered])
   }
 
-  @Test("A request that is withdrawn isn't completed")
-  func withdrawn() throws {
+  @Test func `A request that is withdrawn isn't completed`() throws {
     let conversation = try world.begin()
     defer { conversation.end() }
     let worker = try world.connect(conversation)
@@ -168,8 +166,7 @@ import WorkerProtocol
     #expect(conversation.withoutEffect == "connections refused or closed by the daemon: 4")
   }
 
-  @Test("Errors in a snapshot or an offer of memory are reported to the worker")
-  func refusals() throws {
+  @Test func `Errors in a snapshot or an offer of memory are reported to the worker`() throws {
     let conversation = try world.begin()
     defer { conversation.end() }
     let worker = try world.connect(conversation)
@@ -216,8 +213,7 @@ import WorkerProtocol
     #expect(try eventually { worker.isClosed })
   }
 
-  @Test("The run's end closes all connections and completes each open request once")
-  func end() throws {
+  @Test func `The run's end closes all connections and completes each open request once`() throws {
     let conversation = try world.begin()
     let worker = try world.connect(conversation)
     let paths = conversation.paths

@@ -1,5 +1,4 @@
 import CLinux
-import Glibc
 import Lifecycle
 import Linux
 import Policy
@@ -18,8 +17,7 @@ import WorkerProtocol
 
   init() throws { talk = try ConversationWorld { $0.fdstore = 2 } }
 
-  @Test("Descriptors that a worker stores are kept in one store beyond its run")
-  func store() throws {
+  @Test func `Descriptors that a worker stores are kept in one store beyond its run`() throws {
     let worker = talk.worker
     let conversation = try talk.begin(acceptsDescriptors: true)
     let socket = try UnixSocket.connected(
@@ -39,8 +37,7 @@ import WorkerProtocol
     #expect(worker.stored === store)
   }
 
-  @Test("A snapshot is kept, and one that can't be shown is refused with the reason")
-  func snapshots() throws {
+  @Test func `A snapshot is kept, and one that can't be shown is refused with the reason`() throws {
     let conversation = try talk.begin()
     defer { conversation.end() }
     let worker = try talk.connect(conversation)
@@ -64,8 +61,7 @@ import WorkerProtocol
       })
   }
 
-  @Test("A worker without channels is asked nothing and gets no message")
-  func mute() throws {
+  @Test func `A worker without channels is asked nothing and gets no message`() throws {
     world.conversations.expireTask(id, "upload")
     world.conversations.expireTask(WorkerID("unknown"), "upload")
     #expect(world.logged.contains("web: background task upload is out of time"))
@@ -103,8 +99,7 @@ import WorkerProtocol
         == .purgeFailed(WorkerID("unknown"), "it offers no purgeable memory"))
   }
 
-  @Test("Messages of a worker that was freed, and its end, concern nothing")
-  func freed() throws {
+  @Test func `Messages of a worker that was freed, and its end, concern nothing`() throws {
     let world = try AdapterWorld()
     var worker: WorkerUnit? = try world.add()
     var channels = WorkerChannels()

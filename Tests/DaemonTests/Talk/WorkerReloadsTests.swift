@@ -65,8 +65,7 @@ import Testing
     #expect(results == [.done] && text == "web was sent SIGWINCH to reload" && isOver)
   }
 
-  @Test("A worker that has sent RELOADING=1 counts as reloaded with its READY=1")
-  func announced() throws {
+  @Test func `A worker that has sent RELOADING=1 counts as reloaded with its READY=1`() throws {
     try add()
     ask()
     reloads.didAnnounceReload(id)
@@ -92,8 +91,7 @@ import Testing
     #expect(text?.contains("was not ready again within 30 s, its watchdog.launch") == true)
   }
 
-  @Test("A sleeping worker is woken first, and is sent nothing if it can't be woken")
-  func sleeping() throws {
+  @Test func `A sleeping worker is woken first, and is sent nothing if it can't be woken`() throws {
     try add(.hibernated)
     ask()
     #expect(world.asked == ["wake web"] && sent == 0)
@@ -104,8 +102,7 @@ import Testing
     #expect(results.count == 1 && sent == 1)
   }
 
-  @Test("Several reloads of a worker send one signal and answer all requests")
-  func several() throws {
+  @Test func `Several reloads of a worker send one signal and answer all requests`() throws {
     try add()
     ask()
     ask()
@@ -115,8 +112,7 @@ import Testing
     #expect(sent == 2, "the earlier one is over")
   }
 
-  @Test("A reload is answered with the cause if the worker ends during it")
-  func ended() throws {
+  @Test func `A reload is answered with the cause if the worker ends during it`() throws {
     try add()
     ask()
     ask()
@@ -128,8 +124,7 @@ import Testing
     #expect(results.count == 2)
   }
 
-  @Test("A signal that would end the process, or that it ignores, isn't sent")
-  func unhandled() throws {
+  @Test func `A signal that would end the process, or that it ignores, isn't sent`() throws {
     try add(signal: SIGUSR2)
     let before = signal(SIGUSR2, SIG_DFL)
     defer { signal(SIGUSR2, before) }
@@ -138,8 +133,7 @@ import Testing
     #expect(text?.contains("does not handle SIGUSR2 in its first process, pid \(getpid())") == true)
   }
 
-  @Test("A reload fails if the worker has just ended")
-  func endedWorker() throws {
+  @Test func `A reload fails if the worker has just ended`() throws {
     let worker = try add()
     worker.process = nil
     ask()
@@ -151,8 +145,7 @@ import Testing
     #expect(results == [.failed, .failed] && text == "web has just ended" && sent == 0)
   }
 
-  @Test("A reload is refused while the worker starts, ends or doesn't run")
-  func states() throws {
+  @Test func `A reload is refused while the worker starts, ends or doesn't run`() throws {
     for state in [WorkerState.terminated, .launching, .terminating] {
       try add(state)
       ask()

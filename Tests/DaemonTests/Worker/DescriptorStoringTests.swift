@@ -2,7 +2,6 @@ import Glibc
 import Lifecycle
 import Linux
 import Supervision
-import TestSupport
 import Testing
 
 @testable import Daemon
@@ -45,8 +44,7 @@ import Testing
 
   init() throws { world = try World() }
 
-  @Test("Stored descriptors are passed to the next run, and to the one after it")
-  func kept() throws {
+  @Test func `Stored descriptors are passed to the next run, and to the one after it`() throws {
     #expect(world.names.isEmpty)
     try world.store(1, "a")
     try world.store(1, "b")
@@ -78,16 +76,14 @@ import Testing
     #expect(world.lines[0].contains("1 descriptors named dir closed"))
   }
 
-  @Test("Stored descriptors over a lowered limit are closed at the next launch")
-  func lowered() throws {
+  @Test func `Stored descriptors over a lowered limit are closed at the next launch`() throws {
     try world.store(3)
     world.worker.configuration.fdstore = 1
     #expect(world.names.count == 1)
     #expect(world.lines == ["2 of its stored descriptors closed: fdstore was lowered"])
   }
 
-  @Test("A stored descriptor is closed when its other end hangs up")
-  func hungUp() throws {
+  @Test func `A stored descriptor is closed when its other end hangs up`() throws {
     try world.store(2)
     world.hungUp?(1)
     world.hungUp?(1)
@@ -111,8 +107,7 @@ import Testing
     #expect(world.lines == ["its stored descriptors closed: it was stopped"])
   }
 
-  @Test("Descriptors that are stored after a stop aren't closed by it")
-  func laterStore() throws {
+  @Test func `Descriptors that are stored after a stop aren't closed by it`() throws {
     try world.store(1, "old")
     world.worker.process = nil
     world.storing.didStop()

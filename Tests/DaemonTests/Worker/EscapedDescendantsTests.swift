@@ -16,15 +16,13 @@ import Testing
     ).kill(within: limit)
   }
 
-  @Test("A child of the daemon with the worker's mark in its environment is ended")
-  func marked() {
+  @Test func `A child of the daemon with the worker's mark in its environment is ended`() {
     children.set { $0.add(51) }
     let outcome = kill()
     #expect(outcome.killed == 1 && outcome.failure == nil && children.killed == [51])
   }
 
-  @Test("Children of other workers, and of none, aren't touched")
-  func others() {
+  @Test func `Children of other workers, and of none, aren't touched`() {
     children.set {
       $0.add(51, "DORMOUSE_RUN=mark2")
       $0.add(52, "XDORMOUSE_RUN=mark")
@@ -44,14 +42,12 @@ import Testing
     #expect(kill().killed == 1 && children.killed == [52])
   }
 
-  @Test("The root process itself, which isn't reaped yet, isn't counted")
-  func root() {
+  @Test func `The root process itself, which isn't reaped yet, isn't counted`() {
     children.set { $0.add(50, at: 90) }
     #expect(kill().killed == 0 && children.killed == [])
   }
 
-  @Test("A process of an earlier version's worker is known by its notify socket")
-  func earlierVersion() {
+  @Test func `A process of an earlier version's worker is known by its notify socket`() {
     children.set { $0.add(51, "NOTIFY_SOCKET=/run/web.notify") }
     #expect(kill().killed == 0)
     #expect(kill(notify: "/run/web.notify").killed == 1)
@@ -106,8 +102,7 @@ import Testing
     #expect(outcome.failure?.contains("were still found (looks: 1, killed: 2)") == true)
   }
 
-  @Test("A deadline that has passed is no failure when nothing is found")
-  func nothingLate() {
+  @Test func `A deadline that has passed is no failure when nothing is found`() {
     children.set { $0.add(51, "DORMOUSE_RUN=mark2") }
     let outcome = kill(within: .zero)
     #expect(outcome.killed == 0 && outcome.failure == nil && children.killed == [])

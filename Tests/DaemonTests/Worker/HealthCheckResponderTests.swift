@@ -41,8 +41,7 @@ import Testing
 
   // MARK: a port alone
 
-  @Test("A health check that connects and closes is answered, and wakes no worker")
-  func portCheck() throws {
+  @Test func `A health check that connects and closes is answered, and wakes no worker`() throws {
     answer()
     #expect(answerer.count == 0)
     for count in 1...3 {
@@ -68,8 +67,7 @@ import Testing
     #expect(!client.readToEnd())
   }
 
-  @Test("A client that connects and stays silent wakes the worker after 200 ms")
-  func silence() throws {
+  @Test func `A client that connects and stays silent wakes the worker after 200 ms`() throws {
     answer()
     let client = try LoopbackClient(listener.port)
     try listener.wait(for: .silent)
@@ -117,8 +115,7 @@ import Testing
 
   // MARK: a port and a path
 
-  @Test("An HTTP request for the health check's path is answered with 200")
-  func pathCheck() throws {
+  @Test func `An HTTP request for the health check's path is answered with 200`() throws {
     answer("/healthz")
     let client = try LoopbackClient(listener.port)
     try client.say("GET /healthz?full HTTP/1.1\r\n")
@@ -169,8 +166,7 @@ import Testing
     #expect(wakes.all.isEmpty && timers.pending.isEmpty && watches.active == 1)
   }
 
-  @Test("A client beyond 64 at the same time is answered with 503")
-  func crowd() throws {
+  @Test func `A client beyond 64 at the same time is answered with 503`() throws {
     answer("/healthz")
     let clients = try (0..<64).map { _ in try LoopbackClient(listener.port) }
     #expect(
@@ -203,14 +199,12 @@ import Testing
     #expect(!later.readToEnd())
   }
 
-  @Test("A worker without ports for health checks has none answered while it sleeps")
-  func none() {
+  @Test func `A worker without ports for health checks has none answered while it sleeps`() {
     answerer.answer(at: [], []) { _ in }
     #expect(answerer.count == nil && watches.active == 0)
   }
 
-  @Test("Answered health checks are counted for each sleep by itself")
-  func again() throws {
+  @Test func `Answered health checks are counted for each sleep by itself`() throws {
     answer()
     try LoopbackClient(listener.port).hangUp()
     try listener.wait(for: .onlyChecks(1))

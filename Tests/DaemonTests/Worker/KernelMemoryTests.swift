@@ -85,10 +85,7 @@ import Testing
     return (outcome ?? "none", left)
   }
 
-  @Test(
-    "An image gets its name only when the worker's record is on the disk"
-  )
-  func recorded() throws {
+  @Test func `An image gets its name only when the worker's record is on the disk`() throws {
     let (outcome, left) = try hibernate(with: .there)
     // If the outcome is another one, this machine can't hibernate the process.
     guard outcome == "hibernated" else { return }

@@ -1,5 +1,4 @@
 import Glibc
-import Lifecycle
 import Linux
 import Supervision
 import TestSupport
@@ -17,8 +16,7 @@ struct KernelWorkerProcessesTests {
     processes = KernelWorkerProcesses(world.services, scanner: world.senses.scanner)
   }
 
-  @Test("A process is found, asked, killed, and reaped")
-  func end() throws {
+  @Test func `A process is found, asked, killed, and reaped`() throws {
     let null = try Descriptor.open("/dev/null", O_RDWR)
     let child = try spawn(
       SpawnRequest(
@@ -45,8 +43,7 @@ struct KernelWorkerProcessesTests {
     #expect(processes.reap(process, of: "web") == .unknown)
   }
 
-  @Test("The status of a process that isn't the daemon's child is unknown")
-  func unknownStatus() throws {
+  @Test func `The status of a process that isn't the daemon's child is unknown`() throws {
     #expect(processes.reap(try .forTest(), of: "web") == .unknown)
   }
 

@@ -54,8 +54,7 @@ import Testing
 
   init() throws { world = try World() }
 
-  @Test("A launch has the worker's command, directory, environment and log")
-  func plain() throws {
+  @Test func `A launch has the worker's command, directory, environment and log`() throws {
     let plan = try world.plan()
     #expect(plan.command == ["serve", "-v"] && plan.directory == "/srv")
     #expect(plan.environment["MODE"] == "a" && plan.environment["HOME"] == "/root")
@@ -73,10 +72,8 @@ import Testing
     }
   }
 
-  @Test(
-    "A launch as another user has that user's home, unless the configuration sets one"
-  )
-  func account() throws {
+  @Test
+  func `A launch as another user has that user's home, unless the configuration sets one`() throws {
     let account = try Account(user: "65534", group: "65534")
     let plan = try world.plan(as: account)
     #expect(plan.account == account && plan.environment["HOME"] == account.home)
@@ -125,8 +122,7 @@ import Testing
     #expect(world.planner.logUser(of: world.worker { $0.user = "secb" }) == nil)
   }
 
-  @Test("A launch writes to the log that the configuration names")
-  func output() throws {
+  @Test func `A launch writes to the log that the configuration names`() throws {
     let elsewhere = try world.plan {
       $0.output = WorkerOutput(file: "/var/log/web.log", maxSize: .megabytes(3), keep: 4)
     }
@@ -140,8 +136,7 @@ import Testing
     #expect(world.planner.logPath(of: world.worker()) == "/logs/web.log")
   }
 
-  @Test("A launch has limits, a umask and a watchdog, where they can work")
-  func limits() throws {
+  @Test func `A launch has limits, a umask and a watchdog, where they can work`() throws {
     let plan = try world.plan {
       $0.umask = 0o027
       $0.limits.oomScore = 300
@@ -165,8 +160,7 @@ import Testing
     #expect(terms.account == nil && terms.cgroup == nil)
   }
 
-  @Test("A launch as a user that doesn't exist is refused")
-  func noUser() {
+  @Test func `A launch as a user that doesn't exist is refused`() {
     let query = world.planner.query(of: world.worker { $0.user = "no such user" })
     guard case .failure(let refusal) = query.perform() else {
       Issue.record("it may be launched")
@@ -187,8 +181,7 @@ import Testing
     #expect(world.said.count == 2)
   }
 
-  @Test("An adopted worker keeps the log that it was launched with")
-  func adopted() throws {
+  @Test func `An adopted worker keeps the log that it was launched with`() throws {
     var plan = LaunchPlan(
       name: "web", command: ["serve"], directory: "/", environment: [:], logPath: "/old/web.log")
     world.planner.complete(

@@ -1,5 +1,4 @@
 import Lifecycle
-import Policy
 import Testing
 
 @testable import Daemon
@@ -33,8 +32,7 @@ import Testing
   private let world = World()
   private let names = (1...7).map { "w\($0)" }
 
-  @Test("Four launches begin at once, and each end lets the next one begin, in order")
-  func inOrder() {
+  @Test func `Four launches begin at once, and each end lets the next one begin, in order`() {
     world.enqueue(names)
     #expect(world.begun == ["w1", "w2", "w3", "w4"])
     world.end("w3")
@@ -46,8 +44,7 @@ import Testing
     #expect(world.timers.pending.isEmpty)
   }
 
-  @Test("Launches that hang delay the others by 100 ms, once")
-  func hanging() {
+  @Test func `Launches that hang delay the others by 100 ms, once`() {
     world.enqueue(names)
     world.timers.advance(by: .milliseconds(99))
     #expect(world.begun.count == 4)
@@ -74,8 +71,7 @@ import Testing
     #expect(world.begun == names, "w1, w3 and w4 count no more")
   }
 
-  @Test("A turn ends within 20 ms when no thread waits for a processor any more")
-  func notBusyAnyMore() {
+  @Test func `A turn ends within 20 ms when no thread waits for a processor any more`() {
     world.isBusy = true
     world.enqueue(names)
     world.timers.advance(by: .milliseconds(500))
@@ -84,8 +80,7 @@ import Testing
     #expect(world.begun == names)
   }
 
-  @Test("A launch that is waited for precedes those that only start automatically")
-  func wanted() {
+  @Test func `A launch that is waited for precedes those that only start automatically`() {
     world.isBusy = true
     world.enqueue(names)
     world.enqueue(["a", "b"], isWanted: true)
@@ -93,16 +88,14 @@ import Testing
     #expect(Array(world.begun.suffix(3)) == ["a", "b", "w5"])
   }
 
-  @Test("A thousand launches that end as they begin all begin")
-  func atOnce() {
+  @Test func `A thousand launches that end as they begin all begin`() {
     world.endsAtOnce = true
     let names = (0..<1000).map { "\($0)" }
     world.enqueue(names)
     #expect(world.begun == names && world.timers.pending.isEmpty)
   }
 
-  @Test("A launch that has begun isn't kept in memory while others wait")
-  func nothingKept() {
+  @Test func `A launch that has begun isn't kept in memory while others wait`() {
     final class Launch {}
     weak var kept: Launch?
     do {
@@ -114,8 +107,7 @@ import Testing
     #expect(world.begun.count == 3 && kept == nil)
   }
 
-  @Test("No timer runs while no launch waits for its turn")
-  func timers() {
+  @Test func `No timer runs while no launch waits for its turn`() {
     world.enqueue(["a", "b", "c", "d"])
     #expect(world.timers.pending.isEmpty)
     world.enqueue(["e"])

@@ -1,6 +1,4 @@
-import Glibc
 import Linux
-import Policy
 import PolicyFile
 import Supervision
 import TestSupport
@@ -26,16 +24,13 @@ import Testing
     try scratch.write("\(name).worker", "damaged")
   }
 
-  @Test("A worker of which nothing is left can be launched")
-  func nothing() throws {
+  @Test func `A worker of which nothing is left can be launched`() throws {
     #expect(refusal() == nil)
     try damage()
     #expect(refusal() == nil)
   }
 
-  @Test(
-    "A worker whose cgroup has processes isn't launched, and the refusal shows how to end them"
-  )
+  @Test("A worker whose cgroup has processes isn't launched, and the refusal shows how to end them")
   func group() {
     processes.set { $0.groups["web"] = [41, 7, 300] }
     #expect(
@@ -47,16 +42,13 @@ import Testing
     #expect(refusal("api") == nil)
   }
 
-  @Test("A command that the operator can type names twenty processes at most")
-  func many() {
+  @Test func `A command that the operator can type names twenty processes at most`() {
     processes.set { $0.groups["web"] = Array(1...100) }
     let text = refusal() ?? ""
     #expect(text.hasPrefix("100 processes") && text.contains(" 19 20`") && !text.contains(" 21"))
   }
 
-  @Test(
-    "Without cgroups, processes that write the worker's log are found if its record is damaged"
-  )
+  @Test("Without cgroups, processes that write the worker's log are found if its record is damaged")
   func logs() throws {
     processes.set { $0.logs["/logs/web.log"] = [41] }
     #expect(refusal() == nil && processes.askedLogs == [], "it has no record: nothing was lost")
@@ -78,8 +70,7 @@ import Testing
         + "run `echo 1 > /groups/web/cgroup.kill`, then `dormouse start web`")
   }
 
-  @Test("A user that doesn't exist, and leftovers, end a launch before it makes a cgroup")
-  func terms() {
+  @Test func `A user that doesn't exist, and leftovers, end a launch before it makes a cgroup`() {
     func perform(_ name: String, leftovers: Bool = true, user: String? = nil) -> String? {
       let query = TermsQuery(
         name: name, wanted: WantedAccount(.forTest(name) { $0.user = user }),
@@ -97,8 +88,7 @@ import Testing
     #expect(perform("web", leftovers: false, user: "no-such-user-here") == nil)
   }
 
-  @Test("A name service that doesn't answer is named only where it was asked")
-  func silence() {
+  @Test func `A name service that doesn't answer is named only where it was asked`() {
     let ours = WantedAccount(.forTest("web"))
     let other = WantedAccount(
       .forTest("web") {

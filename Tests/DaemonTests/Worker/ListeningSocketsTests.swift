@@ -37,8 +37,7 @@ import Testing
     #expect(!first.readToEnd() && !second.readToEnd())
   }
 
-  @Test("A connection that still waits after five seconds starts the worker again")
-  func again() throws {
+  @Test func `A connection that still waits after five seconds starts the worker again`() throws {
     let port = try freePort()
     let worker = world.add("web", tcp(port))
     world.open()
@@ -54,9 +53,7 @@ import Testing
     withExtendedLifetime(client) {}
   }
 
-  @Test(
-    "A worker that ends without accepting its connection is started at most 5 times in 10 s"
-  )
+  @Test("A worker that ends without accepting its connection is started at most 5 times in 10 s")
   func hopeless() throws {
     let port = try freePort()
     let worker = world.add("web", tcp(port))
@@ -136,8 +133,7 @@ import Testing
     #expect(try world.sockets.listeners(for: second, as: nil).count == 1)
   }
 
-  @Test("A port that another program has doesn't prevent the worker's other sockets")
-  func takenByProgram() throws {
+  @Test func `A port that another program has doesn't prevent the worker's other sockets`() throws {
     let other = try TestListener()
     let port = try freePort()
     world.add("web", tcp(port, "a"), tcp(other.port, "b"))
@@ -182,8 +178,7 @@ import Testing
     #expect(refusals == [nil] && exists(path) && starts == 1)
   }
 
-  @Test("A file at the path of a socket stays, and the error names it")
-  func takenByFile() throws {
+  @Test func `A file at the path of a socket stays, and the error names it`() throws {
     let path = try world.scratch.write("web.sock", "precious")
     let worker = world.add("web", ListenSocket(name: "", address: .unix(path)))
     try world.relisten(worker) { !world.logged.isEmpty }
@@ -193,8 +188,7 @@ import Testing
 
   // MARK: reloads
 
-  @Test("A new worker has its sockets at once, those with a file as well")
-  func introduced() throws {
+  @Test func `A new worker has its sockets at once, those with a file as well`() throws {
     let (port, path) = (try freePort(), world.scratch.uniquePath("sock"))
     let worker = world.add("web", tcp(port), ListenSocket(name: "u", address: .unix(path)))
     try world.relisten(worker) { world.watches.active == 2 }
@@ -221,8 +215,7 @@ import Testing
     #expect(world.watches.active == 0 && !isOpen(added))
   }
 
-  @Test("A launch that begins while sockets are being opened opens them itself")
-  func launchesMeanwhile() throws {
+  @Test func `A launch that begins while sockets are being opened opens them itself`() throws {
     let port = try freePort()
     let worker = world.add("web", tcp(port))
     world.workers.launching = [worker.id]
@@ -232,8 +225,7 @@ import Testing
 
   // MARK: end
 
-  @Test("The sockets of a removed worker are closed, and their files removed")
-  func closed() throws {
+  @Test func `The sockets of a removed worker are closed, and their files removed`() throws {
     let (port, path) = (try freePort(), world.scratch.uniquePath("sock"))
     let worker = world.add("web", tcp(port), ListenSocket(name: "u", address: .unix(path)))
     try world.relisten(worker) { world.watches.active == 2 }
@@ -245,8 +237,7 @@ import Testing
     #expect(world.watches.active == 0)
   }
 
-  @Test("A socket that is made while its worker is removed leaves no file")
-  func removedMeanwhile() throws {
+  @Test func `A socket that is made while its worker is removed leaves no file`() throws {
     let path = world.scratch.uniquePath("sock")
     let worker = world.add("web", ListenSocket(name: "u", address: .unix(path)))
     var isMade = false

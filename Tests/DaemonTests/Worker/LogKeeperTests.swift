@@ -1,10 +1,9 @@
 import Lifecycle
-import Linux
 import Policy
-import TestSupport
 import Testing
 
 @testable import Daemon
+@testable import Linux
 @testable import Supervision
 
 @Suite("The size of running workers' logs") struct LogKeeperTests {
@@ -44,8 +43,7 @@ import Testing
 
   private let world = World()
 
-  @Test("A log's size is checked on another thread, with the configuration's limit")
-  func rotates() {
+  @Test func `A log's size is checked on another thread, with the configuration's limit`() {
     world.sample("web", WorkerOutput(maxSize: .megabytes(2), keep: 7))
     #expect(world.rotations.map(\.id) == [WorkerID("web")])
     #expect(world.rotations.first?.rotation.limit == 2 << 20)
@@ -53,14 +51,12 @@ import Testing
       world.rotations.first?.rotation.destination == LogDestination(path: "/logs/web.log", keep: 7))
   }
 
-  @Test("A log's size isn't checked if the configuration has no limit")
-  func unlimited() {
+  @Test func `A log's size isn't checked if the configuration has no limit`() {
     world.sample("web", WorkerOutput())
     #expect(world.rotations.isEmpty)
   }
 
-  @Test("A log is checked again when its last check has ended, and each worker's by itself")
-  func oneAtATime() {
+  @Test func `A log is checked again when its last check has ended, and each worker's by itself`() {
     world.sample()
     world.sample()
     world.sample("db")
@@ -71,8 +67,7 @@ import Testing
     #expect(world.lines.isEmpty)
   }
 
-  @Test("A log's check that fails is logged and repeated a minute later")
-  func retry() {
+  @Test func `A log's check that fails is logged and repeated a minute later`() {
     world.sample()
     world.answer("no space left")
     #expect(
@@ -109,8 +104,7 @@ import Testing
     #expect(world.rotations.count == 4, "of its next run")
   }
 
-  @Test("A log is checked 10 ms after a write to it, and again after the next write")
-  func write() {
+  @Test func `A log is checked 10 ms after a write to it, and again after the next write`() {
     world.sample()
     world.answer(.small, watch: 1)
     world.timers.advance(by: .milliseconds(500))
@@ -128,8 +122,7 @@ import Testing
     #expect(world.rotations.map(\.id.name) == ["web", "web", "web"])
   }
 
-  @Test("A write during a check of a log is followed by another check")
-  func writeDuringCheck() {
+  @Test func `A write during a check of a log is followed by another check`() {
     world.sample()
     world.write(1)
     world.answer(.small, watch: 1)
@@ -163,8 +156,7 @@ import Testing
     #expect(world.rotations.count == 600)
   }
 
-  @Test("Writes to the log of a run that has ended aren't awaited")
-  func ended() {
+  @Test func `Writes to the log of a run that has ended aren't awaited`() {
     world.sample()
     world.answer(.small, watch: 1)
     world.sample("db")
@@ -179,8 +171,7 @@ import Testing
     #expect(world.unwatched == [1, 2, 3], "its log has no limit any more")
   }
 
-  @Test("Each check of a log has one outcome")
-  func twice() {
+  @Test func `Each check of a log has one outcome`() {
     world.sample()
     let first = world.rotations.count
     world.answer("no space left")

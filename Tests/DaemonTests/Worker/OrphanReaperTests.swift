@@ -1,5 +1,3 @@
-import Lifecycle
-import Policy
 import Testing
 
 @testable import Daemon
@@ -12,17 +10,15 @@ import Testing
     OrphanReaper(timers: timers, processes: children) { owned }
   }
 
-  @Test("Orphans are reaped when they have ended, and children with an owner aren't")
-  func reaped() {
+  @Test func `Orphans are reaped when they have ended, and children with an owner aren't`() {
     children.set { ($0.children, $0.running) = ([10, 11, 12, 13], [13]) }
     let reaper = reaper(owned: [11])
     reaper.reapOrphans()
     #expect(children.reaped == [10, 12] && timers.pending.isEmpty)
   }
 
-  @Test(
-    "A child that may still be in the middle of a fork isn't reaped until a moment later")
-  func unclaimed() {
+  @Test
+  func `A child that may still be in the middle of a fork isn't reaped until a moment later`() {
     children.set { ($0.children, $0.anyChildIsUnclaimed) = ([10], true) }
     let reaper = reaper()
     for _ in 0..<3 { reaper.reapOrphans() }

@@ -1,6 +1,5 @@
 import Lifecycle
 import Linux
-import Policy
 import Supervision
 import Testing
 
@@ -59,8 +58,7 @@ import Testing
     .wakeNeeded(WorkerID(worker), SignalName.text(signal))
   }
 
-  @Test("A signal to a sleeping worker wakes it within ten seconds")
-  func wakes() {
+  @Test func `A signal to a sleeping worker wakes it within ten seconds`() {
     world.signals.follow()
     #expect(world.events.isEmpty)
     world.waiting[100]?.unheeded = mask(15)
@@ -71,8 +69,7 @@ import Testing
     #expect(world.events == [woken(by: 15), woken(by: 10)])
   }
 
-  @Test("A signal that has no effect on a program doesn't wake a sleeping worker")
-  func ignored() {
+  @Test func `A signal that has no effect on a program doesn't wake a sleeping worker`() {
     world.waiting[100]?.unheeded = mask(17, 18, 20, 28)
     world.signals.follow()
     world.timers.advance(by: .seconds(30))
@@ -104,8 +101,7 @@ import Testing
   }
 
   @Test(
-    "After a changed count, all workers of that user are read at once, and the right one is woken"
-  )
+    "After a changed count, all workers of that user are read at once, and the right one is woken")
   func changedCount() {
     world.sleep(5)
     world.waiting[104]?.user = 1001
@@ -117,8 +113,7 @@ import Testing
     #expect(world.round() == [100, 104])
   }
 
-  @Test("A signal that comes after its process was checked is found in the next round")
-  func betweenLooks() {
+  @Test func `A signal that comes after its process was checked is found in the next round`() {
     world.sleep(3)
     world.afterRead = { [world] in if $0 == 101 { world.send(12, to: 101) } }
     world.signals.follow()
@@ -128,8 +123,7 @@ import Testing
     #expect(world.events == [woken("w1", by: 12)])
   }
 
-  @Test("A worker that has just fallen asleep is checked even if the count is unchanged")
-  func newSleeper() {
+  @Test func `A worker that has just fallen asleep is checked even if the count is unchanged`() {
     world.sleep(3)
     world.signals.follow()
     let all = world.sleepers

@@ -21,8 +21,7 @@ import Testing
       probes: world.senses.probes, sleeps: world.sleeps, ends: world.ends)
   }
 
-  @Test("A new run has a sleep, a watch of its readiness, and one of its end")
-  func attached() throws {
+  @Test func `A new run has a sleep, a watch of its readiness, and one of its end`() throws {
     let worker = WorkerUnit.forTest("web") { $0.readiness = .notify }
     let process = try WorkerProcess.forTest()
     try holder.attach(process, to: worker)
@@ -33,8 +32,7 @@ import Testing
     #expect(begun == ["scan"] && worker.hasExited && loop.watched.isEmpty)
   }
 
-  @Test("Another process of the same run continues the worker's sleep")
-  func successor() throws {
+  @Test func `Another process of the same run continues the worker's sleep`() throws {
     let worker = WorkerUnit.forTest("web")
     try holder.attach(try .forTest(), to: worker)
     let sleep = worker.sleep
@@ -42,8 +40,7 @@ import Testing
     #expect(sleep != nil && worker.sleep === sleep)
   }
 
-  @Test("An adopted run is also one whose earlier kills by the kernel don't count")
-  func adopted() throws {
+  @Test func `An adopted run is also one whose earlier kills by the kernel don't count`() throws {
     try world.scratch.write("group/cgroup.events", "")
     try world.scratch.write("group/memory.events", "oom_kill 3\n")
     let group = try WorkerCgroup(path: world.scratch.path + "/group")
@@ -56,8 +53,7 @@ import Testing
     #expect(kills.status(.signaled(SIGKILL), of: adopted) == .signaled(SIGKILL))
   }
 
-  @Test("The end of a process whose worker has been removed concerns nothing")
-  func removed() throws {
+  @Test func `The end of a process whose worker has been removed concerns nothing`() throws {
     var worker: WorkerUnit? = .forTest("web")
     if let worker { try holder.attach(try .forTest(), to: worker) }
     worker = nil
@@ -65,8 +61,7 @@ import Testing
     #expect(begun.isEmpty)
   }
 
-  @Test("Memory that was opened for a process reaches that process alone")
-  func memory() throws {
+  @Test func `Memory that was opened for a process reaches that process alone`() throws {
     let worker = WorkerUnit.forTest("web")
     holder.refreshMemory(of: worker)
     #expect(begun.isEmpty, "it has no process")

@@ -1,12 +1,12 @@
 import Glibc
 import Lifecycle
-import Linux
 import Policy
 import Supervision
 import TestSupport
 import Testing
 
 @testable import Daemon
+@testable import Linux
 
 @Suite("A worker's readiness") struct ReadinessWatchTests {
   private let world: ReadinessWorld
@@ -57,8 +57,7 @@ import Testing
     #expect(world.lines[0].hasPrefix("can't search its log for readiness: "))
   }
 
-  @Test("A log is searched later while a thread still waits for it")
-  func busy() throws {
+  @Test func `A log is searched later while a thread still waits for it`() throws {
     let answers = OneTimeEvent()
     defer { answers.raise() }
     let hangs = world.threads.submitIfIdle(about: "log of web") {
@@ -99,8 +98,7 @@ import Testing
     #expect(before == [0] && world.readies == 1)
   }
 
-  @Test("A worker that was freed doesn't become ready, and its log isn't searched")
-  func freed() throws {
+  @Test func `A worker that was freed doesn't become ready, and its log isn't searched`() throws {
     try world.writeLog("listening\n")
     let watch = try world.watch(.logLine("listening"))
     world.adapters.workers.removeAll()
@@ -110,8 +108,7 @@ import Testing
     #expect(world.readies == 0)
   }
 
-  @Test("A worker is ready when it accepts connections at its port")
-  func tcp() throws {
+  @Test func `A worker is ready when it accepts connections at its port`() throws {
     let raw = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
     try #require(raw >= 0)
     let listener = Descriptor(owning: raw)
@@ -128,8 +125,7 @@ import Testing
     expectQuiet()
   }
 
-  @Test("A warning names an older program that has the port of a worker open")
-  func foreignListener() throws {
+  @Test func `A warning names an older program that has the port of a worker open`() throws {
     let listener = try Descriptor.socket(family: AF_INET, type: SOCK_STREAM, isBlocking: false)
     try #require(withLoopback(0) { bind(listener.raw, $0, $1) } == 0)
     listen(listener.raw, 5)
@@ -168,8 +164,7 @@ import Testing
       successThreshold: successes)
   }
 
-  @Test("A worker is probed for readiness until a probe succeeds")
-  func probe() throws {
+  @Test func `A worker is probed for readiness until a probe succeeds`() throws {
     let watch = try world.watch(.probe(Self.probe()))
     watch.begin()
     #expect(world.pending == [.seconds(2)])
@@ -183,8 +178,7 @@ import Testing
     expectQuiet()
   }
 
-  @Test("A worker is ready after as many successful probes in a row as configured")
-  func threshold() throws {
+  @Test func `A worker is ready after as many successful probes in a row as configured`() throws {
     let watch = try world.watch(.probe(Self.probe(2)))
     watch.begin()
     world.pass(2000)
@@ -209,8 +203,7 @@ import Testing
     #expect(world.readies == 1)
   }
 
-  @Test("A worker that reports readiness is ready, whatever its rule requires")
-  func saidBefore() throws {
+  @Test func `A worker that reports readiness is ready, whatever its rule requires`() throws {
     try world.writeLog("listening\n")
     let log = try world.watch(.logLine("listening"))
     log.begin()
@@ -220,8 +213,7 @@ import Testing
     expectQuiet()
   }
 
-  @Test("A worker that reports readiness isn't asked any more")
-  func saidWhileAsked() throws {
+  @Test func `A worker that reports readiness isn't asked any more`() throws {
     let asked = try world.watch(.probe(Self.probe()))
     asked.begin()
     world.pass(2000)
@@ -230,8 +222,7 @@ import Testing
     expectQuiet()
   }
 
-  @Test("Readiness isn't checked after the run has ended")
-  func ended() throws {
+  @Test func `Readiness isn't checked after the run has ended`() throws {
     try world.writeLog("listening\n")
     let log = try world.watch(.logLine("listening"))
     log.begin()
@@ -250,8 +241,7 @@ import Testing
     expectQuiet()
   }
 
-  @Test("Readiness isn't checked when the engine doesn't wait for it")
-  func notLaunching() throws {
+  @Test func `Readiness isn't checked when the engine doesn't wait for it`() throws {
     try world.writeLog("listening\n")
     let log = try world.watch(.logLine("listening"))
     log.begin()

@@ -15,8 +15,7 @@ import Testing
     #expect(wait.obstacle(waits: true) == nil)
   }
 
-  @Test("A record that couldn't be written is an obstacle")
-  func missing() {
+  @Test func `A record that couldn't be written is an obstacle`() {
     let wait = RecordWait()
     wait.answer(false)
     for waits in [false, true] {
@@ -24,8 +23,7 @@ import Testing
     }
   }
 
-  @Test("A record that isn't on the disk in time is an obstacle")
-  func overdue() {
+  @Test func `A record that isn't on the disk in time is an obstacle`() {
     let began = Clocks.monotonic
     let wait = RecordWait(timeout: .milliseconds(20))
     for waits in [true, false] {

@@ -80,8 +80,7 @@ import Testing
 
   init() throws { world = try World() }
 
-  @Test("A start is answered as soon as the worker is idle, but not within 100 ms")
-  func rests() {
+  @Test func `A start is answered as soon as the worker is idle, but not within 100 ms`() {
     world.scanned = (3, true)
     world.start()
     world.pass(99)
@@ -90,8 +89,7 @@ import Testing
     #expect(world.codes == [.done])
   }
 
-  @Test("A start is answered after a second if the worker continues to work")
-  func works() {
+  @Test func `A start is answered after a second if the worker continues to work`() {
     world.scanned = (30, false)
     world.start()
     world.pass(990)
@@ -100,8 +98,7 @@ import Testing
     #expect(world.codes == [.done])
   }
 
-  @Test("A start is answered after five seconds if the worker has hardly got a processor")
-  func starved() {
+  @Test func `A start is answered after five seconds if the worker has hardly got a processor`() {
     world.scanned = (1, false)
     world.start()
     world.pass(4900)
@@ -123,8 +120,7 @@ import Testing
     #expect(world.codes == [.done], "it rests")
   }
 
-  @Test("The answer to a start says how the worker ended soon after its launch")
-  func ends() {
+  @Test func `The answer to a start says how the worker ended soon after its launch`() {
     world.scanned = (3, false)
     world.start()
     world.pass(60)
@@ -148,15 +144,13 @@ import Testing
     #expect(world.codes == [.done, .failed, .refused] && world.scans == 0)
   }
 
-  @Test("A start is answered at once if the worker has run for a while")
-  func longAgo() {
+  @Test func `A start is answered at once if the worker has run for a while`() {
     world.restarts.launch("web", for: .seconds(5))
     world.ask()
     #expect(world.codes == [.done] && world.scans == 0)
   }
 
-  @Test("A start is answered at once if there is no worker, or it has no process")
-  func nothingThere() {
+  @Test func `A start is answered at once if there is no worker, or it has no process`() {
     world.worker?.process = nil
     world.start()
     world.worker = nil
@@ -164,8 +158,7 @@ import Testing
     #expect(world.codes == [.done, .done])
   }
 
-  @Test("One scan of the worker answers all clients that wait for its start")
-  func several() {
+  @Test func `One scan of the worker answers all clients that wait for its start`() {
     world.scanned = (30, false)
     world.start()
     world.ask()
@@ -174,8 +167,7 @@ import Testing
     #expect(world.codes == [.done, .done])
   }
 
-  @Test("A scan of a worker that has been replaced since doesn't answer the start")
-  func replaced() {
+  @Test func `A scan of a worker that has been replaced since doesn't answer the start`() {
     world.isSlow = true
     world.scanned = (30, false)
     world.start()
@@ -185,8 +177,7 @@ import Testing
     #expect(world.answers.isEmpty && world.scans == 1)
   }
 
-  @Test("A start is answered if a scan has no outcome, and a late outcome changes nothing")
-  func lost() {
+  @Test func `A start is answered if a scan has no outcome, and a late outcome changes nothing`() {
     world.isSlow = true
     world.start()
     world.pass(9_900)
@@ -198,8 +189,7 @@ import Testing
     #expect(world.codes == [.done] && world.scans == 1)
   }
 
-  @Test("Only one scan of a started worker runs at a time, even if an outcome comes twice")
-  func twice() {
+  @Test func `Only one scan of a started worker runs at a time, even if an outcome comes twice`() {
     world.isSlow = true
     world.scanned = (1, false)
     world.start()
@@ -208,8 +198,7 @@ import Testing
     #expect(world.scans == 2)
   }
 
-  @Test("A start is answered if the worker's processes can't be read")
-  func unreadable() {
+  @Test func `A start is answered if the worker's processes can't be read`() {
     world.scanned = nil
     world.start()
     world.pass(1100)

@@ -1,6 +1,5 @@
 import Glibc
 import Linux
-import Policy
 import Supervision
 import Testing
 
@@ -72,8 +71,7 @@ import Testing
       heard.outcomes.count == 1 && child.calls == ["look", "look"], "it isn't ended any more")
   }
 
-  @Test("A child that can't execute its program is reported with the reason")
-  func fails() {
+  @Test func `A child that can't execute its program is reported with the reason`() {
     begin()
     child.outcome = .failure(.notFound("serve", path: "/bin"))
     loop.fire()
@@ -95,8 +93,7 @@ import Testing
     #expect(heard.outcomes.count == 2 && heard.failures.count == 1 && isOver)
   }
 
-  @Test("A child that isn't wanted any more is killed, and nothing is reported of it")
-  func abandoned() {
+  @Test func `A child that isn't wanted any more is killed, and nothing is reported of it`() {
     begin()
     watch.abandon()
     watch.abandon()
@@ -104,16 +101,14 @@ import Testing
     #expect(child.calls == ["abandon"] && heard.outcomes.isEmpty && isOver)
   }
 
-  @Test("A child that can't be watched is killed, and reported at once")
-  func unwatched() {
+  @Test func `A child that can't be watched is killed, and reported at once`() {
     loop.refusal = ENOSPC
     begin()
     #expect(child.calls == ["abandon"] && isOver)
     #expect(heard.failures.count == 1 && heard.failures[0].hasPrefix("can't watch its start: "))
   }
 
-  @Test("The callback of a start may begin the next one")
-  func next() throws {
+  @Test func `The callback of a start may begin the next one`() throws {
     let second = try Child()
     second.outcome = .failure(.noCommand)
     watch.begin(child, within: .seconds(10)) { [heard, watch] in

@@ -72,8 +72,7 @@ import Testing
     #expect(world.begun.last == "ask \(SIGTERM) and wake")
   }
 
-  @Test("A stop command that outlives its worker is followed by no signal")
-  func lateStopCommand() {
+  @Test func `A stop command that outlives its worker is followed by no signal`() {
     world.worker.configuration.stopCommand = ["sleep", "1000"]
     ending.terminate()
     world.endRoot()
@@ -95,8 +94,7 @@ import Testing
     #expect(world.begun.last == "ask \(SIGTERM) and wake" && world.begun.count == 3)
   }
 
-  @Test("An end by another signal isn't announced over the worker's socket")
-  func aborted() throws {
+  @Test func `An end by another signal isn't announced over the worker's socket`() throws {
     let worker = try connect()
     ending.terminate(by: SIGABRT)
     #expect(world.begun == ["ask \(SIGABRT) and wake"])
@@ -110,8 +108,7 @@ import Testing
     #expect(world.begun == ["kill", "kill"] && ending.isKilled)
   }
 
-  @Test("A worker's end continues when the worker couldn't be woken for it")
-  func notWoken() {
+  @Test func `A worker's end continues when the worker couldn't be woken for it`() {
     ending.terminate()
     processes.woken.first?("a thread doesn't go on")
     #expect(world.lines == ["can't be woken before its end: a thread doesn't go on"])
@@ -120,8 +117,7 @@ import Testing
     #expect(world.gone.count == 1)
   }
 
-  @Test("No stop signal is sent when the root process has ended")
-  func askedTooLate() {
+  @Test func `No stop signal is sent when the root process has ended`() {
     ending.rootDidEnd()
     ending.terminate()
     #expect(world.begun == ["scan"])

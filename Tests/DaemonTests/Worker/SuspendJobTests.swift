@@ -51,10 +51,7 @@ import Testing
     return job
   }
 
-  @Test(
-    "A request counts as open up to a minute before the stop of an idle worker began"
-  )
-  func openRequests() {
+  @Test func `A request counts as open up to a minute before the stop of an idle worker began`() {
     #expect(job.limitOfRequests(after: .seconds(3)) == TrafficMonitor.maxRequest + .seconds(3))
     var asked = job
     asked.mustBeIdle = false
@@ -69,8 +66,7 @@ import Testing
     #expect(try eventually { try !computing.isStopped })
   }
 
-  @Test("A worker that has read something on the way to its stop continues, too")
-  func readBeforeStop() throws {
+  @Test func `A worker that has read something on the way to its stop continues, too`() throws {
     // A stop ends such a read early, with the bytes that have been read.
     let reading = try Computing("exec dd if=/dev/zero of=/dev/null bs=64M")
     let error = #expect(throws: (any Error).self) { try Self.job(for: reading).run() }

@@ -1,7 +1,5 @@
 import Hibernation
 import Lifecycle
-import Linux
-import Policy
 import Testing
 
 @testable import Daemon
@@ -54,8 +52,7 @@ import Testing
     #expect(world.named == ["suspended", "wakeNeeded", "hibernateFailed"])
   }
 
-  @Test("A request after the resume isn't reported, as the worker reads it itself")
-  func after() throws {
+  @Test func `A request after the resume isn't reported, as the worker reads it itself`() throws {
     sleep.suspend()
     stop()
     sleep.resume()

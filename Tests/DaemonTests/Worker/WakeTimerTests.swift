@@ -37,24 +37,21 @@ import Testing
     #expect(rings.all.count == 1)
   }
 
-  @Test("No wake timer is set if the policy wakes for no timer, or none is long enough")
-  func unset() {
+  @Test func `No wake timer is set if the policy wakes for no timer, or none is long enough`() {
     timer.set([repeating(.seconds(60), in: .seconds(40))], shortest: nil)
     #expect(timer.due == nil)
     timer.set([repeating(.seconds(1), in: .seconds(1))], shortest: .seconds(30))
     #expect(timer.due == nil && timers.pending.isEmpty)
   }
 
-  @Test("A wake timer whose time has passed fires in the next turn, and not before")
-  func past() {
+  @Test func `A wake timer whose time has passed fires in the next turn, and not before`() {
     timer.set(at: timers.now + .seconds(-5), "a time of its own, set before")
     #expect(rings.all.isEmpty && timers.pending == [.zero])
     timers.advance(by: .zero)
     #expect(rings.all == ["a time of its own, set before"])
   }
 
-  @Test("A worker has one wake timer, and another time replaces it")
-  func changed() {
+  @Test func `A worker has one wake timer, and another time replaces it`() {
     timer.set([repeating(.seconds(60), in: .seconds(40))], shortest: .seconds(30))
     timer.set([repeating(.seconds(60), in: .seconds(50))], shortest: .seconds(30))
     #expect(timers.pending == [.seconds(50)])

@@ -70,8 +70,7 @@ import Testing
     #expect(world.wakes.count == 2)
   }
 
-  @Test("Nothing is left of the wake watch when its worker ends")
-  func end() throws {
+  @Test func `Nothing is left of the wake watch when its worker ends`() throws {
     let listener = try TestListener()
     world.worker.configuration.healthChecksWhileAsleep = [AsleepAnswer(port: listener.port)]
     inputs.answered = [listener.asleep]
@@ -91,8 +90,7 @@ import Testing
     #expect(world.events.isEmpty)
   }
 
-  @Test("A worker that ended while it was being suspended isn't watched")
-  func ended() throws {
+  @Test func `A worker that ended while it was being suspended isn't watched`() throws {
     let listener = try TestListener()
     inputs.answered = [listener.asleep]
     watch.end()
@@ -102,8 +100,7 @@ import Testing
     #expect(world.events.isEmpty && world.logged.isEmpty)
   }
 
-  @Test("A worker that falls asleep again is woken by its new inputs only")
-  func again() throws {
+  @Test func `A worker that falls asleep again is woken by its new inputs only`() throws {
     listen()
     let later = try FakeInputs()
     listen(at: later)
@@ -113,8 +110,7 @@ import Testing
     #expect(world.wakes == ["data"] && world.watches.active == 1)
   }
 
-  @Test("A failure to find a worker's inputs is logged, and nothing is watched")
-  func noInputs() throws {
+  @Test func `A failure to find a worker's inputs is logged, and nothing is watched`() throws {
     let error = SystemCallError("pidfd_getfd", on: "descriptor 3", code: EPERM)
     watch.listen(at: .failure(error))
     #expect(world.logged == ["may miss a wake: \(error)"])
@@ -157,8 +153,7 @@ import Testing
     func unwatch(_ descriptor: Descriptor, _ token: EventLoop.Token) {}
   }
 
-  @Test("Waits that can't be watched are logged when they change")
-  func unwatched() throws {
+  @Test func `Waits that can't be watched are logged when they change`() throws {
     inputs.unwatched = ["the release of a file lock"]
     listen()
     listen()
@@ -212,8 +207,7 @@ import Testing
     watch.stop()
   }
 
-  @Test("Timers below a second are housekeeping, and the first other one counts")
-  func housekeeping() {
+  @Test func `Timers below a second are housekeeping, and the first other one counts`() {
     func time(_ remaining: Duration, _ whole: Duration?) -> DueTime {
       DueTime(source: .timer, remaining: remaining, whole: whole)
     }

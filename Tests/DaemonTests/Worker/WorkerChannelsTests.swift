@@ -68,8 +68,7 @@ import Testing
     #expect(try listDirectory(scratch.path + "/channels") == [])
   }
 
-  @Test("The channels of the next run aren't removed with those of the last one")
-  func removal() throws {
+  @Test func `The channels of the next run aren't removed with those of the last one`() throws {
     let scratch = try Scratch()
     let loop = try EventLoop()
     let files = SocketFiles(try LoopJobs(loop))

@@ -1,5 +1,4 @@
 import Lifecycle
-import Policy
 import Testing
 
 @testable import Daemon
@@ -14,8 +13,7 @@ import Testing
 
   // MARK: SIGKILL
 
-  @Test("No process is reaped while a SIGKILL is being sent")
-  func killing() {
+  @Test func `No process is reaped while a SIGKILL is being sent`() {
     ending.kill()
     ending.rootDidEnd()
     #expect(world.begun == ["kill"])
@@ -24,8 +22,7 @@ import Testing
     #expect(world.begun == ["kill", "scan", "clear", "reap", "remove group", "read log"])
   }
 
-  @Test("A worker's end continues when a SIGKILL has no outcome within 15 s")
-  func killIsLost() {
+  @Test func `A worker's end continues when a SIGKILL has no outcome within 15 s`() {
     ending.kill()
     ending.rootDidEnd()
     timers.advance(by: WorkerEnding.timeout)
@@ -82,8 +79,7 @@ import Testing
 
   // MARK: sleep
 
-  @Test("A worker's end waits for the memory operation that is under way")
-  func duringSleepOperation() {
+  @Test func `A worker's end waits for the memory operation that is under way`() {
     world.actOnMemory()
     ending.rootDidEnd()
     #expect(ending.hasExited && world.begun.isEmpty)
@@ -91,8 +87,7 @@ import Testing
     #expect(world.begun == ["scan"])
   }
 
-  @Test("A worker's end notices by itself the end of an operation whose outcome was lost")
-  func sleepOutcomeIsLost() {
+  @Test func `A worker's end notices by itself the end of an operation whose outcome was lost`() {
     world.actOnMemory()
     ending.rootDidEnd()
     timers.advance(by: .seconds(30))

@@ -1,6 +1,5 @@
 import Glibc
 import Lifecycle
-import Policy
 import Testing
 
 @testable import Daemon
@@ -45,8 +44,7 @@ import Testing
     #expect(processes.kills.count == 9 && world.gone.count == 1 && world.isStable)
   }
 
-  @Test("Another SIGKILL replaces the one that was to follow a failed one")
-  func killedMeanwhile() {
+  @Test func `Another SIGKILL replaces the one that was to follow a failed one`() {
     ending.kill()
     processes.kills.last?("not permitted")
     ending.kill()
@@ -55,8 +53,7 @@ import Testing
     #expect(processes.kills.count == 2)
   }
 
-  @Test("No SIGKILL follows a failed one when the run is replaced")
-  func notKilledAfterwards() {
+  @Test func `No SIGKILL follows a failed one when the run is replaced`() {
     ending.kill()
     processes.kills.last?("not permitted")
     ending.end()
@@ -87,8 +84,7 @@ import Testing
         "its first process has ended; its 3 other processes are ended with it") == true)
   }
 
-  @Test("A worker's end continues when its processes aren't found within 15 s")
-  func scanIsLost() {
+  @Test func `A worker's end continues when its processes aren't found within 15 s`() {
     ending.rootDidEnd()
     timers.advance(by: WorkerEnding.timeout)
     #expect(world.begun == ["scan", "clear"])
@@ -176,8 +172,7 @@ import Testing
 
   // MARK: other runs
 
-  @Test("The end of an external worker ends no processes and waits for nothing")
-  func external() {
+  @Test func `The end of an external worker ends no processes and waits for nothing`() {
     world.worker.external = ExternalWorker(mayBeTerminated: false)
     world.endRoot(leaving: RemainingProcesses(isEmpty: false, others: 5))
     #expect(world.world.externalEnds == [world.worker.id] && world.begun == ["scan"])

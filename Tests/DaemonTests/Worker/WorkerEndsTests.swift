@@ -1,5 +1,4 @@
 import Glibc
-import Lifecycle
 import Linux
 import Policy
 import PolicyFile
@@ -8,6 +7,7 @@ import TestSupport
 import Testing
 
 @testable import Daemon
+@testable import Lifecycle
 
 @Suite("The ends of workers") struct WorkerEndsTests {
   private let world: AdapterWorld
@@ -27,8 +27,7 @@ import Testing
   }
 
   @Test(
-    "When a worker has ended, the engine is informed, and its record, files and run are removed"
-  )
+    "When a worker has ended, the engine is informed, and its record, files and run are removed")
   func gone() throws {
     let worker = try world.add()
     world.recordWriter.save(worker, state: .background)
@@ -46,8 +45,7 @@ import Testing
     #expect(world.workers[worker.id] === worker)
   }
 
-  @Test("A worker that the engine doesn't know any more is removed at its end")
-  func undeclared() throws {
+  @Test func `A worker that the engine doesn't know any more is removed at its end`() throws {
     let worker = try world.add()
     world.driver.send(.removed(worker.id))
     end(worker)
@@ -64,8 +62,7 @@ import Testing
     #expect(world.notes.all == [] && new.process != nil && isRecorded())
   }
 
-  @Test("The end of a worker that was freed concerns nothing")
-  func freed() throws {
+  @Test func `The end of a worker that was freed concerns nothing`() throws {
     var worker: WorkerUnit? = try world.add()
     let ending = WorkerEnding(
       of: try #require(worker), process: try #require(worker?.process), ends: world.ends)
@@ -89,16 +86,14 @@ import Testing
     #expect(world.driver.state.state(of: WorkerID("three")) == .terminated)
   }
 
-  @Test("Workers of the configuration are known after any number of ends")
-  func declaredRuns() throws {
+  @Test func `Workers of the configuration are known after any number of ends`() throws {
     for name in ["one", "two", "three", "four"] {
       end(try world.add(name))
     }
     #expect(world.workers.count == 4)
   }
 
-  @Test("The end of a worker that runs is unexpected, unless its end was requested")
-  func unexpected() throws {
+  @Test func `The end of a worker that runs is unexpected, unless its end was requested`() throws {
     let left = RemainingProcesses(isEmpty: false, others: 1)
     for isRequested in [false, true] {
       let worker = try world.add(isRequested ? "asked" : "web")
@@ -141,8 +136,7 @@ import Testing
     #expect(processes.marks == [world.planner.mark(of: worker.id)])
   }
 
-  @Test("When the root process has ended, the loop doesn't watch for that any more")
-  func exitWatch() throws {
+  @Test func `When the root process has ended, the loop doesn't watch for that any more`() throws {
     let worker = try world.add()
     let process = try #require(worker.process)
     worker.exitWatch = try world.loop.whenReadable(process.pidfd) {}
@@ -152,8 +146,7 @@ import Testing
     world.ends.rootDidEnd(worker)
   }
 
-  @Test("A cgroup whose next process represents the worker has an end of its own")
-  func successor() throws {
+  @Test func `A cgroup whose next process represents the worker has an end of its own`() throws {
     let worker = try world.add()
     worker.external = ExternalWorker(mayBeTerminated: false)
     world.ends.rootDidEnd(worker)
@@ -168,8 +161,7 @@ import Testing
 
   // MARK: requests to end a worker
 
-  @Test("A worker without a process isn't ended")
-  func withoutProcess() throws {
+  @Test func `A worker without a process isn't ended`() throws {
     let worker = try world.add("web", .terminated)
     world.ends.terminate(worker.id)
     world.ends.kill(worker.id)
@@ -190,8 +182,7 @@ import Testing
     #expect(worker.hasExited && worker.ending === ending)
   }
 
-  @Test("The engine is informed of lost channels only if the worker had some")
-  func channels() throws {
+  @Test func `The engine is informed of lost channels only if the worker had some`() throws {
     let worker = try world.add()
     world.ends.cleanUp(worker)
     #expect(world.notes.all == [])

@@ -1,4 +1,3 @@
-import Glibc
 import Lifecycle
 import Linux
 import Policy
@@ -55,16 +54,14 @@ extension AdapterWorld {
     return outcomes[0]
   }
 
-  @Test("A wrapped program has no sockets and no channels of the daemon")
-  func steps() throws {
+  @Test func `A wrapped program has no sockets and no channels of the daemon`() throws {
     let worker = try world.add("web", .terminated)
     #expect(WorkerLaunch(worker, world.launches).steps == LaunchStep.allCases)
     #expect(
       WorkerLaunch(worker, world.launches(Program())).steps == [.terms, .fork, .program])
   }
 
-  @Test("A launch is wanted only for the worker that is in the registry")
-  func wanted() throws {
+  @Test func `A launch is wanted only for the worker that is in the registry`() throws {
     let (worker, launch) = try launch()
     #expect(launch.isWanted)
     try world.add("web", .terminated)
@@ -73,8 +70,7 @@ extension AdapterWorld {
     #expect(!launch.isWanted && launch.pid == nil)
   }
 
-  @Test("A user that doesn't exist ends the launch, with the name of the user")
-  func account() throws {
+  @Test func `A user that doesn't exist ends the launch, with the name of the user`() throws {
     let (_, launch) = try launch { $0.user = "no-such-user-here" }
     #expect(try perform(.terms, launch)?.contains("no-such-user-here") == true)
   }
@@ -87,8 +83,7 @@ extension AdapterWorld {
     #expect(world.logged.contains("is not enforced: it has no cgroup of its own"))
   }
 
-  @Test("A damaged record alone, without a process, keeps no worker from its launch")
-  func leftovers() throws {
+  @Test func `A damaged record alone, without a process, keeps no worker from its launch`() throws {
     let (_, launch) = try launch()
     try world.scratch.write("state/workers/web.worker", "damaged")
     // No process writes to the worker's log.
@@ -112,8 +107,7 @@ extension AdapterWorld {
     #expect(paths.allSatisfy { isAbsent($0) })
   }
 
-  @Test("Sockets that are made after the launch was undone are removed again")
-  func lateChannels() throws {
+  @Test func `Sockets that are made after the launch was undone are removed again`() throws {
     let (worker, launch) = try launch { $0.readiness = .notify }
     var outcomes: [String?] = []
     launch.perform(.channels, within: .seconds(60)) { outcomes.append($0) }
@@ -125,8 +119,7 @@ extension AdapterWorld {
     #expect(try listDirectory(directory).filter { $0.hasPrefix("web") } == [])
   }
 
-  @Test("A directory in which the sockets can't be made ends the launch")
-  func noChannels() throws {
+  @Test func `A directory in which the sockets can't be made ends the launch`() throws {
     let (worker, launch) = try launch { $0.readiness = .notify }
     // A file has the path of the directory.
     try world.scratch.write("run", "")
@@ -134,8 +127,7 @@ extension AdapterWorld {
     #expect(worker.conversation == nil)
   }
 
-  @Test("A log that can't be opened ends the launch before anything is forked")
-  func noLog() throws {
+  @Test func `A log that can't be opened ends the launch before anything is forked`() throws {
     let (_, launch) = try launch {
       $0.command = ["/bin/sh"]
       $0.output.file = "/nonexistent/directory/web.log"
@@ -169,8 +161,7 @@ extension AdapterWorld {
     try world.turn { undone == 1 }
   }
 
-  @Test("A launch that fails, or is undone, leaves no record")
-  func notRecorded() throws {
+  @Test func `A launch that fails, or is undone, leaves no record`() throws {
     let (_, launch) = try launch { $0.command = ["/bin/sleep", "60"] }
     #expect(try perform(.fork, launch) == nil)
     #expect(try perform(.program, launch) == nil)
@@ -182,8 +173,7 @@ extension AdapterWorld {
     #expect(world.services.records.record(of: "web") == nil)
   }
 
-  @Test("Terms that come after the launch was undone continue nothing")
-  func lateTerms() throws {
+  @Test func `Terms that come after the launch was undone continue nothing`() throws {
     let (_, launch) = try launch()
     var outcomes: [String?] = []
     launch.perform(.terms, within: .seconds(60)) { outcomes.append($0) }

@@ -27,8 +27,7 @@ import Testing
     #expect(!world.workers.launching.contains(world.id) && world.timers.pending.isEmpty)
   }
 
-  @Test("Steps of a launch that end at once have the same effect")
-  func atOnce() throws {
+  @Test func `Steps of a launch that end at once have the same effect`() throws {
     world.next = {
       let launch = FakeLaunch([.terms, .fork, .program])
       launch.succeedsAtOnce = true
@@ -54,9 +53,8 @@ import Testing
     expectNothingLeft(launch)
   }
 
-  @Test(
-    "A step whose outcome is lost ends the launch at its deadline", arguments: LaunchStep.allCases)
-  func overdue(step: LaunchStep) throws {
+  @Test(arguments: LaunchStep.allCases)
+  func `A step whose outcome is lost ends the launch at its deadline`(step: LaunchStep) throws {
     let launch = try #require(world.start())
     launch.succeed(until: step)
     world.timers.advance(by: LaunchAttempt.stepTimeout)
@@ -68,8 +66,7 @@ import Testing
     expectNothingLeft(launch)
   }
 
-  @Test("Each step of a launch has its own deadline")
-  func deadlines() throws {
+  @Test func `Each step of a launch has its own deadline`() throws {
     let launch = try #require(world.start())
     for step in LaunchStep.allCases {
       world.timers.advance(by: LaunchAttempt.stepTimeout)
@@ -108,9 +105,8 @@ import Testing
     expectNothingLeft(launch)
   }
 
-  @Test(
-    "An outcome of an earlier launch has no effect on the next one", arguments: LaunchStep.allCases)
-  func ofEarlier(step: LaunchStep) throws {
+  @Test(arguments: LaunchStep.allCases)
+  func `An outcome of an earlier launch has no effect on the next one`(step: LaunchStep) throws {
     let first = try #require(world.start())
     first.succeed(until: step)
     world.timers.advance(by: LaunchAttempt.lossTimeout)
@@ -150,8 +146,7 @@ import Testing
     #expect(world.directives.contains(.terminate(world.id)))
   }
 
-  @Test("A worker that is stopped during a launch that fails has ended")
-  func stoppedAndFailed() throws {
+  @Test func `A worker that is stopped during a launch that fails has ended`() throws {
     let launch = try #require(world.start())
     world.request(.stop)
     launch.answer(.terms, "no such user")
@@ -176,8 +171,7 @@ import Testing
     #expect(world.events.last == "launched")
   }
 
-  @Test("The undoing of a launch that ends twice is reported once")
-  func undoneTwice() throws {
+  @Test func `The undoing of a launch that ends twice is reported once`() throws {
     let launch = try #require(world.start())
     launch.answer(.terms, "no such user")
     launch.finishUndoing()
@@ -185,8 +179,7 @@ import Testing
     #expect(world.events.count == 1 && world.calls == ["failed"])
   }
 
-  @Test("A launch that can't begin fails without a step")
-  func obstacle() {
+  @Test func `A launch that can't begin fails without a step`() {
     world.obstacle = "an earlier process is still there"
     world.start()
     #expect(world.events == ["failed: an earlier process is still there"])
@@ -214,14 +207,12 @@ import Testing
     #expect(launch.performed == [LaunchStep.allCases[0]])
   }
 
-  @Test("A worker that doesn't exist isn't launched")
-  func unknown() {
+  @Test func `A worker that doesn't exist isn't launched`() {
     world.launcher.launch(WorkerID("other"))
     #expect(world.launches.isEmpty && world.events.isEmpty)
   }
 
-  @Test("A second directive during a launch gets the first one's outcome")
-  func again() throws {
+  @Test func `A second directive during a launch gets the first one's outcome`() throws {
     let launch = try #require(world.start())
     world.launcher.launch(world.id)
     #expect(world.launches.count == 1)

@@ -4,7 +4,6 @@ import Linux
 import Policy
 import PolicyFile
 import Supervision
-import TestSupport
 import Testing
 
 @testable import Daemon
@@ -18,15 +17,13 @@ import Testing
     host = world.launches
   }
 
-  @Test("An unknown worker has no launch steps")
-  func unknown() throws {
+  @Test func `An unknown worker has no launch steps`() throws {
     #expect(host.steps(ofLaunching: WorkerID("web")) == nil)
     try world.add("web", .terminated)
     #expect(host.steps(ofLaunching: WorkerID("web")) != nil)
   }
 
-  @Test("A worker isn't launched beside a process of its own from an earlier daemon")
-  func survivor() throws {
+  @Test func `A worker isn't launched beside a process of its own from an earlier daemon`() throws {
     let id = WorkerID("web")
     #expect(host.obstacle(toLaunching: id) == nil)
     world.services.records.save(try world.record()) { _ in }
@@ -88,8 +85,7 @@ import Testing
     #expect(Set(world.workers.keys.map(\.name)) == ["two", "three"])
   }
 
-  @Test("When a worker runs, those that depend on it are started")
-  func dependents() throws {
+  @Test func `When a worker runs, those that depend on it are started`() throws {
     let web = try world.add("web", .terminated) { $0.dependsOn = [Dependency("db", .started)] }.id
     let worker = try world.add("db", .terminated)
     world.starter.start(web) { _ in }

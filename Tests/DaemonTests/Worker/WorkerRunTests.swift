@@ -88,8 +88,7 @@ struct WorkerRunTests {
     "activityProbe", "managerWatch", "masters", "stopCommand", "traffic", "waits",
   ]
 
-  @Test("Closing a run leaves every property as in a new run, and no watch or timer")
-  func nothingIsLeft() throws {
+  @Test func `Closing a run leaves every property as in a new run, and no watch or timer`() throws {
     let (worker, world) = (worker(), try ConversationWorld())
     let new = properties(WorkerRun())
     let profile = worker.profile
@@ -119,8 +118,7 @@ struct WorkerRunTests {
     #expect(wakes.watches.active == 0 && wakes.timers.pending.isEmpty, "what wakes it")
   }
 
-  @Test("A closed run gets no further events")
-  func deaf() throws {
+  @Test func `A closed run gets no further events`() throws {
     let (worker, world) = (worker(), try ConversationWorld())
     try fill(worker, world)
     let run = worker.run
@@ -135,8 +133,7 @@ struct WorkerRunTests {
     #expect(timers.pending.isEmpty)
   }
 
-  @Test("All state of a run is in its own value, except for the properties named here")
-  func onlyTheWorkers() {
+  @Test func `All state of a run is in its own value, except for the properties named here`() {
     #expect(
       Set(properties(worker()).keys) == [
         "id", "_configuration", "environment", "isDeclared", "external", "run",
@@ -149,8 +146,7 @@ struct WorkerRunTests {
       ])
   }
 
-  @Test("A run lists the watches that the loop still has for it")
-  func held() throws {
+  @Test func `A run lists the watches that the loop still has for it`() throws {
     let run = WorkerRun()
     #expect(run.openWatches.isEmpty)
     run.exitWatch = timers.after(.zero) {}
@@ -159,8 +155,7 @@ struct WorkerRunTests {
     #expect(run.openWatches == ["exitWatch", "wakeWatch"])
   }
 
-  @Test("A run lists the configuration keys that have changed since its launch")
-  func changed() {
+  @Test func `A run lists the configuration keys that have changed since its launch`() {
     let worker = worker()
     #expect(worker.keysChangedSinceLaunch.isEmpty, "it doesn't run")
     worker.launched = worker.configuration
@@ -171,8 +166,7 @@ struct WorkerRunTests {
     #expect(worker.keysChangedSinceLaunch.isEmpty)
   }
 
-  @Test("An operation's outcome is ignored after another operation has begun")
-  func operations() {
+  @Test func `An operation's outcome is ignored after another operation has begun`() {
     var count = OperationCount()
     let first = count.begin()
     #expect(count.isLatest(first))

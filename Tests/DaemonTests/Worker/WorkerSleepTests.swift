@@ -1,6 +1,5 @@
 import Hibernation
 import Lifecycle
-import Linux
 import Policy
 import Supervision
 import Testing
@@ -82,8 +81,7 @@ import Testing
     withExtendedLifetime((conversation, worker)) {}
   }
 
-  @Test("A suspension's outcome counts when the disk of its next image has been read, too")
-  func disk() {
+  @Test func `A suspension's outcome counts when the disk of its next image has been read, too`() {
     world.disk.isHeldBack = true
     sleep.suspend()
     memory.stop(with: world.inputs)
@@ -118,8 +116,7 @@ import Testing
     #expect(world.named == ["hibernateFailed"] && memory.asked.isEmpty)
   }
 
-  @Test("A sleep accepts an outcome once, and none after the end of the run")
-  func once() {
+  @Test func `A sleep accepts an outcome once, and none after the end of the run`() {
     sleep.suspend()
     memory.stop(with: world.inputs)
     memory.stop(with: world.inputs)
@@ -130,8 +127,7 @@ import Testing
     #expect(world.named == ["suspended"])
   }
 
-  @Test("A worker whose memory can't be verified never runs again")
-  func unverified() {
+  @Test func `A worker whose memory can't be verified never runs again`() {
     putToSleep()
     sleep.resume()
     memory.restored?(.failure(HibernationError(.writingBack, "damaged", aftermath: .intact)))
@@ -142,8 +138,7 @@ import Testing
     #expect(world.named.suffix(3) == ["suspendFailed", "hibernateFailed", "resumeFailed"])
   }
 
-  @Test("A worker whose image is used up and that couldn't be woken is recovered")
-  func waking() {
+  @Test func `A worker whose image is used up and that couldn't be woken is recovered`() {
     putToSleep()
     sleep.resume()
     memory.restored?(.failure(HibernationError(.waking, "a thread doesn't go on")))
@@ -160,8 +155,7 @@ import Testing
     #expect(world.named.isEmpty && memory.asked == ["suspend", "recover"] && sleep.isBusy)
   }
 
-  @Test("A refused suspension whose worker couldn't be woken ends with a recovery")
-  func stillStopped() {
+  @Test func `A refused suspension whose worker couldn't be woken ends with a recovery`() {
     failToWake()
     memory.recovered?(RecoveryOutcome(result: .success(.forTest)))
     #expect(world.named == ["suspendFailed"])
@@ -180,8 +174,7 @@ import Testing
     #expect(world.named.last == "resumed")
   }
 
-  @Test("A refused suspension is inspected if the outcome of its recovery was lost")
-  func recoveryIsLost() {
+  @Test func `A refused suspension is inspected if the outcome of its recovery was lost`() {
     failToWake()
     memory.loseOutcome()
     sleep.inspect()
@@ -211,10 +204,8 @@ import Testing
     #expect(memory.asked.last == "thaw, stopped")
   }
 
-  @Test(
-    "After a lost outcome of a suspension, a worker with unwatched inputs is woken at once"
-  )
-  func inspectedUnwatched() {
+  @Test
+  func `After a lost outcome of a suspension, a worker with unwatched inputs is woken at once`() {
     sleep.suspend()
     memory.loseOutcome()
     sleep.inspect()
@@ -222,8 +213,7 @@ import Testing
     #expect(world.named == ["found", "wakeNeeded"])
   }
 
-  @Test("A worker whose inputs aren't watched is woken again when a resume fails")
-  func resumeFailedUnwatched() {
+  @Test func `A worker whose inputs aren't watched is woken again when a resume fails`() {
     putToSleep()
     let failure = HibernationError(.reading, "its image can't be read", aftermath: .intact)
     sleep.resume()
@@ -235,8 +225,7 @@ import Testing
     #expect(world.named.suffix(2) == ["resumeFailed", "wakeNeeded"])
   }
 
-  @Test("A worker whose inputs are watched sleeps on after an inspection")
-  func inspectedWatched() {
+  @Test func `A worker whose inputs are watched sleeps on after an inspection`() {
     putToSleep()
     sleep.resume()
     memory.loseOutcome()

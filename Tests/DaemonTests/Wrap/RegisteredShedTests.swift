@@ -12,8 +12,7 @@ import Testing
     WrapperWorld.report("clangd", state, megabytes: megabytes)
   }
 
-  @Test("A wrapped worker that can be asked for memory is asked through its wrapper")
-  func shed() {
+  @Test func `A wrapped worker that can be asked for memory is asked through its wrapper`() {
     var running = report("background")
     running.canShed = true
     world.register(running)
@@ -27,8 +26,7 @@ import Testing
     #expect(last?.before == .megabytes(90) && last?.after == .megabytes(60))
   }
 
-  @Test("A wrapper that can't ask its worker for memory isn't waited for")
-  func refusedShed() {
+  @Test func `A wrapper that can't ask its worker for memory isn't waited for`() {
     var running = report("background")
     running.canShed = true
     world.register(running)

@@ -34,8 +34,7 @@ import Testing
     #expect(world.asked.isEmpty)
   }
 
-  @Test("Only a further report changes the state of a wrapped worker")
-  func moves() {
+  @Test func `Only a further report changes the state of a wrapped worker`() {
     world.register(report("foreground"))
     for state in ["background", "suspended", "foreground", "hibernated", "background"] {
       world.register(report(state, megabytes: 50))
@@ -46,8 +45,7 @@ import Testing
     #expect(world.state("clangd") == .background && world.asked.isEmpty)
   }
 
-  @Test("A hibernation that the daemon's ladder requested has the ladder's reason")
-  func reasonOfTheLadder() {
+  @Test func `A hibernation that the daemon's ladder requested has the ladder's reason`() {
     var asked = report("hibernated")
     asked.worker.reason = CodedText(.requested(.hibernate))
     world.register(report("suspended"))
@@ -65,20 +63,17 @@ import Testing
     #expect(world.driver.state.snapshot(of: id)?.cause.sentence == asked.worker.reason.text)
   }
 
-  @Test("A wrapped worker's state that this daemon doesn't know counts as background")
-  func unknownState() {
+  @Test func `A wrapped worker's state that this daemon doesn't know counts as background`() {
     world.register(report("dreaming"))
     #expect(world.state("clangd") == .background)
   }
 
-  @Test("A negative footprint of a wrapped worker counts as none")
-  func negativeFootprint() {
+  @Test func `A negative footprint of a wrapped worker counts as none`() {
     world.register(report("background", megabytes: -3))
     #expect(world.driver.state.footprint(of: id) == .zero)
   }
 
-  @Test("The permission to terminate a wrapped worker follows the latest report")
-  func permissionChanges() {
+  @Test func `The permission to terminate a wrapped worker follows the latest report`() {
     world.register(report("background"))
     for permission in [true, false] {
       world.register(
@@ -87,16 +82,14 @@ import Testing
     }
   }
 
-  @Test("A report without a wrapper, or with an invalid worker name, changes nothing")
-  func nonsense() {
+  @Test func `A report without a wrapper, or with an invalid worker name, changes nothing`() {
     #expect(wrappers.register(nil, from: ClientID(number: 1)) != nil)
     #expect(world.register(WrapperWorld.report("../x y")) != nil)
     #expect(wrappers.reports().isEmpty && world.driver.state.state(of: id) == nil)
     #expect(!wrappers.isWrapped(nil))
   }
 
-  @Test("When a wrapper's connection ends, its worker is released and unknown")
-  func leaves() {
+  @Test func `When a wrapper's connection ends, its worker is released and unknown`() {
     world.register(report("suspended"))
     world.leave()
     #expect(world.state("clangd") == nil && !wrappers.leads(id) && !wrappers.isWrapped("clangd"))
@@ -116,10 +109,8 @@ import Testing
     #expect((1...3).allSatisfy { world.state("w\($0)") == nil })
   }
 
-  @Test(
-    "A wrapper under the name of the daemon's own worker is shown, and gets no verbs for it"
-  )
-  func nameOfDaemonWorker() {
+  @Test
+  func `A wrapper under the name of the daemon's own worker is shown, and gets no verbs for it`() {
     world.declare("clangd")
     #expect(world.register(report("suspended")) == nil)
     #expect(world.state("clangd") == .terminated)
@@ -144,8 +135,7 @@ import Testing
     #expect(world.state("clangd") == .foreground)
   }
 
-  @Test("A wrapper's worker is released when the configuration declares one of its name")
-  func givenUp() {
+  @Test func `A wrapper's worker is released when the configuration declares one of its name`() {
     world.register(report("suspended"))
     wrappers.giveUp(id)
     #expect(world.state("clangd") == nil)
@@ -174,8 +164,7 @@ import Testing
     #expect(world.driver.state.footprint(of: id) == .megabytes(2))
   }
 
-  @Test("A worker that was woken before its wrapper answered counts as running")
-  func wokenMeanwhile() {
+  @Test func `A worker that was woken before its wrapper answered counts as running`() {
     pressHibernating()
     world.answer(.done)
     world.register(report("foreground"))
@@ -192,8 +181,7 @@ import Testing
     #expect(world.state("clangd") == .hibernated)
   }
 
-  @Test("A wrapper that refuses to hibernate leaves its worker suspended, with its reason")
-  func refuses() {
+  @Test func `A wrapper that refuses to hibernate leaves its worker suspended, with its reason`() {
     pressHibernating()
     world.answer(.refused, "it has a file lock")
     #expect(world.state("clangd") == .suspended)
@@ -210,8 +198,7 @@ import Testing
     #expect(world.state("clangd") == .suspended)
   }
 
-  @Test("A late answer of a wrapper still updates its worker's state")
-  func late() {
+  @Test func `A late answer of a wrapper still updates its worker's state`() {
     pressHibernating()
     world.pass(.seconds(50))
     #expect(world.state("clangd") == .suspended)
@@ -220,10 +207,8 @@ import Testing
     #expect(world.state("clangd") == .hibernated)
   }
 
-  @Test(
-    "A connection that ends during a request to its wrapper ends the worker for the daemon"
-  )
-  func endsWhileAsked() {
+  @Test
+  func `A connection that ends during a request to its wrapper ends the worker for the daemon`() {
     pressHibernating()
     world.leave()
     #expect(world.state("clangd") == nil)
@@ -231,8 +216,7 @@ import Testing
     #expect(world.state("clangd") == nil && world.asks.isEmpty)
   }
 
-  @Test("An answer of an earlier wrapper doesn't affect a later wrapper of the same name")
-  func answerOfEarlierWrapper() {
+  @Test func `An answer of an earlier wrapper doesn't affect a later wrapper of the same name`() {
     pressHibernating()
     world.driver.send(.pressureSet(.normal, for: .zero))
     world.leave()
@@ -241,8 +225,7 @@ import Testing
     #expect(world.asks.isEmpty && world.state("clangd") == .foreground)
   }
 
-  @Test("Wrappers are asked one after the other, the biggest worker's first")
-  func ladderOrder() {
+  @Test func `Wrappers are asked one after the other, the biggest worker's first`() {
     for (number, size) in [20, 90, 50].enumerated() {
       world.register(
         WrapperWorld.report("w\(size)", "suspended", megabytes: Int64(size)), UInt64(number))

@@ -7,10 +7,11 @@ import Testing
 
 @Suite("Ending what a registered wrapper stands in for") struct WrapperEndingTests {
   // A worker that the ladder can hibernate isn't terminated.
-  private let world = WrapperWorld(
-    LifecyclePolicy(
-      name: "test",
-      ladder: Ladder(warning: [], urgent: [], critical: [.terminate(.suspended)])))
+  private let world: WrapperWorld = {
+    var policy = LifecyclePolicy(name: "test")
+    policy.ladder = Ladder(warning: [], urgent: [], critical: [.terminate(.suspended)])
+    return WrapperWorld(policy)
+  }()
   private var wrappers: RegisteredWrappers { world.wrappers }
   private let id = WorkerID("clangd")
 
@@ -25,8 +26,7 @@ import Testing
     world.press(.critical)
   }
 
-  @Test("A wrapped worker that may be terminated is ended by its wrapper, and then removed")
-  func terminates() {
+  @Test func `A wrapped worker that may be terminated is ended by its wrapper, and then removed`() {
     pressEnding()
     #expect(world.asked == ["terminate clangd"] && world.state("clangd") == .terminating)
     world.leave()
@@ -59,9 +59,8 @@ import Testing
     #expect(world.state("clangd") == nil)
   }
 
-  @Test(
-    "A wrapper is killed only if the kernel names the pid that it reports", arguments: [0, 1, 78])
-  func otherProcess(pid: Int32) {
+  @Test(arguments: [0, 1, 78])
+  func `A wrapper is killed only if the kernel names the pid that it reports`(pid: Int32) {
     pressEnding()
     world.processes[ClientID(number: 1)] = pid
     world.pass(.seconds(60))
@@ -69,8 +68,7 @@ import Testing
     #expect(world.logged.contains { $0.contains("is not killed") })
   }
 
-  @Test("A wrapper that takes its permission back before the kill is not killed")
-  func permissionTakenBack() {
+  @Test func `A wrapper that takes its permission back before the kill is not killed`() {
     pressEnding()
     world.register(WrapperWorld.report("clangd", "suspended", mayBeTerminated: false))
     world.pass(.seconds(60))
@@ -78,17 +76,15 @@ import Testing
   }
 
   @Test(
-    "The outcome of killing a wrapper is logged",
     arguments: [(WrapperKill.hasEnded, "has ended"), (.failed("EPERM"), "can't be killed: EPERM")])
-  func killFails(outcome: WrapperKill, text: String) {
+  func `The outcome of killing a wrapper is logged`(outcome: WrapperKill, text: String) {
     world.kill = outcome
     pressEnding()
     world.pass(.seconds(60))
     #expect(world.logged.contains { $0.contains(text) })
   }
 
-  @Test("Directives for the daemon's own workers don't reach a wrapper")
-  func others() {
+  @Test func `Directives for the daemon's own workers don't reach a wrapper`() {
     world.register(report("suspended"))
     let web = WorkerID("web")
     for directive: Directive in [

@@ -33,8 +33,7 @@ struct WrapperRegistryTests {
     #expect(registry.reports(at: .zero).map(\.name) == ["other"])
   }
 
-  @Test("A connection registers one wrapped worker")
-  func oneName() throws {
+  @Test func `A connection registers one wrapped worker`() throws {
     var registry = WrapperRegistry()
     #expect(registry.register(report("one"), from: one, at: .zero) == nil)
     #expect(registry.register(report("two"), from: one, at: .zero) != nil)
@@ -111,8 +110,7 @@ struct RelayTests {
     #expect(expires <= EventLoop.now.nanoseconds)
   }
 
-  @Test("A request to a wrapper can be cancelled, and is then answered once too")
-  func cancelled() throws {
+  @Test func `A request to a wrapper can be cancelled, and is then answered once too`() throws {
     let (mute, loop) = (try Mute(), try EventLoop())
     var answers: [ControlResponse] = []
     let relay = Relay(
@@ -144,8 +142,7 @@ struct RelayTests {
     if verb != .hibernate { #expect(answers.map(\.text) == ["web has ended"]) }
   }
 
-  @Test("A request to a wrapper gets the wrapper's answer")
-  func answered() throws {
+  @Test func `A request to a wrapper gets the wrapper's answer`() throws {
     let (mute, loop) = (try Mute(), try EventLoop())
     var answers: [ControlResponse] = []
     Relay(

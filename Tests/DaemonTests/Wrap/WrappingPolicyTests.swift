@@ -6,8 +6,7 @@ import Testing
 @Suite("The policy that is built into wrap") struct WrappingPolicyTests {
   private let policy = LifecyclePolicy.wrapping()
 
-  @Test("It hibernates servers of any size within two minutes of their last use")
-  func twoMinutes() throws {
+  @Test func `It hibernates servers of any size within two minutes of their last use`() throws {
     let suspended = policy.foreground.idleAfter + (try #require(policy.background.suspendAfter))
     // Ten seconds remain for the samples in which a use and its end are seen.
     #expect(suspended + (try #require(policy.hibernate.after)) == .seconds(110))

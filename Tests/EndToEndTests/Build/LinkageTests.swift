@@ -27,10 +27,8 @@ import Testing
     #expect(file.undefined.contains("dlopen"))
   }
 
-  @Test(
-    "The executable links no part of Foundation except FoundationEssentials",
-    .disabled(if: hasYams, "Yams is linked with all of Foundation"))
-  func noFoundation() throws {
+  @Test(.disabled(if: hasYams, "Yams is linked with all of Foundation"))
+  func `The executable links no part of Foundation except FoundationEssentials`() throws {
     let file = try Self.file.get()
     #expect(file.needed.filter(Self.foundation.contains) == [])
     // `$s10Foundation…` is a symbol of the module Foundation; ICU's begin with u and its version.
@@ -38,10 +36,8 @@ import Testing
     #expect(file.undefined.filter { $0.hasPrefix("$s30FoundationInternationalization") } == [])
   }
 
-  @Test(
-    "The executable is installed without symbols; debuggers find them by build ID"
-  )
-  func stripped() throws {
+  @Test
+  func `The executable is installed without symbols; debuggers find them by build ID`() throws {
     let scratch = try Scratch()
     let source = try scratch.write(
       "tool.c", "int helper(int x) { return x; } int main() { return helper(7); }")

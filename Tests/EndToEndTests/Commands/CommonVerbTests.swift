@@ -66,8 +66,7 @@ import Testing
     #expect(try daemon.worker("sleeper").pid == pid)
   }
 
-  @Test("A verb with a closed standard output reports the error and exits with 1")
-  func closedOutput() throws {
+  @Test func `A verb with a closed standard output reports the error and exits with 1`() throws {
     let daemon = try TestDaemon(BadInputTests.idle)
     let outcome = try Command(
       arguments: [

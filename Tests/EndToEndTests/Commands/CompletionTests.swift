@@ -19,8 +19,7 @@ import Testing
     #expect(try bash("dormouse completions ", daemon).contains("fish"))
   }
 
-  @Test("bash completes file names where an argument is a file")
-  func files() throws {
+  @Test func `bash completes file names where an argument is a file`() throws {
     let daemon = try TestDaemon(Self.two, starts: false)
     let directory = daemon.scratch.path
     _ = try daemon.scratch.write("Procfile", "web: sleep 1\n")
@@ -36,8 +35,7 @@ import Testing
     #expect(try bash("dormouse policy show ios", daemon) == ["ios-5"])
   }
 
-  @Test("Without a daemon, completion offers no worker names and prints no error")
-  func noDaemon() throws {
+  @Test func `Without a daemon, completion offers no worker names and prints no error`() throws {
     let daemon = try TestDaemon(Self.two, starts: false)
     #expect(try bash("dormouse stop s", daemon).isEmpty)
     #expect(try bash("dormouse sta", daemon) == ["start", "status"])
@@ -48,10 +46,8 @@ import Testing
     .enabled(if: Self.has("fish"), "fish isn't installed"))
   func fish() throws { try tab("fish", "dormouse completions fish | source") }
 
-  @Test(
-    "zsh offers the names of workers on a terminal",
-    .enabled(if: Self.has("zsh"), "zsh isn't installed"))
-  func zsh() throws {
+  @Test(.enabled(if: Self.has("zsh"), "zsh isn't installed"))
+  func `zsh offers the names of workers on a terminal`() throws {
     try tab(
       "zsh",
       "autoload -Uz compinit && compinit -u -d $TMPDIR/dump && source <(dormouse completions zsh)")

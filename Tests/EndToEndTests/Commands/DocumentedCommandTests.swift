@@ -5,8 +5,7 @@ import Testing
 
 /// Runs the commands and checks the configurations of README and docs.
 @Suite("Commands and configurations of the documentation") struct DocumentedCommandTests {
-  @Test("The README's commands, run in order, print what it shows")
-  func readme() throws {
+  @Test func `The README's commands, run in order, print what it shows`() throws {
     let page = try Page("README.md")
     let commands = page.commands(
       after: "## Try it on your own program", before: "## Before you rely on it")
@@ -30,8 +29,7 @@ import Testing
     #expect(output.contains("web is running"))
   }
 
-  @Test("The quick start's commands start, hibernate and wake its first worker")
-  func quickStart() throws {
+  @Test func `The quick start's commands start, hibernate and wake its first worker`() throws {
     let page = try Page("docs/quick-start.md")
     let commands = page.commands(after: "## One worker", before: "## A configuration")
     #expect(commands.count == 4)
@@ -39,8 +37,7 @@ import Testing
     #expect(output.contains("web is hibernated in "))
   }
 
-  @Test("The quick start's configuration runs as it is printed")
-  func quickStartConfiguration() throws {
+  @Test func `The quick start's configuration runs as it is printed`() throws {
     let page = try Page("docs/quick-start.md")
     let commands = page.commands(after: "## A configuration", before: "## Which policy?")
     #expect(commands.count == 2)

@@ -58,8 +58,7 @@ import Testing
 
   // MARK: the stair-step
 
-  @Test("A protocol warning brings the footprint back, and the recording shows it")
-  func warned() throws {
+  @Test func `A protocol warning brings the footprint back, and the recording shows it`() throws {
     let feeder = try Feeder()
     let daemon = try TestDaemon(
       """
@@ -212,8 +211,7 @@ import Testing
     #expect(try readText("\(scratch.path)/sleep.footprint").contains(#""end":"time""#))
   }
 
-  @Test("After kill -9 the recording is complete up to its last sample")
-  func killed() throws {
+  @Test func `After kill -9 the recording is complete up to its last sample`() throws {
     let scratch = try Scratch()
     let sleeper = try Command(arguments: ["sleep", "605"]).start(
       output: "\(scratch.path)/out", error: "\(scratch.path)/err")
@@ -275,8 +273,7 @@ import Testing
 
   // MARK: what is wrong
 
-  @Test("Wrong arguments, names and files get an error message and their exit codes")
-  func wrong() throws {
+  @Test func `Wrong arguments, names and files get an error message and their exit codes`() throws {
     let daemon = try TestDaemon(BadInputTests.idle)
     let scratch = daemon.scratch
     let header = #"{"recording":"dormouse footprint","format":1,"every":0.1,"name":"x"}"#

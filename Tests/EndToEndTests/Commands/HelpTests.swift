@@ -63,8 +63,7 @@ import Testing
     }
   }
 
-  @Test("Each option has a sentence, and those of all verbs are last")
-  func options() throws {
+  @Test func `Each option has a sentence, and those of all verbs are last`() throws {
     let scratch = try Scratch()
     for (verb, lines) in try pages(of: verbs(scratch), scratch, columns: 1000) {
       guard let start = lines.firstIndex(of: "OPTIONS:") else { continue }

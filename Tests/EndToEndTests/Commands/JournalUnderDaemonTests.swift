@@ -158,39 +158,6 @@ import Testing
     #expect(try daemon.verb("events", "--worker", "ghost").code == 3)
   }
 
-  @Test(
-    "Events for a follower that doesn't read are dropped and counted, and the daemon doesn't wait")
-  func slowFollower() throws {
-    // With a budget, so that the host's own pressure adds no event.
-    let daemon = try TestDaemon("policy_overrides: { memory: { budget: 1GB } }")
-    let before = try Footprint.measure([daemon.pid]).footprint
-    let follower = try UnixSocket.connected(to: daemon.socket, .stream)
-    var size: Int32 = 4096
-    setsockopt(follower.raw, SOL_SOCKET, SO_RCVBUF, &size, socklen_t(MemoryLayout<Int32>.size))
-    try follower.writeAll("{\"id\":1,\"verb\":\"events\",\"follow\":true}\n")
-    // A refusal is an event.
-    var client = try ControlClient(connectingTo: daemon.socket, isNamed: true)
-    for _ in 0..<4000 { _ = try client.perform(.wake, worker: "ghost", timeout: .seconds(60)) }
-    let grown = Int64(try Footprint.measure([daemon.pid]).footprint) - Int64(before)
-    #expect(grown < 4 << 20, "it grew by \(grown) bytes")
-
-    var framer = LineFramer()
-    var received = 0
-    var lost = 0
-    let deadline = Deadline(in: .seconds(60))
-    while received + lost < 4000, try pollDescriptor(follower.raw, for: POLLIN, until: deadline) {
-      framer.append(try follower.read(upTo: 65536))
-      while let line = try framer.next() {
-        guard let event = try WireCodec.decode(ControlResponse.self, from: line).event else {
-          continue
-        }
-        if let count = event.lost { lost += count } else { received += 1 }
-      }
-    }
-    #expect(
-      received + lost == 4000 && lost > 0 && received > 0, "\(received) received, \(lost) lost")
-  }
-
   @Test("`report` counts events by worker and week, and keeps its counts when the daemon is killed")
   func report() throws {
     let daemon = try TestDaemon("workers: { brief: { command: [sh, -c, \"exit 3\"] } }")
@@ -234,26 +201,5 @@ import Testing
     let text = try daemon.done("report", "--worker", "faulty")
     #expect(text.contains("  faulty: exited with status 3, 2 times, last on 20"), "\(text)")
     #expect(text.contains("    | no such shard\n") && !text.contains("silent"), "\(text)")
-  }
-
-  @Test("The journal is rotated by size, and its oldest segment is removed")
-  func rotation() throws {
-    let daemon = try TestDaemon("journal: { size: 64KB, keep: 2 }")
-    var client = try ControlClient(connectingTo: daemon.socket, isNamed: true)
-    for _ in 0..<3000 { _ = try client.perform(.wake, worker: "ghost", timeout: .seconds(60)) }
-    let outcome = try replay(daemon)
-    #expect(outcome.code == 0, "\(outcome)")
-    let paths = try segments(of: daemon)
-    #expect((2...4).contains(paths.count), "\(paths)")
-    #expect(paths.first?.hasSuffix("00000001.jsonl") == false)
-  }
-
-  @Test("With `journal: { enabled: false }` no journal is written, and `events` says so")
-  func none() throws {
-    let daemon = try TestDaemon("journal: { enabled: false }")
-    #expect(try segments(of: daemon).isEmpty)
-    let outcome = try daemon.verb("events")
-    #expect(outcome.code == 0 && outcome.error.contains("enabled: false"), "\(outcome)")
-    #expect(try daemon.verb("replay").code == 1)
   }
 }

@@ -24,8 +24,7 @@ import Testing
     #expect(try readText("\(pages)/dormouse.yaml.5").contains("readiness.log_line"))
   }
 
-  @Test("groff and mandoc report no warning about the manual's pages")
-  func formatted() throws {
+  @Test func `groff and mandoc report no warning about the manual's pages`() throws {
     let scratch = try Scratch()
     let pages = "\(scratch.path)/pages"
     try write(pages, scratch)

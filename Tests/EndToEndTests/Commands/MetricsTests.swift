@@ -27,8 +27,7 @@ private func has(_ program: String) -> Bool {
 }
 
 @Suite("`dormouse metrics`") struct MetricsVerbTests {
-  @Test("Metrics show what was done with a worker, and counters grow")
-  func counted() throws {
+  @Test func `Metrics show what was done with a worker, and counters grow`() throws {
     let daemon = try daemonWithSleeper()
     let before = try daemon.done("metrics").split(separator: "\n")
     #expect(before.contains(#"dormouse_worker_state{worker="idle",state="hibernated"} 1"#))
@@ -63,8 +62,7 @@ private func has(_ program: String) -> Bool {
     #expect(silent.code == 4 && silent.output.isEmpty)
   }
 
-  @Test("A wrong format and a file that can't be written are refused")
-  func refused() throws {
+  @Test func `A wrong format and a file that can't be written are refused`() throws {
     let daemon = try TestDaemon("")
     let wrong = try daemon.verb("metrics", "--format", "xml")
     #expect(wrong.code == 64 && wrong.error.contains("openmetrics"))

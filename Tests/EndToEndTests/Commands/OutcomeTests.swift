@@ -78,30 +78,4 @@ import Testing
     #expect(try outcome(["shutdown"], daemon).code == "done")
     #expect(try daemon.waitForEnd() == 0)
   }
-
-  @Test(
-    "Every JSON document of a reading verb has its schema number, and codes beside its prose"
-  )
-  func documents() throws {
-    let daemon = try TestDaemon(Self.three)
-    try bringToFront(daemon)
-    for arguments in [
-      ["ps"], ["status"], ["status", "bot01"], ["explain", "bot01"], ["explain", "--next"],
-      ["jetsam"], ["report"], ["policy", "show"], ["replay"], ["events", "-n", "3"],
-    ] {
-      let result = try daemon.enter(arguments + ["--json"])
-      #expect(result.code == 0, "\(arguments): \(result)")
-      for line in result.output.split(separator: "\n") {
-        let tree = try #require(JSON(Array(line.utf8)), "\(arguments): \(line)")
-        #expect(tree["schema"]?.integer == 1, "\(arguments): \(line)")
-      }
-    }
-    let worker = try #require(
-      JSON(Array(try daemon.done("status", "web", "--json").dropLast().utf8)))
-    #expect(worker["reason"]?["code"]?.text == "never_started", "\(worker)")
-    let front = try #require(
-      JSON(Array(try daemon.done("status", "bot01", "--json").dropLast().utf8)))
-    #expect(front["hibernation"]?["code"]?.text == "not_suspended", "\(front)")
-    #expect(try daemon.worker("bot01").hibernation?.text.isEmpty == false)
-  }
 }

@@ -1,7 +1,5 @@
-import Control
 import Glibc
 import JSONLines
-import Linux
 import TestSupport
 import Testing
 

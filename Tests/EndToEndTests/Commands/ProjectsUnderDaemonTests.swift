@@ -1,6 +1,5 @@
 import Control
 import Glibc
-import JSONLines
 import Linux
 import TestSupport
 import Testing
@@ -8,8 +7,7 @@ import Testing
 @Suite("Projects with a daemon of their own") struct ProjectsUnderDaemonTests {
   private static let sleeper = "workers: { one: { command: [sh, -c, 'echo hi; exec sleep 690'] } }"
 
-  @Test("Two projects run side by side, and verbs use that of their directory")
-  func sideBySide() throws {
+  @Test func `Two projects run side by side, and verbs use that of their directory`() throws {
     let home = try Home()
     try home.project("shop", Self.sleeper)
     try home.project("forum", "workers: { a: { command: sleep 690 }, b: { command: sleep 690 } }")
@@ -163,10 +161,8 @@ import Testing
     #expect(other.code == 1 && other.error.contains("not `iphone-os-3`"), "\(other)")
   }
 
-  @Test(
-    "A verb of a project whose daemon has ended doesn't reach the user's own daemon"
-  )
-  func endedProject() throws {
+  @Test
+  func `A verb of a project whose daemon has ended doesn't reach the user's own daemon`() throws {
     let home = try Home()
     try home.project("shop", Self.sleeper)
     try home.project("forum", Self.sleeper)
@@ -189,9 +185,7 @@ import Testing
     #expect(try home.run(["ps"], in: "").output.contains("foreground"))
   }
 
-  @Test(
-    "A policy file of `up --policy` is looked for in the caller's directory"
-  )
+  @Test("A policy file of `up --policy` is looked for in the caller's directory")
   func policyFile() throws {
     let home = try Home()
     try home.project("shop", Self.sleeper)

@@ -1,6 +1,5 @@
 import Control
 import Glibc
-import Linux
 import TestSupport
 import Testing
 
@@ -43,32 +42,6 @@ import Testing
     #expect(try eventually { try daemon.verb("status", "leaves").code == 3 })
   }
 
-  @Test("`reload` reads conf.d and lists what changed for which worker")
-  func severalFiles() throws {
-    let daemon = try TestDaemon(Self.before)
-    try Self.putBehind(daemon)
-    mkdir("\(daemon.scratch.path)/conf.d", 0o755)
-    _ = try daemon.scratch.write("conf.d/a.yaml", "workers: { comes: { command: sleep 100005 } }\n")
-    try daemon.rewrite(
-      """
-      policy_overrides: { hibernate: { after: 77s } }
-      workers:
-        stays: { command: sleep 100001, importance: 3, policy: { terminate: { grace: 9s } } }
-        leaves: { command: sleep 100002 }
-
-      """)
-    #expect(
-      try daemon.done("reload")
-        == "policy ios-5: hibernate.after 30s → 77s; "
-        + "stays: terminate.grace 2s → 9s, importance 0 → 3; comes added\n")
-    try daemon.wait("comes", toBe: "foreground")
-    _ = try daemon.scratch.write("conf.d/b.yaml", "workers: { comes: { command: sleep 100006 } }\n")
-    let outcome = try daemon.verb("reload")
-    #expect(outcome.code == 1)
-    #expect(outcome.error.contains("the worker `comes` is declared twice"), "\(outcome)")
-    #expect(outcome.error.contains("conf.d/a.yaml:1:12"), "\(outcome)")
-  }
-
   @Test("`reload` reads the files again that the policy extends, under the same overrides")
   func extended() throws {
     let text = """
@@ -93,17 +66,5 @@ import Testing
     let outcome = try daemon.verb("reload")
     #expect(outcome.code == 1 && outcome.error.contains("base.yaml:1:10: error: `extends` makes a"))
     #expect(try daemon.done("policy", "show", "--effective").contains("base.yaml:2"))
-  }
-
-  @Test("`reload` of a configuration with an error changes nothing and reports the error's place")
-  func refused() throws {
-    let daemon = try TestDaemon(Self.before)
-    try Self.putBehind(daemon)
-    try daemon.rewrite(Self.before + "polcy: ios-5\n")
-    let outcome = try daemon.verb("reload")
-    #expect(outcome.code == 1)
-    #expect(outcome.error.contains("error: unknown key `polcy`"))
-    #expect(outcome.error.contains("did you mean `policy`?"))
-    #expect(try daemon.worker("leaves").pid != nil)
   }
 }

@@ -1,5 +1,4 @@
 import Control
-import Glibc
 import JSONLines
 import Linux
 import TestSupport
@@ -44,8 +43,7 @@ import Testing
     }
   }
 
-  @Test("The JSON of reading verbs matches the schemas for workers in every state")
-  func looks() throws {
+  @Test func `The JSON of reading verbs matches the schemas for workers in every state`() throws {
     let daemon = try TestDaemon(Self.workers)
     #expect(
       try eventually {
@@ -92,8 +90,7 @@ import Testing
     #expect(try documents(["top", "--count", "2", "--delay", "100ms"], daemon).count == 2)
   }
 
-  @Test("The JSON of acting verbs matches the schemas")
-  func outcomes() throws {
+  @Test func `The JSON of acting verbs matches the schemas`() throws {
     let daemon = try TestDaemon(Self.workers)
     #expect(try eventually { try daemon.worker("asleep").pid != nil })
     for arguments in [
@@ -177,9 +174,7 @@ import Testing
     try check(try Self.lines(of: outcome.output), "bench", ["bench"])
   }
 
-  @Test(
-    "`doctor` reports the daemon's abilities and the shell's differences, or the shell's alone"
-  )
+  @Test("`doctor` reports the daemon's abilities and the shell's differences, or the shell's alone")
   func doctor() throws {
     // The daemon has no cgroups here. The shell may have some: its environment has no
     // DORMOUSE_CGROUP.

@@ -1,4 +1,3 @@
-import Glibc
 import TestSupport
 import Testing
 
@@ -26,8 +25,7 @@ import Testing
   }
 
   @Test(
-    "`suspend` and `wake` with --all act on all workers; --dry-run lists those that would change"
-  )
+    "`suspend` and `wake` with --all act on all workers; --dry-run lists those that would change")
   func allAsleep() throws {
     let daemon = try TestDaemon(Self.three)
     // Both are launched at once, and the last one of the configuration takes the foreground.
@@ -46,8 +44,7 @@ import Testing
     #expect(try daemon.verb("hibernate").code == 64)
   }
 
-  @Test("Verbs accept groups, and an entry with instances is a group")
-  func groups() throws {
+  @Test func `Verbs accept groups, and an entry with instances is a group`() throws {
     let daemon = try TestDaemon(
       """
       workers:
@@ -90,8 +87,7 @@ import Testing
     #expect(report.code == 3 && report.error.contains("nope"), "\(report)")
   }
 
-  @Test("--dry-run prints what a verb would do and changes nothing")
-  func dryRun() throws {
+  @Test func `--dry-run prints what a verb would do and changes nothing`() throws {
     let daemon = try TestDaemon(Self.three)
     // Both are launched at once, and the last one of the configuration takes the foreground.
     #expect(try eventually { try ["a", "b"].allSatisfy { try daemon.worker($0).pid != nil } })
@@ -144,8 +140,7 @@ import Testing
   }
 
   @Test(
-    "`top` without a terminal prints one table, largest worker first; `ps --names` prints names"
-  )
+    "`top` without a terminal prints one table, largest worker first; `ps --names` prints names")
   func top() throws {
     let large = "x = bytearray(30 << 20); import time; time.sleep(664)"
     let daemon = try TestDaemon(

@@ -144,8 +144,7 @@ import Testing
     }
   }
 
-  @Test("When the daemon ends, top restores the terminal and ends with code 5")
-  func daemonEnds() throws {
+  @Test func `When the daemon ends, top restores the terminal and ends with code 5`() throws {
     let daemon = try daemon()
     try play(["see ^▸ large ", "signal \(SIGKILL) \(daemon.pid)", "end 5"], on: daemon)
   }

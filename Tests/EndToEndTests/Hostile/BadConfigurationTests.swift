@@ -38,8 +38,7 @@ import Testing
     #expect(access(daemon.socket, F_OK) != 0)
   }
 
-  @Test("A missing configuration file is reported in one line")
-  func missing() throws {
+  @Test func `A missing configuration file is reported in one line`() throws {
     let daemon = try TestDaemon("", starts: false)
     let process = try daemon.launch(["--config", "/nowhere/dormouse.yaml"])
     #expect(try process.wait(.seconds(60)) == 65, "\(daemon.logText)")
@@ -79,28 +78,6 @@ import Testing
     #expect(try verb("reload", "--allow-empty").output.contains("other removed"))
     #expect(try verb("shutdown").code == 0)
     #expect(try daemon.wait(.seconds(60)) == 0)
-  }
-
-  @Test(
-    "`policy check` reports a policy's mistakes by line, and finds none in the shipped policies"
-  )
-  func policyCheck() throws {
-    let scratch = try Scratch()
-    func check(_ policies: String...) throws -> Outcome {
-      try Command(arguments: [TestMachine.executable, "policy", "check"] + policies)
-        .run(in: scratch)
-    }
-    let shipped = try check(
-      "android", "developer", "ios-5", "iphone-os-3", "server", "standard",
-      TestMachine.policy("ios-5"))
-    #expect(shipped.code == 0, "\(shipped)")
-    #expect(shipped.error.isEmpty)
-    let typo = try scratch.write("typo.yaml", "name: typo\nhibernate:\n  aftr: 3s\n")
-    let outcome = try check(typo)
-    #expect(outcome.code == 65)
-    #expect(outcome.error.contains("typo.yaml:3:3:"), "\(outcome)")
-    #expect(outcome.error.contains("after"), "\(outcome)")
-    #expect(try check("ios5").error.contains("did you mean `ios-5`?"))
   }
 
   @Test(

@@ -1,5 +1,4 @@
 import Control
-import Glibc
 import Linux
 import TestSupport
 import Testing
@@ -10,8 +9,7 @@ import Testing
     workers: { sleeper: { command: sleep 620 } }
     """
 
-  @Test("Verbs on an unknown worker fail with exit code 3 and a one-line error")
-  func unknownWorker() throws {
+  @Test func `Verbs on an unknown worker fail with exit code 3 and a one-line error`() throws {
     let daemon = try TestDaemon(Self.idle)
     for verb in [
       "start", "stop", "foreground", "background", "suspend", "hibernate", "wake", "terminate",
@@ -94,8 +92,7 @@ import Testing
     try daemon.done("run", "new", "--", "sleep", "622")
   }
 
-  @Test("Without a daemon a verb fails with exit code 4 and says how to start one")
-  func noDaemon() throws {
+  @Test func `Without a daemon a verb fails with exit code 4 and says how to start one`() throws {
     let daemon = try TestDaemon(Self.idle, starts: false)
     let outcome = try daemon.verb("ps")
     #expect(outcome.code == 4)

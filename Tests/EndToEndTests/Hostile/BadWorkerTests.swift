@@ -23,44 +23,6 @@ import Testing
     try daemon.waitForLogText("`one` → `two` → `one`")
   }
 
-  @Test("Of two workers on one port the second fails to start, and its log has the reason")
-  func onePort() throws {
-    let port = try freePort()
-    let command = "[\(TestMachine.python), -u, -m, http.server, \"\(port)\", -b, 127.0.0.1]"
-    let daemon = try TestDaemon(
-      Self.calm + """
-        workers:
-          first: { command: \(command), readiness: { log_line: Serving } }
-          second: { command: \(command), readiness: { log_line: Serving }, autostart: false }
-        """)
-    try daemon.wait("first", toBe: "foreground")
-    let outcome = try daemon.verb("start", "second")
-    #expect(outcome.code == 1)
-    #expect(outcome.error.contains("exited with status 1"), "\(outcome)")
-    #expect(try daemon.done("logs", "second").contains("Address already in use"))
-    #expect(try daemon.worker("first").state == "foreground")
-  }
-
-  @Test(
-    "`restart` of a worker whose program was deleted fails with the reason and leaves it terminated"
-  )
-  func vanished() throws {
-    let scratch = try Scratch()
-    let program = "\(scratch.path)/program"
-    #expect(try Command(arguments: ["cp", "/bin/sleep", program]).run(in: scratch).code == 0)
-    let daemon = try TestDaemon(
-      Self.calm + "workers: { vanishing: { command: [\(program), \"650\"] } }")
-    try daemon.wait("vanishing", toBe: "foreground")
-    unlink(program)
-    // The running process isn't affected: it has its program file open.
-    try daemon.done("suspend", "vanishing")
-    try daemon.done("wake", "vanishing")
-    let outcome = try daemon.verb("restart", "vanishing")
-    #expect(outcome.code == 1)
-    #expect(outcome.error.contains("No such file or directory"), "\(outcome)")
-    #expect(try daemon.worker("vanishing").state == "terminated")
-  }
-
   @Test(
     "A worker that daemonises itself is terminated with all of its processes, and the log says why",
     arguments: Nightly.one(of: Setting.ofTestUser))
@@ -92,10 +54,8 @@ import Testing
     #expect(try eventually { try daemon.zombies().isEmpty })
   }
 
-  @Test(
-    "Another user can't send to a worker's NOTIFY_SOCKET",
-    .enabled(if: TestMachine.canBecomeNobody, "only root can be two users"))
-  func foreignUser() throws {
+  @Test(.enabled(if: TestMachine.canBecomeNobody, "only root can be two users"))
+  func `Another user can't send to a worker's NOTIFY_SOCKET`() throws {
     let daemon = try TestDaemon(
       "workers: { mute: { command: sleep 652, readiness: { notify: true } } }")
     let path = try daemon.recorded("notify", of: "mute")
@@ -114,8 +74,7 @@ import Testing
   }
 
   @Test(
-    "Oversized notifications and a thousand malformed ones are dropped; the next valid one counts"
-  )
+    "Oversized notifications and a thousand malformed ones are dropped; the next valid one counts")
   func longNotification() throws {
     let scratch = try Scratch()
     let script = try scratch.write(
@@ -141,9 +100,7 @@ import Testing
     #expect(try daemon.worker("loud").says == "all said")
   }
 
-  @Test(
-    "A worker that closes its standard descriptors can be suspended, hibernated and woken"
-  )
+  @Test("A worker that closes its standard descriptors can be suspended, hibernated and woken")
   func closesInput() throws {
     let port = try freePort()
     let scratch = try Scratch()

@@ -14,10 +14,8 @@ import Testing
     }
   }
 
-  @Test(
-    "A worker that replaces its log with a FIFO doesn't block the daemon",
-    arguments: ["log_line", "log_pattern"])
-  func fifoLog(rule: String) throws {
+  @Test(arguments: ["log_line", "log_pattern"])
+  func `A worker that replaces its log with a FIFO doesn't block the daemon`(rule: String) throws {
     let daemon = try TestDaemon(
       """
       workers:
@@ -73,10 +71,8 @@ import Testing
     throw TestFailure("no child was stopped before its execve: \(daemon.logText)")
   }
 
-  @Test(
-    "A probe whose child is stopped before execve fails, and doesn't block the daemon",
-    .enabled(if: Nightly.runs, "only in make test-all"))
-  func stoppedProbe() throws {
+  @Test(.enabled(if: Nightly.runs, "only in make test-all"))
+  func `A probe whose child is stopped before execve fails, and doesn't block the daemon`() throws {
     let scratch = try Scratch()
     let directory = try slowDirectory(scratch)
     let daemon = try TestDaemon(
@@ -99,10 +95,8 @@ import Testing
     #expect(try eventually { try daemon.zombies() == [] })
   }
 
-  @Test(
-    "Another user's worker can't reach the session keyring of the daemon",
-    .enabled(if: TestMachine.isRoot, "only root can start a worker as another user"))
-  func sessionKeyring() throws {
+  @Test(.enabled(if: TestMachine.isRoot, "only root can start a worker as another user"))
+  func `Another user's worker can't reach the session keyring of the daemon`() throws {
     let name = "dormouse-test-\(getpid())"
     let holder = [TestMachine.python, TestMachine.fixture("session_key.py"), name]
     let trial = try Command(arguments: holder + ["true"]).run(in: try Scratch())
@@ -140,8 +134,7 @@ import Testing
   }
 
   @Test(
-    "Workers and their probes inherit the daemon's oom_score_adj unless the worker sets its own"
-  )
+    "Workers and their probes inherit the daemon's oom_score_adj unless the worker sets its own")
   func oomScores() throws {
     let show = "cat /proc/self/oom_score_adj"
     let daemon = try TestDaemon(
@@ -162,10 +155,8 @@ import Testing
     #expect(try says("\(daemon.scratch.path)/probe", "300\n"))
   }
 
-  @Test(
-    "Workers don't inherit the OOM protection that a unit gives to the daemon",
-    .enabled(if: canProtect, "lowering oom_score_adj takes CAP_SYS_RESOURCE"))
-  func protectedDaemon() throws {
+  @Test(.enabled(if: canProtect, "lowering oom_score_adj takes CAP_SYS_RESOURCE"))
+  func `Workers don't inherit the OOM protection that a unit gives to the daemon`() throws {
     let daemon = try TestDaemon(
       """
       workers:

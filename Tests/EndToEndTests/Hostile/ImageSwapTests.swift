@@ -1,5 +1,4 @@
 import Glibc
-import Linux
 import TestSupport
 import Testing
 

@@ -182,8 +182,7 @@ import Testing
     #expect(try !daemon.hasEnded(), "\(daemon.logText)")
   }
 
-  @Test("A worker without a cgroup whose processes fork all the time can be ended")
-  func forks() throws {
+  @Test func `A worker without a cgroup whose processes fork all the time can be ended`() throws {
     let script = """
       import os, time
       # It ends by itself, even if the daemon fails. Its first process stays: the worker has \

@@ -19,8 +19,7 @@ import Testing
     """
   }
 
-  @Test("A worker that exits at once becomes terminated, with its exit status")
-  func exitsAtOnce() throws {
+  @Test func `A worker that exits at once becomes terminated, with its exit status`() throws {
     let daemon = try TestDaemon(
       Self.policy() + """
           quick: { command: [sh, -c, "exit 7"], autostart: false }
@@ -36,8 +35,7 @@ import Testing
     #expect(try eventually { try daemon.zombies().isEmpty })
   }
 
-  @Test("The launch watchdog terminates a worker that never becomes ready")
-  func neverReady() throws {
+  @Test func `The launch watchdog terminates a worker that never becomes ready`() throws {
     let daemon = try TestDaemon(
       Self.policy(launch: "500ms")
         + "  mute: { command: sleep 630, autostart: false, readiness: { notify: true } }")
@@ -66,10 +64,8 @@ import Testing
     #expect(try eventually { try daemon.zombies().isEmpty })
   }
 
-  @Test(
-    "A worker that stops itself can be suspended, woken and ended",
-    arguments: Nightly.one(of: Setting.ofTestUser))
-  func stopsItself(setting: Setting) throws {
+  @Test(arguments: Nightly.one(of: Setting.ofTestUser))
+  func `A worker that stops itself can be suspended, woken and ended`(setting: Setting) throws {
     let daemon = try TestDaemon(
       Self.policy() + #"""
           stopper: { command: [sh, -c, "kill -STOP $$; echo on; sleep 631"] }
@@ -136,19 +132,6 @@ import Testing
     try daemon.done("stop", "shell")
     #expect((try? readText(saved)) == "saved", "\(daemon.logText)")
     #expect(try daemon.worker("shell").lastExit?.text == "ended by SIGTERM")
-  }
-
-  @Test(
-    "A worker that closes its standard descriptors is hibernated and woken like any other",
-    arguments: Nightly.one(of: Setting.ofTestUser))
-  func closesEverything(setting: Setting) throws {
-    let daemon = try TestDaemon(
-      Self.policy() + "  closed: { command: [sh, -c, \"exec <&- >&- 2>&-; exec sleep 632\"] }",
-      setting: setting)
-    try daemon.wait("closed", toBe: "foreground")
-    try daemon.done("hibernate", "closed")
-    try daemon.done("wake", "closed")
-    #expect(try daemon.worker("closed").state == "background")
   }
 
   @Test(

@@ -30,8 +30,7 @@ extension TestMachine {
 
     """
 
-  @Test("Only the daemon's user can read images and their directory")
-  func permissions() throws {
+  @Test func `Only the daemon's user can read images and their directory`() throws {
     let web = try WebWorker(megabytes: 1)
     let daemon = try TestDaemon(MainJobTests.patient + web.entry())
     try daemon.wait("web", toBe: "foreground")
@@ -48,8 +47,7 @@ extension TestMachine {
     #expect(try listDirectory("\(daemon.state)/images").isEmpty)
   }
 
-  @Test("A daemon removes images of no worker when it starts, and no other file")
-  func orphans() throws {
+  @Test func `A daemon removes images of no worker when it starts, and no other file`() throws {
     let web = try WebWorker(megabytes: 1)
     let daemon = try TestDaemon(MainJobTests.patient + web.entry())
     try daemon.wait("web", toBe: "foreground")
@@ -189,8 +187,7 @@ extension TestMachine {
     #expect(try connection.get("/digest") == digest, "\(daemon.logText)")
   }
 
-  @Test("The daemon's OpenSSL doesn't open the file that OPENSSL_CONF names")
-  func noOpenSSLConfiguration() throws {
+  @Test func `The daemon's OpenSSL doesn't open the file that OPENSSL_CONF names`() throws {
     let scratch = try Scratch()
     // Opening it waits for a writer.
     let pipe = "\(scratch.path)/openssl.cnf"

@@ -3,8 +3,7 @@ import Linux
 import Testing
 
 @Suite("Directories that another user prepared") struct UnsafeDirectoryTests {
-  @Test("The daemon refuses a state directory that other users may write to")
-  func sharedState() throws {
+  @Test func `The daemon refuses a state directory that other users may write to`() throws {
     let daemon = try TestDaemon("workers: {}\n", starts: false)
     #expect(mkdir(daemon.state, 0o700) == 0 && chmod(daemon.state, 0o777) == 0)
     #expect(try daemon.launch().wait(.seconds(60)) != 0)
@@ -55,10 +54,8 @@ import Testing
     #expect(try listDirectory(victim) == ["b.log"])
   }
 
-  @Test(
-    "The daemon refuses a socket in a directory that belongs to another user",
-    .enabled(if: TestMachine.canBecomeNobody, "only root can be two users"))
-  func foreignSocketDirectory() throws {
+  @Test(.enabled(if: TestMachine.canBecomeNobody, "only root can be two users"))
+  func `The daemon refuses a socket in a directory that belongs to another user`() throws {
     let daemon = try TestDaemon("workers: {}\n", setting: .ordinaryUser, starts: false)
     let directory = "\(daemon.scratch.path)/planted"
     #expect(mkdir(directory, 0o700) == 0 && chmod(directory, 0o755) == 0)

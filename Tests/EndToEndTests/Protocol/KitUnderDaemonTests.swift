@@ -177,8 +177,7 @@ private final class KitProbe {
   }
 
   @Test(
-    "A background task keeps a worker awake until it ends or expires; `explain`, `status` name it"
-  )
+    "A background task keeps a worker awake until it ends or expires; `explain`, `status` name it")
   func tasks() throws {
     let probe = try KitProbe(KitProbe.hasty)
     try probe.ask("task upload 0")

@@ -62,8 +62,7 @@ import Testing
     #expect(log(daemon).contains("DORMOUSE_RUN"))
   }
 
-  @Test("A worker that hangs is ended by SIGABRT and started again")
-  func hung() throws {
+  @Test func `A worker that hangs is ended by SIGABRT and started again`() throws {
     let scratch = try Scratch()
     let daemon = try daemon(
       ", watchdog: 12s, restart: { when: on-failure, backoff: { initial: 1s } }", scratch)
@@ -82,46 +81,10 @@ import Testing
     #expect(try eventually { self.log(daemon).contains("last \(128 + SIGABRT)") })
   }
 
-  @Test("A worker that sleeps for longer than its watchdog's interval isn't ended")
-  func asleep() throws {
-    let scratch = try Scratch()
-    let daemon = try daemon(
-      ", watchdog: 8s, policy: { background: { wake_for_timers: never } }", scratch)
-    try daemon.wait("talker", toBe: "foreground")
-    let pid = try #require(try daemon.worker("talker").pid)
-    for verb in ["suspend", "hibernate"] {
-      try daemon.done(verb, "talker")
-      let since = Clocks.monotonic
-      let stayed = try eventually(within: .seconds(60)) {
-        Clocks.monotonic - since > 10_000_000_000
-      }
-      #expect(stayed)
-      #expect(try daemon.worker("talker").state == (verb == "suspend" ? "suspended" : "hibernated"))
-      try daemon.done("wake", "talker")
-    }
-    #expect(try daemon.worker("talker").pid == pid)
-    #expect(!daemon.logText.contains("no WATCHDOG=1"))
-  }
-
-  @Test("WATCHDOG=trigger ends a worker at once")
-  func trigger() throws {
+  @Test func `WATCHDOG=trigger ends a worker at once`() throws {
     let scratch = try Scratch()
     let daemon = try daemon(", notify: true", arguments: ", \"WATCHDOG=trigger\"", scratch)
     try daemon.wait("talker", toBe: "terminated")
     #expect(try daemon.worker("talker").reason.text == "it sent WATCHDOG=trigger")
-  }
-
-  @Test(
-    "A watchdog interval that a worker set with WATCHDOG_USEC also applies under the next daemon"
-  )
-  func kept() throws {
-    let scratch = try Scratch()
-    let daemon = try daemon(
-      ", notify: true", arguments: ", \"WATCHDOG_USEC=5000000\"", scratch)
-    try daemon.wait("talker", toBe: "foreground")
-    #expect(try eventually { daemon.record("talker")["watchdog"] == "5000000000" })
-    try daemon.crash()
-    try daemon.start()
-    try daemon.waitForLogText("no WATCHDOG=1 for 5 s")
   }
 }

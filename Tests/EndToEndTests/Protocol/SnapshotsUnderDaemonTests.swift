@@ -31,9 +31,7 @@ import Testing
     return daemon
   }
 
-  @Test(
-    "A worker's text snapshot is shown while it sleeps, also by the next daemon, until it ends"
-  )
+  @Test("A worker's text snapshot is shown while it sleeps, also by the next daemon, until it ends")
   func text() throws {
     let scratch = try Scratch()
     let daemon = try Self.daemon(
@@ -79,14 +77,12 @@ import Testing
     #expect(try readFile(file) == [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x00])
   }
 
-  @Test(
-    "A malformed snapshot message is refused",
-    arguments: [
-      #"{"type":"snapshot","mime":"image/png","data":"iVBO!"}"#,
-      #"{"type":"snapshot","mime":"image","data":"iVBO"}"#,
-      #"{"type":"snapshot","mime":"image/png\nX","data":"iVBO"}"#,
-    ])
-  func refused(line: String) throws {
+  @Test(arguments: [
+    #"{"type":"snapshot","mime":"image/png","data":"iVBO!"}"#,
+    #"{"type":"snapshot","mime":"image","data":"iVBO"}"#,
+    #"{"type":"snapshot","mime":"image/png\nX","data":"iVBO"}"#,
+  ])
+  func `A malformed snapshot message is refused`(line: String) throws {
     let scratch = try Scratch()
     let daemon = try Self.daemon(scratch, line)
     #expect(try eventually { try daemon.done("logs", "album").contains(#""type":"error""#) })

@@ -153,39 +153,7 @@ final class Talker {
     #expect(try late.daemon.worker("talker").lastMiss == nil)
   }
 
-  @Test("A worker that closes its connection when it is asked doesn't count as hung")
-  func hangsUp() throws {
-    let talker = try Talker(
-      "leave",
-      """
-      policy_overrides:
-        background: { suspend_after: 10s, shed_deadline: 300ms, safe_point: { after_launch: 0s } }
-        hibernate: { after: never }
-        watchdog: { answer: 6s, on_timeout: terminate }
-
-      """)
-    try talker.daemon.done("background", "talker")
-    try talker.wait(for: "left")
-    // By then it would have been terminated.
-    try talker.daemon.wait("talker", toBe: "suspended")
-    #expect(try talker.daemon.worker("talker").lastMiss == nil)
-  }
-
-  @Test("`explain` reports a worker that answered memory warnings and freed nothing")
-  func fruitless() throws {
-    let talker = try Talker("full")
-    for _ in 0..<2 {
-      #expect(
-        try talker.daemon.done("warn", "talker").hasPrefix("talker freed nothing"))
-    }
-    let text = try talker.daemon.done("explain", "talker")
-    #expect(
-      text.contains("Memory warnings: answered 2 memory warnings and freed nothing"), "\(text)")
-  }
-
-  @Test(
-    "A background task keeps a worker awake until it expires; the worker then gets taskExpired"
-  )
+  @Test("A background task keeps a worker awake until it expires; the worker then gets taskExpired")
   func task() throws {
     let talker = try Talker(
       "task",
@@ -246,8 +214,7 @@ final class Talker {
   }
 
   @Test(
-    "After the daemon was killed, a running worker connects to the next, and a frozen one sleeps"
-  )
+    "After the daemon was killed, a running worker connects to the next, and a frozen one sleeps")
   func restart() throws {
     for setting in Nightly.one(of: Setting.ofTestUser) {
       let talker = try Talker("good", setting: setting)
@@ -274,8 +241,7 @@ final class Talker {
     }
   }
 
-  @Test("A message from the daemon to a worker doesn't count as activity")
-  func quiet() throws {
+  @Test func `A message from the daemon to a worker doesn't count as activity`() throws {
     let talker = try Talker(
       "good",
       """

@@ -5,9 +5,7 @@ import Testing
 @Suite("Workers that end as soon as they are started") struct FirstMomentsTests {
   private static let failing = "echo looking; echo 'no module named `x`' >&2; exit 3"
 
-  @Test(
-    "`start`, `run` and `restart` report exit and last log line of a worker that ends at once"
-  )
+  @Test("`start`, `run` and `restart` report exit and last log line of a worker that ends at once")
   func endsAtOnce() throws {
     let daemon = try TestDaemon(
       BadWorkerTests.calm + """
@@ -30,37 +28,5 @@ import Testing
 
     let waits = try daemon.verb("start", "waits")
     #expect(waits.code == 1 && waits.error.contains("exited with status 4"), "\(waits)")
-  }
-
-  @Test(
-    "`start` reports when a failed worker restarts, and succeeds for a job that ends with status 0"
-  )
-  func restartedAndDone() throws {
-    let daemon = try TestDaemon(
-      BadWorkerTests.calm + """
-        workers:
-          again: { command: [sh, -c, "exit 5"], autostart: false, restart: always }
-          job: { command: [sh, -c, "echo migrated"], autostart: false }
-        """)
-    let again = try daemon.verb("start", "again")
-    #expect(again.code == 1 && again.error.contains("it restarts in"), "\(again)")
-    // On a busy machine a shell may need longer than `start` waits.
-    let hasEnded = try eventually {
-      try daemon.done("start", "job").hasPrefix("job has already ended: exited with status 0")
-    }
-    #expect(hasEnded)
-    try daemon.done("stop", "again")
-  }
-
-  @Test("`start` reports an idle and a busy worker that stay alive as running")
-  func stays() throws {
-    let daemon = try TestDaemon(
-      BadWorkerTests.calm + """
-        workers:
-          quiet: { command: sleep 654, autostart: false }
-          busy: { command: [sh, -c, "while :; do :; done"], autostart: false }
-        """)
-    #expect(
-      try daemon.done("start", "quiet", "busy") == "quiet is running\nbusy is running\n")
   }
 }

@@ -32,31 +32,6 @@ import Testing
   }
 
   @Test(
-    "After a kill, the next daemon records ended workers; a damaged memory file is only logged"
-  )
-  func killedAndDamaged() throws {
-    let daemon = try TestDaemon(Self.configuration)
-    try daemon.done("start", "web")
-    let pid = try #require(try daemon.worker("web").pid)
-    try daemon.crash()
-    kill(pid, SIGKILL)
-    #expect(try eventually { hasEnded(pid) })
-    try daemon.start()
-    let reason = "ended while no daemon was running"
-    #expect(try eventually { try daemon.worker("web").exits?.last?.why.text == reason })
-    try daemon.done("shutdown")
-    #expect(try daemon.waitForEnd() == 0)
-
-    let path = "\(daemon.state)/memory"
-    let file = try Descriptor.open(path, O_WRONLY)
-    #expect(pwrite(file.raw, "\0", 1, 40) == 1)
-    try daemon.start()
-    try daemon.waitForLogText("memory is damaged")
-    #expect(try daemon.worker("web").exits == nil)
-    try daemon.done("start", "web")
-  }
-
-  @Test(
     "`explain` counts the uses that earlier daemons saw, and `protect --for` holds over a restart")
   func usesAndProtection() throws {
     let daemon = try TestDaemon(Self.configuration)

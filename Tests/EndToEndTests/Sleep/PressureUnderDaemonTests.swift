@@ -1,5 +1,4 @@
 import Control
-import Linux
 import TestSupport
 import Testing
 
@@ -48,29 +47,6 @@ import Testing
     #expect(try daemon.done("status", "big").contains("memory pressure was "))
   }
 
-  @Test("ios-5 hibernates workers that are small enough before it terminates any")
-  func hibernateFirst() throws {
-    let front = try WebWorker(megabytes: 1, name: "front", more: "autostart: false")
-    let small = try WebWorker(megabytes: 3, name: "small")
-    let daemon = try TestDaemon(
-      """
-      policy_overrides:
-        memory: { budget: 64MB }
-        background: { suspend_after: 1h, shed_deadline: 300ms }
-        hibernate: { after: never, only_if_faster_than_relaunch: false }
-      workers:
-
-      """ + front.entry() + small.entry())
-    try daemon.done("start", "small")
-    try daemon.done("suspend", "small")
-    try daemon.done("start", "front")
-    let connection = try HTTPConnection(port: front.port)
-    #expect(try connection.get("/grow?mb=32") == "32 MB")
-    try daemon.wait("small", toBe: "hibernated")
-    try daemon.waitForLogText("small: suspended → hibernating: memory pressure was")
-    #expect(try daemon.ask(.jetsam).jetsam == nil)
-  }
-
   @Test("At critical pressure ios-5 hibernates a foreground worker, which answers its next request")
   func hibernateRunning() throws {
     let web = try WebWorker(megabytes: 20, name: "web", more: "restart: no")
@@ -94,45 +70,6 @@ import Testing
     #expect(try daemon.worker("web").pid == pid && pid != nil)
     #expect(try daemon.ask(.jetsam).jetsam == nil)
     #expect(try daemon.done("replay").contains("every decision is the same as recorded"))
-  }
-
-  @Test(
-    "iphone-os-3 warns all workers, then terminates the background worker, never the foreground one"
-  )
-  func warnThenTerminate() throws {
-    let front = try WebWorker(
-      megabytes: 1, cacheMegabytes: 10, name: "front", more: "autostart: false")
-    let back = try WebWorker(megabytes: 15, cacheMegabytes: 5, name: "back")
-    let daemon = try TestDaemon(
-      """
-      policy: \(TestMachine.policy("iphone-os-3"))
-      policy_overrides:
-        memory: { budget: 120MB }
-        background: { shed_deadline: 600ms }
-      workers:
-
-      """ + front.entry() + back.entry())
-    try daemon.done("start", "back")
-    let toBack = try HTTPConnection(port: back.port)
-    let toFront: HTTPConnection
-    try daemon.done("start", "front")
-    toFront = try HTTPConnection(port: front.port)
-    // The change to the background is a shed request as well.
-    #expect(try eventually { try daemon.worker("back").lastShed != nil })
-    // What the daemon has measured last may be older than the end of their launches.
-    let footprints = try [daemon.currentFootprint("back"), daemon.currentFootprint("front")]
-    let used = Int(footprints.reduce(0, +) >> 20)
-    #expect(try toFront.get("/grow?mb=\(105 - used)").hasSuffix("MB"))
-    let warned = try eventually { try toFront.get("/sheds") == "1" }
-    let table = try daemon.done("ps")
-    #expect(warned, "\(used) MB before, now \(table)\(daemon.logText)")
-    #expect(try eventually { try toBack.get("/sheds") == "2" }, "\(daemon.logText)")
-    #expect(try daemon.worker("back").state == "background", "\(daemon.logText)")
-
-    _ = try toFront.get("/grow?mb=18")
-    try daemon.wait("back", toBe: "terminated")
-    #expect(try daemon.worker("front").state == "foreground")
-    #expect(try toFront.get("/count") == "1")
   }
 
   @Test(

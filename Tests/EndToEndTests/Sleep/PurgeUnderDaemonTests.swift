@@ -1,6 +1,4 @@
 import Control
-import Glibc
-import Linux
 import TestSupport
 import Testing
 
@@ -47,29 +45,5 @@ import Testing
       #expect(looked, "\(daemon.logText)")
       #expect(try daemon.worker("front").state != "terminated")
     }
-  }
-
-  @Test(
-    "The next daemon sees the memory that a sleeping worker has offered, and takes it",
-    .enabled(if: TestMachine.hasCgroups, "no cgroup for workers can be made here"),
-    arguments: ["suspend", "hibernate"])
-  func nextDaemon(state: String) throws {
-    let front = try WebWorker(megabytes: 1, name: "front", more: "autostart: false")
-    let daemon = try TestDaemon(Self.configuration(front), setting: .frozen)
-    try daemon.wait("purger", toBe: "foreground")
-    #expect(try eventually { try daemon.worker("purger").purgeable == 8 << 20 })
-    try daemon.done(state, "purger")
-    try daemon.crash()
-    try daemon.start()
-    try daemon.waitForLogText("adopted, still")
-    #expect(try eventually { try daemon.worker("purger").purgeable == 8 << 20 })
-    try daemon.done("start", "front")
-    let connection = try HTTPConnection(port: front.port)
-    #expect(try connection.get("/grow?mb=180") == "180 MB")
-    try daemon.waitForLogText("purger: purged: freed 8 MB of purgeable memory")
-    try daemon.done("foreground", "purger")
-    let looked = try eventually { try daemon.worker("purger").says == "lost 8, wrong 0" }
-    #expect(looked, "\(daemon.logText)")
-    #expect(try daemon.worker("purger").connections == 1)
   }
 }

@@ -5,25 +5,6 @@ import TestSupport
 import Testing
 
 @Suite("Limits on descriptors") struct ScarcityTests {
-  @Test(
-    "The daemon raises its own descriptor limit, and its workers get the original limit"
-  )
-  func manyWorkers() throws {
-    let workers = (0..<20).map { "  w\($0): { command: sleep 67\($0) }\n" }.joined()
-    let daemon = try TestDaemon(
-      """
-      policy_overrides: { foreground: { max: unlimited }, background: { suspend_after: 1h } }
-      workers:
-
-      """ + workers,
-      wrapper: ["prlimit", "--nofile=64:2048"])
-    // All twenty run at the same time.
-    for number in 0..<20 { try daemon.wait("w\(number)", toBe: "foreground") }
-    let limits = try readText("/proc/\(try daemon.worker("w7").pid ?? 0)/limits")
-    let files = limits.split(separator: "\n").first { $0.hasPrefix("Max open files") } ?? ""
-    #expect(files.split(separator: " ").contains("64"), "\(files)")
-  }
-
   @Test("Out of descriptors, the daemon closes new clients' connections without a busy loop")
   func clients() throws {
     let daemon = try TestDaemon("workers: { sleeper: { command: sleep 690 } }")

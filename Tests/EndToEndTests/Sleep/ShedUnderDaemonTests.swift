@@ -83,8 +83,7 @@ import Testing
       """)
   }
 
-  @Test("A worker frees memory on an HTTP request, and the freed memory is measured")
-  func http() throws {
+  @Test func `A worker frees memory on an HTTP request, and the freed memory is measured`() throws {
     let scratch = try Scratch()
     let daemon = try daemon(
       path: "/shed", policy: "  background: { suspend_after: 1h, shed_deadline: 20s }", scratch)
@@ -93,38 +92,6 @@ import Testing
     let said = try daemon.done("warn", "hoarder")
     #expect(said.hasPrefix("hoarder freed "), "\(said)")
     #expect(try eventually { try daemon.worker("hoarder").footprint <= before - 4 << 20 })
-  }
-
-  @Test(
-    "A shed request that is refused or isn't answered is logged with the reason",
-    arguments: [("/other", "60s", "/other: status 500"), ("/slow", "1s", "no answer")])
-  func httpFails(path: String, deadline: String, reason: String) throws {
-    let scratch = try Scratch()
-    let daemon = try daemon(
-      path: path, policy: "  background: { suspend_after: 1h, shed_deadline: \(deadline) }", scratch
-    )
-    try daemon.wait("hoarder", toBe: "foreground")
-    _ = try daemon.verb("warn", "hoarder")
-    try daemon.waitForLogText("hoarder: its shed request failed: \(reason)")
-  }
-
-  @Test("A shed request neither brings a worker to the foreground nor keeps or wakes it")
-  func httpIsNoActivity() throws {
-    let scratch = try Scratch()
-    let daemon = try daemon(
-      path: "/shed",
-      policy: """
-          foreground: { mode: activity, idle_after: 2s, cpu_below: 90% }
-          background: { suspend_after: 1s, shed_deadline: 20s, wake_for_timers: never }
-        """, scratch)
-    try daemon.wait("hoarder", toBe: "suspended", within: .seconds(60))
-    let log = (try? readText("\(daemon.state)/logs/hoarder.log")) ?? ""
-    #expect(log.contains("asked /shed"))
-    #expect(!daemon.logText.contains("background → foreground"), "\(daemon.logText)")
-    let woke = try eventually(within: .seconds(2)) {
-      try daemon.worker("hoarder").state != "suspended"
-    }
-    #expect(!woke, "\(daemon.logText)")
   }
 
   @Test("A worker that reads MEMORY_PRESSURE_WATCH gets memory warnings without any configuration")
@@ -168,24 +135,6 @@ import Testing
     let status = try daemon.done("status", "hoarder")
     #expect(status.contains("did not answer in time"), "\(status)")
     #expect(try eventually { try daemon.zombies().isEmpty })
-  }
-
-  @Test(
-    "A shed signal that no process of the worker handles isn't sent: it would end the worker"
-  )
-  func unhandled() throws {
-    let daemon = try TestDaemon(
-      """
-      policy_overrides: { background: { suspend_after: 1h } }
-      workers: { sleeper: { command: sleep 602, shed: { signal: USR1 } } }
-      """)
-    try daemon.wait("sleeper", toBe: "foreground")
-    let said = try daemon.done("warn", "sleeper")
-    #expect(said.hasPrefix("sleeper freed nothing"))
-    try daemon.done("suspend", "sleeper")
-    try daemon.done("wake", "sleeper")
-    #expect(try daemon.worker("sleeper").state == "background")
-    try daemon.waitForLogText("none of its processes handles SIGUSR1")
   }
 
   @Test("`warn` refuses a worker that has no way to be asked, and names the missing key")

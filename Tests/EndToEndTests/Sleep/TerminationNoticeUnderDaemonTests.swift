@@ -4,9 +4,7 @@ import TestSupport
 import Testing
 
 @Suite("A notice before a termination under a daemon") struct TerminationNoticeUnderDaemonTests {
-  @Test(
-    "A notice is shown; a veto keeps the worker, and without one it is terminated and reported"
-  )
+  @Test("A notice is shown; a veto keeps the worker, and without one it is terminated and reported")
   func notice() throws {
     let daemon = try TestDaemon(
       """

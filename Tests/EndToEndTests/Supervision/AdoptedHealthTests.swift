@@ -57,26 +57,7 @@ import Testing
     #expect(try server.check("/healthz") == "ok")
   }
 
-  @Test("The next daemon answers the checks too")
-  func nextDaemon() throws {
-    let daemon = try TestDaemon(Self.policy)
-    let server = try Server(daemon.scratch)
-    try server.adopt(by: daemon)
-    try daemon.done("hibernate", "web")
-    try daemon.crash()
-    try daemon.start()
-    // It wakes what an earlier daemon has hibernated of another manager's.
-    #expect(try eventually { (try? daemon.worker("web"))?.state == "background" })
-    #expect(try server.check("/healthz") == "ok")
-    try daemon.done("hibernate", "web")
-    #expect(try server.check("/healthz") == "asleep")
-    #expect(try daemon.worker("web").state == "hibernated", "\(daemon.logText)")
-    try daemon.done("release", "web")
-    #expect(try server.check("/healthz") == "ok")
-  }
-
-  @Test("A health check that can't be meant is refused, with what is allowed")
-  func refused() throws {
+  @Test func `A health check that can't be meant is refused, with what is allowed`() throws {
     let daemon = try TestDaemon(Self.policy)
     let outcome = try daemon.verb(
       "adopt", "web", "--pid", "\(getpid())", "--health-check", "healthz")

@@ -67,8 +67,7 @@ import Testing
     #expect(try HTTPConnection(port: web.port).get("/count") == "1")
   }
 
-  @Test("The image of a worker with a damaged record isn't removed")
-  func damagedRecord() throws {
+  @Test func `The image of a worker with a damaged record isn't removed`() throws {
     let web = try WebWorker(megabytes: 1)
     let (daemon, pid) = try hibernated(web, .traced)
     let record = "\(daemon.state)/workers/web.worker"

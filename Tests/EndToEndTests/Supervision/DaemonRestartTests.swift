@@ -109,8 +109,7 @@ import Testing
     #expect(try daemon.worker("mute").pid == pid)
   }
 
-  @Test("The next daemon restarts a worker that was killed while no daemon ran")
-  func diedMeanwhile() throws {
+  @Test func `The next daemon restarts a worker that was killed while no daemon ran`() throws {
     let web = try WebWorker(megabytes: 1)
     let daemon = try TestDaemon(MainJobTests.patient + web.entry())
     try daemon.wait("web", toBe: "foreground")

@@ -4,9 +4,7 @@ import TestSupport
 import Testing
 
 @Suite("Descriptors") struct DescriptorLimitTests {
-  @Test(
-    "The daemon raises its descriptor limit to at most 65536; its workers keep the original"
-  )
+  @Test("The daemon raises its descriptor limit to at most 65536; its workers keep the original")
   func limits() throws {
     let daemon = try TestDaemon(
       """

@@ -74,9 +74,7 @@ import Testing
     #expect(events.contains("restarted: footprint"), "\(events)")
   }
 
-  @Test(
-    "A worker over `hibernate` is hibernated before its idle times, and a hook gets the event"
-  )
+  @Test("A worker over `hibernate` is hibernated before its idle times, and a hook gets the event")
   func hibernated() throws {
     let daemon = try daemon("{ hibernate: 40MB, sustained_for: 1s }")
     try daemon.wait("grower", toBe: "foreground")

@@ -129,29 +129,6 @@ import Testing
     #expect(access(path, F_OK) == 0)
   }
 
-  @Test("A daemon that ends releases an adopted worker instead of ending it")
-  func daemonEnds() throws {
-    let daemon = try TestDaemon(Self.policy)
-    let stranger = try Stranger(daemon.scratch)
-    try daemon.done("adopt", "web", "--pid", "\(stranger.process.pid)")
-    try daemon.done("hibernate", "web")
-    try daemon.done("shutdown")
-    #expect(try daemon.waitForEnd() == 0)
-    #expect(try HTTPConnection(port: stranger.port).get("/count") == "1")
-  }
-
-  @Test("Verbs that start or end workers refuse an adopted one")
-  func notOurs() throws {
-    let daemon = try TestDaemon(Self.policy)
-    let stranger = try Stranger(daemon.scratch)
-    try daemon.done("adopt", "web", "--pid", "\(stranger.process.pid)")
-    for verb in ["stop", "terminate", "start", "restart"] {
-      let outcome = try daemon.verb(verb, "web")
-      #expect(outcome.code == 1 && outcome.error.contains("web was adopted"), "\(outcome)")
-    }
-    #expect(try HTTPConnection(port: stranger.port).get("/count") == "1")
-  }
-
   @Test(
     "An adopted worker is terminated for memory only if it was adopted with --may-terminate",
     arguments: [false, true])

@@ -59,55 +59,7 @@ import Testing
     #expect(try daemon.worker("web").exits?.last?.why.text.contains("liveness") == true)
   }
 
-  @Test(
-    "Probes neither keep a worker awake nor wake it",
-    arguments: ["httpGet: { path: /healthz, port: PORT }", "tcpSocket: { port: PORT }"])
-  func noActivity(action: String) throws {
-    let server = try Server()
-    let probe = action.replacing("PORT", with: "\(server.port)")
-    let daemon = try TestDaemon(
-      WakeTests.server
-        + server.entry("liveness: { \(probe), periodSeconds: 1, timeoutSeconds: 30 }"))
-    // The probe runs every second, and the worker still counts as idle.
-    try daemon.wait("web", toBe: "suspended", within: .seconds(60))
-    let checks = server.checks
-    let deadline = Deadline(in: .seconds(3))
-    while !deadline.hasPassed {
-      #expect(try daemon.worker("web").state == "suspended", "\(daemon.logText)")
-      usleep(100_000)
-    }
-    #expect(server.checks == checks)
-    #expect(try HTTPConnection(port: server.port).get("/count") == "1")
-    try daemon.wait("web", toBe: "suspended", within: .seconds(60))
-  }
-
-  @Test("A probe whose command hangs or whose port refuses connections fails")
-  func exec() throws {
-    let daemon = try TestDaemon(
-      """
-      workers:
-        hung:
-          command: [sleep, "1000"]
-          liveness: { exec: { command: [sleep, "1000"] }, periodSeconds: 1, failureThreshold: 1 }
-        dead:
-          command: [sleep, "1000"]
-          liveness: { tcpSocket: { port: 1 }, periodSeconds: 1, failureThreshold: 1, \
-      timeoutSeconds: 30 }
-
-      """)
-    for name in ["hung", "dead"] {
-      try daemon.wait(name, toBe: "terminated")
-      // The configuration has no `restart:`.
-      #expect(try daemon.worker(name).restartsInSeconds == nil)
-    }
-    #expect(try daemon.worker("hung").reason.text.contains("no answer within 1 s"))
-    #expect(try daemon.worker("dead").reason.text.contains("Connection refused"))
-    #expect(try eventually { try daemon.zombies().isEmpty })
-  }
-
-  @Test(
-    "The daemon answers health checks of a sleeping worker at a separate port; others wake it"
-  )
+  @Test("The daemon answers health checks of a sleeping worker at a separate port; others wake it")
   func pathAsleep() throws {
     let server = try Server()
     let daemon = try TestDaemon(
@@ -141,8 +93,7 @@ import Testing
     try daemon.waitForLogText("not a health check")
   }
 
-  @Test("Health checks at a separate port don't keep a worker awake")
-  func checksAwake() throws {
+  @Test func `Health checks at a separate port don't keep a worker awake`() throws {
     let server = try Server()
     let daemon = try TestDaemon(
       WakeTests.server
@@ -205,8 +156,7 @@ import Testing
     }.max() ?? .zero
   }
 
-  @Test("The next daemon answers the health checks of a sleeping worker")
-  func adopted() throws {
+  @Test func `The next daemon answers the health checks of a sleeping worker`() throws {
     let server = try Server()
     let daemon = try TestDaemon(
       WakeTests.manual

@@ -86,9 +86,7 @@ import Testing
     #expect(try eventually { try daemon.zombies().isEmpty })
   }
 
-  @Test(
-    "A command that takes too long gets SIGTERM and then SIGKILL; the daemon serves on"
-  )
+  @Test("A command that takes too long gets SIGTERM and then SIGKILL; the daemon serves on")
   func tooLong() throws {
     let daemon = try TestDaemon(
       """
@@ -113,29 +111,7 @@ import Testing
     #expect(try eventually { try daemon.done("metrics").contains(counted) })
   }
 
-  @Test("A command that causes its own event again is bounded, and the daemon serves on")
-  func loop() throws {
-    let daemon = try TestDaemon(
-      """
-      policy_overrides:
-        background: { suspend_after: never }
-      on:
-        suspended: [sh, -c, "echo >> loops; \(TestMachine.executable) wake web; \
-      \(TestMachine.executable) suspend web"]
-      workers:
-        web: { command: [sleep, "1000"] }
-      """)
-    let began = Clocks.monotonic
-    try daemon.done("suspend", "web")
-    let count = { (try? readFile("\(daemon.scratch.path)/loops"))?.count ?? 0 }
-    #expect(try eventually { count() >= 14 })
-    let (runs, seconds) = (count(), Double(Clocks.monotonic - began) / 1e9)
-    #expect(Double(runs) <= 11 + seconds, "ten at once, and one more each second")
-    #expect(try daemon.ask(.ps).result == .done)
-  }
-
-  @Test("A reload changes the commands, and a wrong name leaves the old ones")
-  func reload() throws {
+  @Test func `A reload changes the commands, and a wrong name leaves the old ones`() throws {
     let workers = "workers: { web: { command: [sleep, '1000'] } }\n"
     let daemon = try TestDaemon("on: { suspended: [sh, -c, 'echo old >> calls'] }\n" + workers)
     try daemon.done("suspend", "web")

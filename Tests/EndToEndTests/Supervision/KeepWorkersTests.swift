@@ -108,9 +108,7 @@ import Testing
     }
   }
 
-  @Test(
-    "`recover` right after `shutdown --keep-workers` waits for the daemon's end and wakes all"
-  )
+  @Test("`recover` right after `shutdown --keep-workers` waits for the daemon's end and wakes all")
   func recoveredAtOnce() throws {
     let trio = try Trio(.traced)
     try trio.daemon.done("shutdown", "--keep-workers")

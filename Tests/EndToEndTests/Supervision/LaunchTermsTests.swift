@@ -5,10 +5,8 @@ import TestSupport
 import Testing
 
 @Suite("What a declared worker runs with") struct LaunchTermsTests {
-  @Test(
-    "A daemon alone in its cgroup moves to a child group, so that memory limits work"
-  )
-  func childGroup() throws {
+  @Test
+  func `A daemon alone in its cgroup moves to a child group, so that memory limits work`() throws {
     guard TestMachine.hasCgroups else {
       return notTestedHere("no cgroup for workers can be made here")
     }
@@ -103,9 +101,7 @@ import Testing
     #expect("\(refused)".contains("only root can start a worker"), "\(refused)")
   }
 
-  @Test(
-    "Limits apply; an impossible one fails the start, and an unenforced memory limit is logged"
-  )
+  @Test("Limits apply; an impossible one fails the start, and an unenforced memory limit is logged")
   func limits() throws {
     let daemon = try TestDaemon(
       """
@@ -124,9 +120,7 @@ import Testing
     #expect("\(refused)".contains("its limit `nofile` is over the hard limit"), "\(refused)")
   }
 
-  @Test(
-    "A worker gets env_file's variables, its stop_signal, and SIGKILL after its stop_grace"
-  )
+  @Test("A worker gets env_file's variables, its stop_signal, and SIGKILL after its stop_grace")
   func stopping() throws {
     let scratch = try Scratch()
     let file = try scratch.write("vars", "GREETING='from a file' # not this\nOTHER=file\n")
@@ -155,47 +149,7 @@ import Testing
     #expect(try daemon.worker("deaf").lastExit?.text.contains("KILL") == true)
   }
 
-  @Test(
-    "A worker becomes ready by a descriptor, a log pattern, a command or a page, and not earlier")
-  func readiness() throws {
-    let port = try freePort()
-    let daemon = try TestDaemon(
-      """
-      workers:
-        fd:
-          command: [sh, -c, "echo not yet; until [ -e go ]; do sleep 0.02; done; echo >&5; exec \
-      sleep 600"]
-          readiness: { notification_fd: 5 }
-        pattern:
-          command: [sh, -c, "echo port 80x; until [ -e go ]; do sleep 0.02; done; echo port 80; \
-      exec sleep 600"]
-          readiness: { log_pattern: "^port [0-9]+$" }
-        command:
-          command: sleep 600
-          readiness: { exec: { command: [test, -e, go] }, periodSeconds: 1 }
-        page:
-          command: [sh, -c, "until [ -e go ]; do sleep 0.02; done; exec python3 -m http.server \
-      --bind 127.0.0.1 \(port)"]
-          readiness: { httpGet: { port: \(port), path: / }, periodSeconds: 1, successThreshold: 2 }
-      """)
-    let names = ["fd", "pattern", "command", "page"]
-    #expect(try eventually { try names.allSatisfy { try daemon.worker($0).state == "launching" } })
-    // Both logs have a line that must not count as readiness.
-    try waitForLog(daemon, "pattern", "port 80x")
-    try waitForLog(daemon, "fd", "not yet")
-    #expect(try names.allSatisfy { try daemon.worker($0).state == "launching" })
-    _ = try daemon.scratch.write("go", "")
-    for name in names {
-      #expect(
-        try eventually(within: .seconds(60)) { try daemon.worker(name).state != "launching" },
-        "\(name): \(daemon.logText)")
-      #expect(try daemon.worker(name).pid != nil)
-    }
-    #expect(try eventually { try daemon.zombies() == [] })
-  }
-
-  @Test("A worker has its configured umask, or the daemon's")
-  func umask() throws {
+  @Test func `A worker has its configured umask, or the daemon's`() throws {
     let daemon = try TestDaemon(
       """
       workers:
@@ -236,9 +190,7 @@ import Testing
     #expect(try daemon.worker("late").pid == pid)
   }
 
-  @Test(
-    "A log over its size is rotated while its worker writes, and a follower misses no line"
-  )
+  @Test("A log over its size is rotated while its worker writes, and a follower misses no line")
   func rotation() throws {
     let daemon = try TestDaemon(
       """

@@ -62,8 +62,7 @@ import Testing
   }
 
   @Test(
-    "The daemon writes no core file, and its workers have the core limits that it was started with"
-  )
+    "The daemon writes no core file, and its workers have the core limits that it was started with")
   func coreFiles() throws {
     var before = rlimit()
     getrlimit(Int32(RLIMIT_CORE.rawValue), &before)
@@ -126,10 +125,8 @@ import Testing
       shown == "a\\u{1b}]0;owned\\u{7}b\\u{9b}c\\u{202e}d\u{1B}[31mred\n\u{1B}[0m", "\(shown)")
   }
 
-  @Test(
-    "Root sends nothing to another user's daemon that only the environment names",
-    .enabled(if: TestMachine.canBecomeNobody, "only root can be two users"))
-  func foreignSocket() throws {
+  @Test(.enabled(if: TestMachine.canBecomeNobody, "only root can be two users"))
+  func `Root sends nothing to another user's daemon that only the environment names`() throws {
     let daemon = try TestDaemon("workers: {}\n", setting: .ordinaryUser)
     var command = Command(arguments: [
       TestMachine.executable, "run", "stolen", "--", "/bin/sleep", "1000",

@@ -85,8 +85,7 @@ import Testing
     #expect(access(path, F_OK) != 0)
   }
 
-  @Test("Connections wait in the queue while the worker is restarted")
-  func queue() throws {
+  @Test func `Connections wait in the queue while the worker is restarted`() throws {
     let daemon = try TestDaemon(
       """
       workers:
@@ -108,10 +107,8 @@ import Testing
     #expect(!answer.hasPrefix(pid ?? "?"))
   }
 
-  @Test(
-    "A connection to a hibernated worker's socket wakes it",
-    arguments: Nightly.one(of: Setting.ofTestUser))
-  func asleep(setting: Setting) throws {
+  @Test(arguments: Nightly.one(of: Setting.ofTestUser))
+  func `A connection to a hibernated worker's socket wakes it`(setting: Setting) throws {
     let port = try freePort()
     let daemon = try TestDaemon(
       """
@@ -150,51 +147,5 @@ import Testing
     try daemon.done("stop", "web")
     try daemon.done("start", "web")
     #expect(try talk("\(port)", "c").dropFirst() == ["1", "c"])
-  }
-
-  @Test("A launch fails with the reason if another program uses the worker's socket") func taken()
-    throws
-  {
-    let daemon = try TestDaemon(
-      """
-      workers:
-        web: { command: sleep 600, listen: ./web.sock, autostart: false }
-        file: { command: sleep 600, listen: ./dormouse.yaml, autostart: false }
-      """, starts: false)
-    let path = "\(daemon.scratch.path)/web.sock"
-    let other = try UnixSocket.bound(to: path, .stream)
-    #expect(listen(other.raw, 1) == 0)
-    try daemon.start()
-    let refused = try daemon.verb("start", "web")
-    #expect(refused.code != 0)
-    #expect(
-      "\(refused)".contains("can't listen at \(path): in use by another program"), "\(refused)")
-    #expect(try daemon.worker("web").pid == nil)
-    let file = try daemon.verb("start", "file")
-    #expect("\(file)".contains("a file of that name exists and is not a socket"), "\(file)")
-    // The socket file of a program that doesn't listen any more doesn't fail the launch.
-    shutdown(other.raw, Int32(SHUT_RDWR))
-    withExtendedLifetime(other) {}
-    unlink(path)
-    try daemon.done("start", "web")
-  }
-
-  @Test("Connections stop starting a worker that keeps ending without taking them") func hopeless()
-    throws
-  {
-    let port = try freePort()
-    let daemon = try TestDaemon(
-      "workers: { w: { command: 'true', listen: \(port), autostart: false } }")
-    let client = try Command(
-      arguments: [
-        "python3", "-c",
-        "import socket; s = socket.create_connection(('127.0.0.1', \(port))); s.recv(1)",
-      ]
-    ).start(output: "/dev/null", error: "/dev/null")
-    defer {
-      kill(client.pid, SIGKILL)
-      _ = try? client.wait(.seconds(60))
-    }
-    try daemon.waitForLogText("connections don't start it any more")
   }
 }

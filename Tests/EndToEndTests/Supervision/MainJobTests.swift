@@ -75,10 +75,8 @@ import Testing
     #expect(try eventually { try listDirectory("\(daemon.state)/images").isEmpty })
   }
 
-  @Test(
-    "A hibernated worker can be brought to the foreground five times",
-    arguments: Nightly.one(of: Setting.available))
-  func rounds(setting: Setting) throws {
+  @Test(arguments: Nightly.one(of: Setting.available))
+  func `A hibernated worker can be brought to the foreground five times`(setting: Setting) throws {
     let web = try WebWorker()
     let daemon = try TestDaemon(Self.patient + web.entry(setting), setting: setting)
     try daemon.wait("web", toBe: "foreground")
@@ -92,10 +90,8 @@ import Testing
     #expect(try connection.get("/digest") == digest)
   }
 
-  @Test(
-    "A process tree is hibernated and resumed as one worker",
-    arguments: Nightly.one(of: Setting.ofTestUser))
-  func tree(setting: Setting) throws {
+  @Test(arguments: Nightly.one(of: Setting.ofTestUser))
+  func `A process tree is hibernated and resumed as one worker`(setting: Setting) throws {
     let scratch = try Scratch()
     let pipe = "\(scratch.path)/pipe"
     mkfifo(pipe, 0o600)
@@ -129,8 +125,7 @@ import Testing
   }
 
   @Test(
-    "The policy leaves a worker over hibernate.max_footprint suspended; `hibernate` overrides that"
-  )
+    "The policy leaves a worker over hibernate.max_footprint suspended; `hibernate` overrides that")
   func overThreshold() throws {
     let web = try WebWorker(megabytes: 30)
     let daemon = try TestDaemon(Self.patient + web.entry())

@@ -166,10 +166,8 @@ struct ManagedGroupTests {
     #expect(access(unit.group.path, F_OK) == 0)
   }
 
-  @Test(
-    "When an adopted cgroup's first process ends, the next one represents the worker"
-  )
-  func successor() throws {
+  @Test
+  func `When an adopted cgroup's first process ends, the next one represents the worker`() throws {
     let daemon = try TestDaemon(Self.policy, setting: .frozen)
     let unit = try Unit(daemon.scratch)
     let null = try Descriptor.open("/dev/null", O_RDWR)
@@ -210,8 +208,7 @@ struct ManagedGroupTests {
   }
 
   @Test(
-    "Without a daemon, SIGCONT doesn't run a hibernated adopted worker; the next one resumes it"
-  )
+    "Without a daemon, SIGCONT doesn't run a hibernated adopted worker; the next one resumes it")
   func continuedWithoutDaemon() throws {
     let (daemon, unit) = try asleep(.hibernate)
     try daemon.crash()
@@ -235,8 +232,7 @@ struct ManagedGroupTests {
     #expect(try unit.ask() == "2 True")
   }
 
-  @Test("A daemon that ends wakes its adopted worker and releases it")
-  func orderlyEnd() throws {
+  @Test func `A daemon that ends wakes its adopted worker and releases it`() throws {
     let (daemon, unit) = try asleep(.hibernate)
     // The daemon and the worker end at the same time, as at a reboot.
     kill(daemon.pid, SIGTERM)

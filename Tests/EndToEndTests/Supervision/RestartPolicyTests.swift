@@ -5,9 +5,7 @@ import TestSupport
 import Testing
 
 @Suite("The policy of restart") struct RestartPolicyTests {
-  @Test(
-    "A failing worker is restarted with its last exit in its environment, up to the limit"
-  )
+  @Test("A failing worker is restarted with its last exit in its environment, up to the limit")
   func givesUp() throws {
     let daemon = try TestDaemon(
       """
@@ -52,35 +50,8 @@ import Testing
     #expect(try readText(try #require(report.log)).contains("|3|0>"))
   }
 
-  @Test("A worker that backs off shows the time until its restart, and `stop` cancels the restart")
-  func backsOff() throws {
-    let daemon = try TestDaemon(
-      """
-      workers:
-        slow:
-          command: ["false"]
-          restart: { when: always, backoff: { initial: 1h } }
-
-      """)
-    try daemon.wait("slow", toBe: "terminated")
-    #expect(
-      try eventually { try daemon.worker("slow").reason.text.hasPrefix("restarts in ") })
-    #expect(try daemon.done("ps").contains("restarts in "))
-    #expect(try #require(daemon.worker("slow").restartsInSeconds) > 3000)
-    try daemon.done("stop", "slow")
-    #expect(try daemon.worker("slow").restartsInSeconds == nil)
-    #expect(try !daemon.worker("slow").reason.text.contains("restarts in"))
-    _ = try daemon.verb("start", "slow")
-    #expect(
-      try eventually { try daemon.worker("slow").reason.text.hasPrefix("restarts in ") })
-    // The end of the daemon cancels the restart, too.
-    kill(daemon.pid, SIGTERM)
-    #expect(try daemon.waitForEnd() == 0)
-  }
-
   @Test(
-    "`always` and `unless-stopped` restart a killed worker; a stopped one starts by `always` only"
-  )
+    "`always` and `unless-stopped` restart a killed worker; a stopped one starts by `always` only")
   func always() throws {
     let daemon = try TestDaemon(
       """
@@ -117,41 +88,5 @@ import Testing
     #expect(try daemon.waitForEnd() == 0)
     try daemon.start()
     #expect(try eventually { try daemon.worker("unless").pid != nil }, "\(daemon.logText)")
-  }
-
-  @Test(
-    "After a termination for memory, `always` restarts when memory is free; `on-failure` doesn't"
-  )
-  func memory() throws {
-    let front = try WebWorker(megabytes: 1, name: "front", more: "autostart: false")
-    let always = try WebWorker(
-      megabytes: 20, name: "always", more: "restart: { when: always, backoff: { initial: 50ms } }")
-    let failure = try WebWorker(
-      megabytes: 25, name: "failure",
-      more: "restart: { when: on-failure, backoff: { initial: 50ms } }")
-    let daemon = try TestDaemon(
-      """
-      policy: \(TestMachine.policy("ios-5"))
-      policy_overrides:
-        memory: { budget: 160MB }
-        background: { suspend_after: 1h, shed_deadline: 300ms }
-        hibernate: { enabled: false }
-      workers:
-
-      """ + front.entry() + always.entry() + failure.entry())
-    for name in ["always", "failure"] { try daemon.done("start", name) }
-    try daemon.done("suspend", "always", "failure")
-    try daemon.done("start", "front")
-    let connection = try HTTPConnection(port: front.port)
-    #expect(try connection.get("/grow?mb=110") == "110 MB")
-    try daemon.wait("failure", toBe: "terminated")
-    try daemon.wait("always", toBe: "terminated")
-    #expect(try connection.get("/drop").isEmpty == false)
-    #expect(
-      try eventually { try daemon.worker("always").pid != nil }, "\(daemon.logText)")
-    #expect(try daemon.worker("failure").state == "terminated")
-    #expect(
-      try daemon.worker("always").exits?.last?.why.text.contains("memory pressure") == true)
-    #expect((try daemon.worker("always").exits?.last?.footprint ?? 0) > 10 << 20)
   }
 }

@@ -76,9 +76,7 @@ import Testing
     }
   }
 
-  @Test(
-    "A new process is adopted, hibernates, is woken by a client, and is forgotten when it ends"
-  )
+  @Test("A new process is adopted, hibernates, is woken by a client, and is forgotten when it ends")
   func life() throws {
     let port = try freePort()
     let daemon = try TestDaemon(Self.policy + Self.rule(port))
@@ -97,74 +95,6 @@ import Testing
     )
     try server.end()
     try wait(daemon, server.name, isThere: false)
-  }
-
-  @Test("A rule without a mode only records what it would have done")
-  func shadow() throws {
-    let port = try freePort()
-    let daemon = try TestDaemon(Self.policy + Self.rule(port, "limit: 5"))
-    let server = try Server(daemon.scratch, port: port)
-    try wait(daemon, server.name)
-    let isRecorded = try eventually(within: .seconds(60)) {
-      try daemon.worker(server.name).shadow?.hibernations ?? 0 > 0
-    }
-    #expect(isRecorded, "\(daemon.logText)")
-    #expect(!server.isStopped)
-    #expect(["foreground", "background"].contains(try daemon.worker(server.name).state))
-    #expect(
-      try daemon.done("policy", "show", "--effective", "--worker", server.name)
-        .contains("shadow"))
-    // A request is carried out, and the operator can end the shadow mode of one worker.
-    try daemon.done("enforce", server.name)
-    try daemon.wait(server.name, toBe: "hibernated", within: .seconds(60))
-  }
-
-  @Test(
-    "A released process isn't adopted again, also by the next daemon, until its rule is changed")
-  func released() throws {
-    let port = try freePort()
-    let daemon = try TestDaemon(Self.policy + Self.rule(port))
-    let server = try Server(daemon.scratch, port: port)
-    try wait(daemon, server.name)
-    try daemon.done("suspend", server.name)
-    let text = try daemon.done("release", server.name)
-    #expect(text.contains("the rule web doesn't adopt it again"), "\(text)")
-    #expect(!server.isStopped)
-    let list = try daemon.done("adopt", "--dry-run")
-    #expect(list.contains("you have released it"), "\(list)")
-    daemon.stop(timeout: .seconds(60))
-    try daemon.start()
-    // The look that finds another process has seen this one.
-    let other = try freePort()
-    try daemon.rewrite(
-      Self.policy + Self.rule(port) + Self.item(other, "mode: manage", name: "other"))
-    try daemon.done("reload")
-    let sign = try Server(daemon.scratch, port: other)
-    try wait(daemon, "other-\(sign.pid)")
-    #expect(try daemon.verb("status", server.name).code == 3)
-    try daemon.rewrite(Self.policy + Self.rule(port, "mode: manage\n    except: { name: x }"))
-    let change = try daemon.done("reload")
-    #expect(change.contains("rule web: except"), "\(change)")
-    try wait(daemon, server.name)
-  }
-
-  @Test(
-    "A reload releases the workers of a removed rule, awake, and changes those of the others")
-  func reloaded() throws {
-    let port = try freePort()
-    let daemon = try TestDaemon(Self.policy + Self.rule(port, "limit: 5"))
-    let server = try Server(daemon.scratch, port: port)
-    try wait(daemon, server.name)
-    try daemon.rewrite(Self.policy + Self.rule(port, "mode: manage\n    importance: 7"))
-    #expect(try daemon.done("reload").contains("rule web: mode shadow → manage"))
-    try daemon.wait(server.name, toBe: "hibernated", within: .seconds(60))
-    #expect(try daemon.worker(server.name).importance == 7)
-    try daemon.rewrite(Self.policy)
-    #expect(try daemon.done("reload").contains("rule web removed"))
-    try wait(daemon, server.name, isThere: false)
-    let isAwake = try eventually { !server.isStopped }
-    #expect(isAwake)
-    #expect(try HTTPConnection(port: port).get("/count") == "1")
   }
 
   @Test(

@@ -30,30 +30,4 @@ import Testing
     #expect(Int64(time(nil)) >= next)
     try daemon.waitForLogText("its schedule (* * * * *)")
   }
-
-  @Test(
-    "A scheduled wake that was due while no daemon ran happens once at the next start",
-    .enabled(
-      if: TestMachine.hasCgroups, "without cgroups a new daemon wakes all sleepers in any case"))
-  func missed() throws {
-    let daemon = try TestDaemon(Self.configuration("0 0 1 1 *"), setting: .frozen)
-    try daemon.wait("job", toBe: "foreground")
-    try daemon.done("suspend", "job")
-    let plan = "\(daemon.state)/schedule"
-    #expect(try readText(plan).hasSuffix(" job\n"))
-    try daemon.crash()
-    // Sets the due time into the past, as if it had come while no daemon ran.
-    let file = try Descriptor.open(plan, O_WRONLY | O_TRUNC)
-    try file.writeAll("1000000000 job\n")
-    try daemon.start()
-    try daemon.wait("job", toBe: "background")
-    #expect(try eventually { try readText(plan).hasPrefix("1000000000") == false })
-    try daemon.done("suspend", "job")
-    try daemon.crash()
-    try daemon.start()
-    let wakes = daemon.logText.split(separator: "\n").filter {
-      $0.contains("→ resuming: ") && $0.contains("its schedule (0 0 1 1 *)")
-    }
-    #expect(wakes.count == 1, "\(daemon.logText)")
-  }
 }

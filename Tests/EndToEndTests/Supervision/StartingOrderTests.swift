@@ -20,8 +20,7 @@ import Testing
     try readText(file).split(separator: "\n").map(String.init)
   }
 
-  @Test("Workers start after their dependencies and stop before them")
-  func order() throws {
+  @Test func `Workers start after their dependencies and stop before them`() throws {
     let scratch = try Scratch()
     let file = "\(scratch.path)/order"
     let port = try freePort()
@@ -56,55 +55,5 @@ import Testing
     kill(daemon.pid, SIGTERM)
     #expect(try daemon.waitForEnd() == 0)
     #expect(try Self.lines(file).suffix(2) == ["-web", "-log"])
-  }
-
-  @Test("A worker whose dependency failed isn't started, with the reason; `start` tries both again")
-  func failure() throws {
-    let scratch = try Scratch()
-    let file = "\(scratch.path)/order"
-    let daemon = try TestDaemon(
-      "workers:\n" + Self.teller("web", file, "depends_on: { migrate: exited_ok }") + """
-          migrate:
-            command: [sh, -c, 'test -e \(scratch.path)/fixed || exit 2']
-          after:
-            command: [sleep, "1000"]
-            depends_on: [web]
-
-        """)
-    for name in ["web", "after"] {
-      #expect(
-        try eventually { try daemon.worker(name).reason.text.contains("not started") },
-        "\(daemon.logText)")
-    }
-    #expect(
-      try daemon.worker("web").reason.text.contains("migrate has ended: exited with status 2"))
-    let again = try daemon.verb("start", "web")
-    #expect(again.code != 0)
-    #expect(again.error.contains("exited with status 2"), "\(again)")
-    _ = try scratch.write("fixed", "")
-    // `start` also starts the dependencies.
-    try daemon.done("start", "after")
-    #expect(try daemon.worker("web").pid != nil)
-    #expect(try daemon.worker("after").pid != nil)
-  }
-
-  @Test("A sleeping dependency counts as ready and isn't woken")
-  func asleep() throws {
-    let daemon = try TestDaemon(
-      """
-      policy_overrides: { background: { suspend_after: 1h } }
-      workers:
-        db:
-          command: [sleep, "1000"]
-        web:
-          command: [sleep, "1000"]
-          autostart: false
-          depends_on: [db]
-
-      """)
-    try daemon.wait("db", toBe: "foreground")
-    try daemon.done("suspend", "db")
-    try daemon.done("start", "web")
-    #expect(try daemon.worker("db").state == "suspended")
   }
 }

@@ -46,18 +46,4 @@ import Testing
     let log = try readText(try #require(worker.log))
     #expect(log.contains("stop of \(pid)\n") && !log.contains("TERM"), "\(log)")
   }
-
-  @Test("A stop command that hangs is killed after half of the grace, and the stop signal follows")
-  func hangs() throws {
-    let scratch = try Scratch()
-    let daemon = try TestDaemon(
-      try Self.configuration(scratch, "exec sleep 600", grace: "10s"))
-    #expect(try eventually { try daemon.worker("deaf").state == "foreground" })
-    try daemon.done("stop", "deaf")
-    let worker = try daemon.worker("deaf")
-    #expect(worker.lastExit?.signal == 9, "\(worker)")
-    let log = try readText(try #require(worker.log))
-    #expect(log.contains("TERM"), "\(log)")
-    try daemon.waitForLogText("stop command has not ended within 5 s")
-  }
 }

@@ -106,24 +106,6 @@ import Testing
     try worker.waitForLog("given unpolled\n")
   }
 
-  @Test("A full store closes further descriptors and logs that once")
-  func full() throws {
-    let worker = try Worker("fdstore: 2")
-    let before = try worker.daemon.descriptorCount()
-    try worker.order(
-      "for n in range(4): "
-        + "store('FDSTORE=1\\nFDNAME=n', *[os.memfd_create('y') for _ in range(100)])"
-    )
-    try worker.order("print('sent', flush=True)")
-    try worker.waitForLog("sent")
-    try worker.daemon.waitForLogText("98 descriptors named n closed: the store is full")
-    let isBounded = try eventually { try worker.daemon.descriptorCount() < before + 40 }
-    #expect(isBounded)
-    try worker.order("os._exit(3)")
-    try worker.waitForLog("given n,n\n")
-    #expect(worker.daemon.logText.split(separator: "is full").count == 2)
-  }
-
   @Test("The daemon stores no descriptor of a worker without `fdstore`")
   func refused() throws {
     let worker = try Worker("notify: true")
@@ -132,21 +114,6 @@ import Testing
     try worker.order(
       "with contextlib.suppress(PermissionError): store('FDSTORE=1', os.memfd_create('z'))")
     try worker.order("os._exit(3)")
-    #expect(
-      try eventually {
-        worker.log.split(separator: "\n").filter { $0 == "given nothing" }.count == 2
-      })
-  }
-
-  @Test("`stop` closes a worker's stored descriptors")
-  func stopped() throws {
-    let worker = try Worker("fdstore: 2")
-    try worker.order(
-      "store('FDSTORE=1\\nFDNAME=n', os.memfd_create('y')); print('sent', flush=True)")
-    try worker.waitForLog("sent")
-    try worker.daemon.done("stop", "keeper")
-    try worker.daemon.waitForLogText("its stored descriptors closed: it was stopped")
-    try worker.daemon.done("start", "keeper")
     #expect(
       try eventually {
         worker.log.split(separator: "\n").filter { $0 == "given nothing" }.count == 2

@@ -64,28 +64,4 @@ import Testing
     #expect(try daemon.done("reload", "silent") == "silent was sent SIGHUP to reload\n")
     #expect(try eventually { try log(daemon, "silent") == "reloaded\n" })
   }
-
-  @Test(
-    "`reload` fails if the worker ends or isn't ready again, or if the signal would end it"
-  )
-  func fails() throws {
-    let daemon = try daemon()
-    let dies = try daemon.verb("reload", "dies")
-    #expect(dies.code == 1 && dies.error.contains("exited with status 9"), "\(dies)")
-    #expect(dies.error.contains("bad line 7"), "\(dies)")
-    let stuck = try daemon.verb("reload", "stuck")
-    #expect(stuck.code == 1 && stuck.error.contains("was not ready again within 10 s"), "\(stuck)")
-    let pid = try daemon.worker("deaf").pid
-    let deaf = try daemon.verb("reload", "deaf")
-    #expect(deaf.code == 1 && deaf.error.contains("does not handle SIGHUP"), "\(deaf)")
-    #expect(try daemon.worker("deaf").pid == pid)
-    let plain = try daemon.verb("reload", "plain")
-    #expect(plain.code == 1 && plain.error.contains("no `reload_signal`"), "\(plain)")
-    #expect(try daemon.verb("reload", "ghost").code == 3)
-    #expect(try daemon.verb("reload", "--all", "plain").code == 64)
-    let preview = try daemon.done("reload", "--dry-run", "deaf", "plain")
-    #expect(preview.hasPrefix("deaf would be sent SIGHUP to reload"), "\(preview)")
-    #expect(preview.contains("plain would not change: it has no `reload_signal`"), "\(preview)")
-    #expect(try daemon.done("reload") == "nothing changed: the configuration is the same\n")
-  }
 }

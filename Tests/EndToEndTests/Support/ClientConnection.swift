@@ -20,27 +20,11 @@ final class HTTPConnection {
     try socket.writeAll("GET \(path) HTTP/1.1\r\nHost: test\r\n\r\n")
   }
 
-  func post(_ path: String, _ body: String = "") throws -> String {
-    try socket.writeAll(
-      "POST \(path) HTTP/1.1\r\nHost: test\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)")
-    return try receiveAll(within: .seconds(60))
-  }
-
-  /// The whole body.
-  func page(_ path: String) throws -> String {
-    try send(path)
-    return try receiveAll(within: .seconds(60))
-  }
-
   /// The first line of the next response's body.
   func receive(within limit: Duration = .seconds(60)) throws -> String {
-    try receiveAll(within: limit).split(separator: "\n").first.map(String.init) ?? ""
-  }
-
-  private func receiveAll(within limit: Duration) throws -> String {
     let deadline = Deadline(in: limit)
     while true {
-      if let body = nextBody() { return body }
+      if let body = nextBody() { return body.split(separator: "\n").first.map(String.init) ?? "" }
       guard try pollDescriptor(socket.raw, for: POLLIN, until: deadline) else {
         throw TestFailure("no answer within \(limit)")
       }

@@ -16,45 +16,11 @@ import Testing
     """
   }
 
-  @Test(
-    "A suspended or hibernated worker is woken when its own timer expires",
-    arguments: [
-      "time.sleep(3)", "select.epoll().poll(3)", "select.select([], [], [], 3)",
-      "threading.Event().wait(3)",
-    ])
-  func wakes(waiting: String) throws {
-    let program =
-      "import time, select, threading; print('set')\\nwhile True: \(waiting); print('rang')"
-    let daemon = try TestDaemon(Self.configuration(program, timers: "2s"))
-    try daemon.wait("clock", toBe: "foreground")
-    let pid = try #require(try daemon.worker("clock").pid)
-    // It prints `set` just before it waits; a worker that is stopped between the two has no timer
-    // yet.
-    guard try eventually({ try ProcessStat.read(pid).state == .sleeping }) else {
-      throw TestFailure("it never waits")
-    }
-    // On a busy machine the timer may expire before the worker sleeps; then it is tried with the
-    // next one.
-    let message = "woken by its own timer"
-    for _ in 0..<10 where !daemon.logText.contains(message) {
-      try daemon.done("suspend", "clock")
-      try daemon.done("hibernate", "clock")
-      _ = try eventually(within: .seconds(10)) { daemon.logText.contains(message) }
-      try daemon.done("wake", "clock")
-    }
-    try daemon.waitForLogText(message)
-    #expect(
-      try eventually { try daemon.done("logs", "clock").contains("rang") }, "\(daemon.logText)")
-    #expect(try daemon.worker("clock").pid == pid)
-  }
-
-  @Test(
-    "A timer that started before the worker slept expires on time",
-    arguments: [
-      "select.epoll().poll(4)", "select.poll().poll(4000)", "select.select([], [], [], 4)",
-      "threading.Event().wait(4)", "ctypes.CDLL(None).usleep(4000000)",
-    ])
-  func inTime(waiting: String) throws {
+  @Test(arguments: [
+    "select.epoll().poll(4)", "select.poll().poll(4000)", "select.select([], [], [], 4)",
+    "threading.Event().wait(4)", "ctypes.CDLL(None).usleep(4000000)", "time.sleep(4)",
+  ])
+  func `A timer that started before the worker slept expires on time`(waiting: String) throws {
     let program =
       "import time, select, threading, ctypes; print('set')\\nwhile True: t = time.monotonic(); "
       + "\(waiting); print('rang', round((time.monotonic() - t) * 1000))"
@@ -125,19 +91,6 @@ import Testing
     #expect(try daemon.done("explain", "clock").hasPrefix("clock: its own timer ("))
     let table = try daemon.done("ps")
     #expect(table.contains("suspended !") && table.contains("\n!: work of its own"), "\(table)")
-  }
-
-  @Test("Timers shorter than background.wake_for_timers don't wake a worker")
-  func ignored() throws {
-    let program = "import select; print('set'); e = select.epoll()\\nwhile True: e.poll(0.2)"
-    let daemon = try TestDaemon(Self.configuration(program, timers: "1m"))
-    try daemon.wait("clock", toBe: "foreground")
-    try daemon.done("hibernate", "clock")
-    // Longer than many of its time-outs; nothing else could end this wait.
-    let woke = try eventually(within: .seconds(2)) {
-      try daemon.worker("clock").state != "hibernated"
-    }
-    #expect(!woke)
   }
 
   @Test(

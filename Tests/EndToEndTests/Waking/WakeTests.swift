@@ -25,10 +25,8 @@ import Testing
 
     """
 
-  @Test(
-    "A connection, data and a hang-up each wake a hibernated server",
-    arguments: Nightly.one(of: Setting.available))
-  func server(setting: Setting) throws {
+  @Test(arguments: Nightly.one(of: Setting.available))
+  func `A connection, data and a hang-up each wake a hibernated server`(setting: Setting) throws {
     let web = try WebWorker()
     let daemon = try TestDaemon(Self.manual + web.entry(setting), setting: setting)
     try daemon.wait("web", toBe: "foreground")
@@ -84,10 +82,8 @@ import Testing
     #expect(try client.ask("BLPOP nothing 0.05") == "*-1")
   }
 
-  @Test(
-    "A connection to a Unix socket wakes a hibernated worker",
-    arguments: Nightly.one(of: Setting.ofTestUser))
-  func unixSocket(setting: Setting) throws {
+  @Test(arguments: Nightly.one(of: Setting.ofTestUser))
+  func `A connection to a Unix socket wakes a hibernated worker`(setting: Setting) throws {
     let port = try freePort()
     let scratch = try Scratch()
     let path = "\(scratch.path)/redis.sock"
@@ -105,10 +101,8 @@ import Testing
     try daemon.waitForLogText("a connection on \(path)")
   }
 
-  @Test(
-    "No request is lost and no descriptor leaks over many sleeps",
-    arguments: Nightly.one(of: Setting.available))
-  func rounds(setting: Setting) throws {
+  @Test(arguments: Nightly.one(of: Setting.available))
+  func `No request is lost and no descriptor leaks over many sleeps`(setting: Setting) throws {
     let web = try WebWorker(megabytes: 2)
     let daemon = try TestDaemon(Self.manual + web.entry(setting), setting: setting)
     try daemon.wait("web", toBe: "foreground")
@@ -138,8 +132,7 @@ import Testing
   }
 
   @Test(
-    "Under the server policy a request each second keeps a worker awake; without them it sleeps"
-  )
+    "Under the server policy a request each second keeps a worker awake; without them it sleeps")
   func activity() throws {
     let web = try WebWorker()
     let (port, second) = (try freePort(), try freePort())
@@ -209,8 +202,7 @@ import Testing
     daemon.logText.split(separator: "\n").count { $0.contains("→ suspending") }
   }
 
-  @Test("A worker isn't suspended while it works on a long request")
-  func slowRequest() throws {
+  @Test func `A worker isn't suspended while it works on a long request`() throws {
     let port = try freePort()
     let daemon = try TestDaemon(
       Self.server + """
@@ -270,17 +262,7 @@ final class LineClient {
   }
 
   init(path: String) throws {
-    socket = Descriptor(owning: Glibc.socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0))
-    var address = sockaddr_un()
-    address.sun_family = sa_family_t(AF_UNIX)
-    withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
-    let raw = socket.raw
-    let result = withUnsafePointer(to: &address) { pointer in
-      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-        connect(raw, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
-      }
-    }
-    guard result == 0 else { throw TestFailure("no process listens at \(path)") }
+    socket = try UnixSocket.connected(to: path, .stream)
   }
 
   func ask(_ line: String) throws -> String {

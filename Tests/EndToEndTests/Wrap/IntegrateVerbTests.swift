@@ -85,10 +85,8 @@ import Testing
     #expect(try home.read(".claude.json") == text)
   }
 
-  @Test(
-    "Another parser of TOML starts the server of Codex from the edited file",
-    .enabled(if: hasTOMLParser, "this Python has no parser of TOML"))
-  func codex() throws {
+  @Test(.enabled(if: hasTOMLParser, "this Python has no parser of TOML"))
+  func `Another parser of TOML starts the server of Codex from the edited file`() throws {
     let text = """
       model = 'x' # mine\r
       [mcp_servers."my server"] # é\r
@@ -113,8 +111,7 @@ import Testing
     #expect(try home.read(".codex/config.toml") == text)
   }
 
-  @Test("A kernel of Jupyter starts from the edited file")
-  func jupyter() throws {
+  @Test func `A kernel of Jupyter starts from the edited file`() throws {
     let home = try Home([
       ".local/share/jupyter/kernels/py/kernel.json":
         #"{"argv": ["\#(Self.python)", "\#(Self.server)"], "display_name": "x"}"#
@@ -148,8 +145,7 @@ import Testing
     #expect(try home.dormouse().output.contains("wrapped"))
   }
 
-  @Test("The path is the one that it was called by, also if that is a link")
-  func path() throws {
+  @Test func `The path is the one that it was called by, also if that is a link`() throws {
     let home = try Home([
       ".cursor/mcp.json": #"{"mcpServers": {"s": {"command": "\#(Self.python)"}}}"#, "bin/x": "",
     ])
@@ -193,8 +189,7 @@ import Testing
     }
   }
 
-  @Test("The JSON is what its schema says, of lists, plans, changes and problems")
-  func json() throws {
+  @Test func `The JSON is what its schema says, of lists, plans, changes and problems`() throws {
     let home = try Home([
       ".cursor/mcp.json":
         #"{"mcpServers": {"s": {"command": "\#(Self.python)"}, "r": {"url": "http://x"}}}"#,
@@ -224,8 +219,7 @@ import Testing
         "USAGE: dormouse integrate [<options>] [<host>] [-- <wrap options>]\n"), "\(outcome)")
   }
 
-  @Test("No line is wider than a terminal of 80 columns, except for a long path")
-  func width() throws {
+  @Test func `No line is wider than a terminal of 80 columns, except for a long path`() throws {
     let args = (1...40).map { "\"word\($0)\"" }.joined(separator: ", ")
     let home = try Home([
       ".cursor/mcp.json": #"""

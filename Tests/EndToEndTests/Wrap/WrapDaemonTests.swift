@@ -32,8 +32,7 @@ import Testing
     #expect(try eventually { try daemon.json(Listing.self, "ps").workers.isEmpty })
   }
 
-  @Test("A wrapper works on without its daemon and registers with the next one")
-  func daemonDies() throws {
+  @Test func `A wrapper works on without its daemon and registers with the next one`() throws {
     let daemon = try TestDaemon("")
     let host = try WrapHost(options: WrapHost.hasty + ["--socket", daemon.socket])
     let sum = try host.ask("fill", #"{"megabytes": 8}"#)
@@ -49,9 +48,7 @@ import Testing
     #expect(try host.ask("sum") == sum)
   }
 
-  @Test(
-    "A wrapped program is asked for memory by its signal or command, also under pressure"
-  )
+  @Test("A wrapped program is asked for memory by its signal or command, also under pressure")
   func shed() throws {
     let daemon = try TestDaemon(Self.short("critical"))
     let marks = daemon.scratch.uniquePath("marks")
@@ -150,27 +147,6 @@ import Testing
     #expect(try spared.ask("sum") == sum)
     #expect(try daemon.verb("status", host.name()).code == CommandExit.unknownWorker.rawValue)
   }
-
-  @Test(
-    "A malformed registration is refused; an unreachable wrapper is removed when it disconnects"
-  )
-  func nonsense() throws {
-    let daemon = try TestDaemon("")
-    #expect(try daemon.ask(.register).result == .badRequest)
-    var client = try ControlClient(connectingTo: daemon.socket, isNamed: true)
-    var request = ControlRequest(id: 1, verb: .register)
-    request.wrapper = WrapperReport(
-      pid: 1, socket: "/nowhere", worker: WorkerReport(name: "../x y", state: "foreground"))
-    try client.send(request)
-    #expect(try client.response(to: 1).result == .badRequest)
-    request.id = 2
-    request.wrapper?.worker.name = "ghost"
-    try client.send(request)
-    #expect(try client.response(to: 2).result == .done)
-    #expect(try daemon.verb("wake", "ghost").error.contains("can't be reached"))
-    client = try ControlClient(connectingTo: daemon.socket, isNamed: true)
-    #expect(try eventually { try daemon.json(Listing.self, "ps").workers.isEmpty })
-  }
 }
 
 /// A real language server, with its real protocol.
@@ -178,10 +154,8 @@ import Testing
   private static let clangd = ["/opt/swift/usr/bin", "/usr/bin", "/usr/local/bin"]
     .map { $0 + "/clangd" }.first { (path: String) in access(path, X_OK) == 0 }
 
-  @Test(
-    "A wrapped clangd gives the same completion after each hibernation",
-    .enabled(if: clangd != nil, "clangd isn't installed"))
-  func completes() throws {
+  @Test(.enabled(if: clangd != nil, "clangd isn't installed"))
+  func `A wrapped clangd gives the same completion after each hibernation`() throws {
     let host = try WrapHost([
       Self.clangd ?? "", "--log=error", "--background-index=false", "--pch-storage=memory",
     ])

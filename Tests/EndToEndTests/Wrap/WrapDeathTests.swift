@@ -1,4 +1,3 @@
-import Control
 import Glibc
 import Linux
 import TestSupport
@@ -48,10 +47,8 @@ import Testing
     #expect(next.hasLeftNothing())
   }
 
-  @Test(
-    "A process that has the reused pid of a killed wrapper's program isn't killed"
-  )
-  func reusedNumber() throws {
+  @Test
+  func `A process that has the reused pid of a killed wrapper's program isn't killed`() throws {
     let host = try WrapHost(options: ["--idle-after", "1h"])
     let server = try host.serverPid()
     let guardian = try host.guardianPid()

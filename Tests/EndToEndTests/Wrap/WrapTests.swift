@@ -26,10 +26,8 @@ import Testing
     #expect(host.hasLeftNothing())
   }
 
-  @Test(
-    "A wrapper resumes lazily if its policy says so, without a pager process",
-    .enabled(if: TestMachine.hasCgroups && TestMachine.isRoot, "userfaultfd takes root here"))
-  func lazy() throws {
+  @Test(.enabled(if: TestMachine.hasCgroups && TestMachine.isRoot, "userfaultfd takes root here"))
+  func `A wrapper resumes lazily if its policy says so, without a pager process`() throws {
     let scratch = try Scratch()
     let policy = try scratch.write(
       "hot.yaml",
@@ -94,9 +92,8 @@ import Testing
     }
   }
 
-  @Test(
-    "The end of a wrapped program's input wakes it", arguments: Nightly.one(of: Setting.available))
-  func endOfInput(setting: Setting) throws {
+  @Test(arguments: Nightly.one(of: Setting.available))
+  func `The end of a wrapped program's input wakes it`(setting: Setting) throws {
     let host = try WrapHost(setting: setting)
     try host.ask("fill", #"{"megabytes": 8}"#)
     try host.wait(toBe: "hibernated")
@@ -112,8 +109,7 @@ import Testing
     #expect(try host.end() == .exited(5))
   }
 
-  @Test("A wrapped program isn't suspended while its answer waits in a full pipe")
-  func fullOutput() throws {
+  @Test func `A wrapped program isn't suspended while its answer waits in a full pipe`() throws {
     let host = try WrapHost()
     try host.send("shout", #"{"bytes": 1000000}"#)
     try host.wait(toBe: "foreground")
@@ -128,8 +124,7 @@ import Testing
     try host.wait(toBe: "hibernated")
   }
 
-  @Test("Five wrappers with one state directory work independently")
-  func many() throws {
+  @Test func `Five wrappers with one state directory work independently`() throws {
     let first = try WrapHost()
     let hosts = try [first] + (1..<5).map { _ in try WrapHost(scratch: first.scratch) }
     let sums = try hosts.enumerated().map { index, host in

@@ -38,8 +38,7 @@ struct EarlyWakeTests {
     #expect(band(world) == 0)
   }
 
-  @Test("A worker started within seconds of its termination for memory moves up in band")
-  func relaunched() {
+  @Test func `A worker started within seconds of its termination for memory moves up in band`() {
     var world = world { $0.hibernate.enabled = false }
     world.live(.seconds(10))
     world.obey(world.read(available: 40))
@@ -50,8 +49,7 @@ struct EarlyWakeTests {
     #expect(band(world) == 40)
   }
 
-  @Test("A wake after a requested suspension, or after a longer sleep, isn't an early wake")
-  func honest() {
+  @Test func `A wake after a requested suspension, or after a longer sleep, isn't an early wake`() {
     var world = world()
     world.obey(world.ask(.suspend, web))
     world.obey(world.ask(.wake, web))
@@ -62,8 +60,7 @@ struct EarlyWakeTests {
     #expect(band(world) == 30)
   }
 
-  @Test("An early wake never lifts a worker above the bands of its state")
-  func room() {
+  @Test func `An early wake never lifts a worker above the bands of its state`() {
     var world = world { $0.earlyWake.bonus = 29 }
     for _ in 0..<3 {
       world.live(.seconds(10))

@@ -58,8 +58,7 @@ struct FruitlessWarningTests {
     return (first, warned(later + world.pass(.seconds(2))))
   }
 
-  @Test("A worker that answered and freed nothing is warned after all others")
-  func last() {
+  @Test func `A worker that answered and freed nothing is warned after all others`() {
     let fruitless = atTheNextLevel(yield: .kilobytes(63))
     #expect(fruitless.first == [mail])
     #expect(fruitless.second == [web])
@@ -68,8 +67,7 @@ struct FruitlessWarningTests {
     #expect(Set(atTheNextLevel(yield: .kilobytes(64)).first) == [web, mail])
   }
 
-  @Test("An explanation shows warnings that freed nothing, until a request frees something")
-  func explained() {
+  @Test func `An explanation shows warnings that freed nothing, until a request frees something`() {
     var world = world()
     world.send(.footprint(web, .megabytes(20)))
     for _ in 0..<2 {
@@ -88,8 +86,7 @@ struct FruitlessWarningTests {
     #expect(world.engine.explanation(of: web)?.fruitless == nil)
   }
 
-  @Test("Warnings that freed nothing are forgotten when the run ends")
-  func run() {
+  @Test func `Warnings that freed nothing are forgotten when the run ends`() {
     var world = world()
     world.send(.footprint(web, .megabytes(20)))
     world.ask(.warn, web)

@@ -39,16 +39,14 @@ struct HeartbeatTests {
     #expect(world.state(web) == .background, "the next heartbeat")
   }
 
-  @Test("A heartbeat doesn't count as a use")
-  func recency() {
+  @Test func `A heartbeat doesn't count as a use`() {
     var world = world(hibernated: false)
     let before = world.engine.snapshot(of: web)?.lastUsed
     world.obey(world.pass(.seconds(600)))
     #expect(world.engine.snapshot(of: web)?.lastUsed == before)
   }
 
-  @Test("A heartbeat becomes a use when a request for the worker comes meanwhile")
-  func wanted() {
+  @Test func `A heartbeat becomes a use when a request for the worker comes meanwhile`() {
     var world = world(hibernated: false)
     world.obey(world.pass(.seconds(600)))
     world.ask(.wake, web)
@@ -57,8 +55,7 @@ struct HeartbeatTests {
     #expect(world.engine.snapshot(of: web)?.lastUsed == .zero + .seconds(610))
   }
 
-  @Test("A heartbeat resumes a hibernated worker only if the policy says so")
-  func hibernated() {
+  @Test func `A heartbeat resumes a hibernated worker only if the policy says so`() {
     var world = world(hibernated: true)
     world.obey(world.pass(.seconds(30)))
     #expect(world.state(web) == .hibernated)
@@ -69,8 +66,7 @@ struct HeartbeatTests {
     #expect(world.state(web) == .hibernated, "back after the cool-down, not after hibernate.after")
   }
 
-  @Test("A heartbeat is left out while memory is short")
-  func pressure() {
+  @Test func `A heartbeat is left out while memory is short`() {
     var world = world(hibernated: false) { $0.hibernate.enabled = false }
     world.read(available: 120)
     world.obey(world.pass(.seconds(600)))

@@ -33,15 +33,13 @@ struct IdleBackOffTests {
     return awake
   }
 
-  @Test("The idle time doubles with each sleep that is too short, up to the limit")
-  func doubles() {
+  @Test func `The idle time doubles with each sleep that is too short, up to the limit`() {
     var world = world()
     let times = (0..<9).map { _ in sleepAndWake(&world, after: .seconds(5)) }
     #expect(times == [10, 10, 20, 40, 80, 160, 300, 300, 300].map { .seconds($0) })
   }
 
-  @Test("The raised idle time is explained with its numbers")
-  func explained() throws {
+  @Test func `The raised idle time is explained with its numbers`() throws {
     var world = world()
     for _ in 0..<5 { _ = sleepAndWake(&world, after: .seconds(5)) }
     let explanation = try #require(world.engine.explanation(of: web, at: world.now))
@@ -55,8 +53,7 @@ struct IdleBackOffTests {
     #expect(raised.first?.idle == .seconds(160))
   }
 
-  @Test("The raised idle time shrinks again with sleeps that last, and with time")
-  func decays() {
+  @Test func `The raised idle time shrinks again with sleeps that last, and with time`() {
     var world = world()
     for _ in 0..<5 { _ = sleepAndWake(&world, after: .seconds(5)) }
     #expect(sleepAndWake(&world, after: .seconds(600)) == .seconds(160))
@@ -65,8 +62,7 @@ struct IdleBackOffTests {
     #expect(sleepAndWake(&world, after: .seconds(600)) == .seconds(10))
   }
 
-  @Test("The idle time stays if max_idle is never, and after a single early wake")
-  func stays() {
+  @Test func `The idle time stays if max_idle is never, and after a single early wake`() {
     var never = world { $0.earlyWake.maxIdle = nil }
     for _ in 0..<6 { #expect(sleepAndWake(&never, after: .seconds(5)) == .seconds(10)) }
     var once = world()
@@ -75,8 +71,7 @@ struct IdleBackOffTests {
     }
   }
 
-  @Test("The raised idle time survives the engine, also with another clock")
-  func learned() throws {
+  @Test func `The raised idle time survives the engine, also with another clock`() throws {
     var world = world()
     for _ in 0..<4 { _ = sleepAndWake(&world, after: .seconds(5)) }
     let kept = world.engine.learned.moved(by: .seconds(-5000)).moved(by: .seconds(5000))

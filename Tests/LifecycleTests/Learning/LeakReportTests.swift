@@ -47,8 +47,7 @@ struct LeakReportTests {
     #expect(leak(&world, times: 10) == ["web"])
   }
 
-  @Test("The evidence has what the last memory warning of the run left")
-  func warned() throws {
+  @Test func `The evidence has what the last memory warning of the run left`() throws {
     var world = world()
     _ = leak(&world, times: 10)
     world.obey(world.ask(.warn, web))
@@ -58,8 +57,7 @@ struct LeakReportTests {
     #expect(evidence.sentence.hasSuffix("; the last memory warning left 40 MB"))
   }
 
-  @Test("Memory that the worker offers to be taken is no leak")
-  func offered() {
+  @Test func `Memory that the worker offers to be taken is no leak`() {
     var world = world()
     var all: [String] = []
     for _ in 0..<20 {
@@ -70,8 +68,7 @@ struct LeakReportTests {
     #expect(all.isEmpty)
   }
 
-  @Test("The footprints of a run survive the engine, if the run does")
-  func survives() throws {
+  @Test func `The footprints of a run survive the engine, if the run does`() throws {
     var world = world()
     #expect(leak(&world, times: 8).isEmpty)
     let learned = world.engine.learned
@@ -89,8 +86,7 @@ struct LeakReportTests {
     #expect(leak(&relaunched, times: 11).isEmpty)
   }
 
-  @Test("A worker that another program may have restarted meanwhile begins again")
-  func external() {
+  @Test func `A worker that another program may have restarted meanwhile begins again`() {
     var world = world()
     #expect(leak(&world, times: 8).isEmpty)
     var profile = WorkerProfile(policy: world.engine.policy)

@@ -64,8 +64,7 @@ struct LeakSuspicionTests {
     #expect(reports(sizes).isEmpty, "\(sizes)")
   }
 
-  @Test("A footprint that comes nearer and nearer to a size isn't suspected")
-  func saturation() {
+  @Test func `A footprint that comes nearer and nearer to a size isn't suspected`() {
     var sizes: [Int] = []
     var missing = 102_400.0
     for _ in 0..<200 {
@@ -81,8 +80,7 @@ struct LeakSuspicionTests {
   }
 
   @Test(
-    "A suspicion is withdrawn when the footprint falls, and the same rise isn't suspected again"
-  )
+    "A suspicion is withdrawn when the footprint falls, and the same rise isn't suspected again")
   func comesBack() {
     let rise = (0..<40).map { 20_480 + $0 * 1024 }
     let sizes = rise + rise + rise + rise
@@ -93,8 +91,7 @@ struct LeakSuspicionTests {
     }
   }
 
-  @Test("A suspicion is withdrawn when the footprint levels off")
-  func levelsOff() {
+  @Test func `A suspicion is withdrawn when the footprint levels off`() {
     let sizes = (0..<300).map { 20_480 + min($0, 30) * 1024 }
     #expect(growth(Array(sizes.prefix(30))).suspicion != nil)
     #expect(growth(sizes).suspicion == nil)
@@ -109,15 +106,13 @@ struct LeakSuspicionTests {
     #expect(leak.suspensions > 800 && leak.perSuspension == .kilobytes(40))
   }
 
-  @Test("A leak that begins late is suspected by the last suspensions")
-  func late() {
+  @Test func `A leak that begins late is suspected by the last suspensions`() {
     let sizes = (0..<1000).map { 102_400 + max(0, $0 - 900) * 2048 }
     let all = reports(sizes)
     #expect(all.count == 1 && all[0] > 900 && all[0] < 940, "\(all)")
   }
 
-  @Test("Growth of less than 4 MB, or a tenth of the footprint, isn't suspected")
-  func small() {
+  @Test func `Growth of less than 4 MB, or a tenth of the footprint, isn't suspected`() {
     #expect(reports((0..<24).map { 1024 + $0 * 100 }).isEmpty)
     #expect(reports((0..<24).map { 1_024_000 + $0 * 2000 }).isEmpty)
   }
@@ -129,8 +124,7 @@ struct LeakSuspicionTests {
     #expect(reports(sizes).count == 1)
   }
 
-  @Test("Footprints of restored workers that lack pages don't count as smaller")
-  func lackingPages() {
+  @Test func `Footprints of restored workers that lack pages don't count as smaller`() {
     var growth = FootprintGrowth()
     var all: [LeakSuspicion] = []
     for index in 0..<40 {
@@ -143,8 +137,7 @@ struct LeakSuspicionTests {
     #expect(all.count == 1)
   }
 
-  @Test("What is kept is bounded, and is the same after a checkpoint")
-  func kept() throws {
+  @Test func `What is kept is bounded, and is the same after a checkpoint`() throws {
     var sample = growth((0..<5000).map { 20_480 + $0 % 100 })
     #expect(sample.recent.count == 24 && (12...24).contains(sample.whole.count))
     #expect(sample.whole.last.map { $0.number > 4500 } == true)

@@ -53,8 +53,7 @@ struct RegretTests {
     #expect(world.engine.terminationOrder() == [often, daily])
   }
 
-  @Test("Regret counts the cost of a relaunch if it is known")
-  func cost() {
+  @Test func `Regret counts the cost of a relaunch if it is known`() {
     var world = World(world().engine.policy)
     for (name, seconds) in [("slow", Int64(9)), ("quick", 1)] {
       world.add(WorkerID(name), announcesReadiness: true)
@@ -68,8 +67,7 @@ struct RegretTests {
     #expect(terms(world, WorkerID("quick"))?.isCostMeasured == true)
   }
 
-  @Test("Regret and band stay the same until the reported instant, and change at it")
-  func changes() throws {
+  @Test func `Regret and band stay the same until the reported instant, and change at it`() throws {
     var world = world(order: [.band, .regret])
     world.live(.seconds(3600))
     world.obey(world.ask(.wake, often))
@@ -84,8 +82,7 @@ struct RegretTests {
     }
   }
 
-  @Test("A worker that relaunches faster than it resumes isn't hibernated")
-  func relaunch() {
+  @Test func `A worker that relaunches faster than it resumes isn't hibernated`() {
     var world = World()
     world.add(web, announcesReadiness: true)
     world.ask(.start, web)
@@ -99,8 +96,7 @@ struct RegretTests {
     #expect(world.state(web) == .suspended)
   }
 
-  @Test("Regret orders hibernation by the cost of a resume")
-  func hibernation() {
+  @Test func `Regret orders hibernation by the cost of a resume`() {
     var world = world()
     #expect(world.engine.ranking().hibernation.map(\.worker) == [daily, often])
     #expect(world.read(available: 120).deeds == ["hibernate daily"])

@@ -42,8 +42,7 @@ struct TimerTickTests {
     #expect(world.engine.snapshot(of: web)?.cause == .quietAgain)
   }
 
-  @Test("A worker woken by its own timer is in use as soon as a client talks to it")
-  func traffic() {
+  @Test func `A worker woken by its own timer is in use as soon as a client talks to it`() {
     var world = world()
     world.obey(world.send(.timerDue(web, "a time-out")))
     world.obey(world.send(.activity(web)))
@@ -52,8 +51,7 @@ struct TimerTickTests {
     #expect(world.state(web) == .foreground)
   }
 
-  @Test("A worker woken by its own timer is in use when it works for more than ten seconds")
-  func longWork() {
+  @Test func `A worker woken by its own timer is in use when it works for more than ten seconds`() {
     var world = world()
     world.obey(world.send(.timerDue(web, "a time-out")))
     for _ in 0..<9 {
@@ -85,8 +83,7 @@ struct TimerTickTests {
     return (count, time)
   }
 
-  @Test("A worker that its own timer wakes each minute is hibernated again after each tick")
-  func hibernates() {
+  @Test func `A worker that its own timer wakes each minute is hibernated again after each tick`() {
     var world = world({ $0.hibernate.cooldown = .seconds(60) }, asleep: .hibernated)
     let (count, time) = tick(every: .seconds(60), &world)
     // With the cool-down, which is for uses, it would be hibernated only in each second minute.
@@ -106,8 +103,7 @@ struct TimerTickTests {
     #expect(tick(every: .seconds(20), &world).count <= 20)
   }
 
-  @Test("The cool-down counts after a use, although the worker has a timer")
-  func coolsDown() {
+  @Test func `The cool-down counts after a use, although the worker has a timer`() {
     var world = world({ $0.hibernate.cooldown = .seconds(600) }, asleep: .hibernated)
     world.obey(world.send(.wakeNeeded(web, "data")))
     #expect(world.state(web) == .foreground)
@@ -117,8 +113,7 @@ struct TimerTickTests {
     #expect(world.state(web) == .hibernated)
   }
 
-  @Test("A worker whose images are needed at once is hibernated less often")
-  func imagesBackOff() throws {
+  @Test func `A worker whose images are needed at once is hibernated less often`() throws {
     var world = world({
       $0.earlyWake = EarlyWakeRules(
         within: .seconds(30), halvesEvery: .seconds(3600), maxIdle: .seconds(600))
@@ -135,8 +130,7 @@ struct TimerTickTests {
     #expect(hibernations >= 2 && hibernations < 12)
   }
 
-  @Test("A request during a wake by the worker's own timer counts more than the timer")
-  func both() {
+  @Test func `A request during a wake by the worker's own timer counts more than the timer`() {
     var world = world()
     world.send(.timerDue(web, "a time-out"))
     #expect(world.state(web) == .resuming)

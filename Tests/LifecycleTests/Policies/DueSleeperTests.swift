@@ -57,8 +57,7 @@ import Testing
     }
   }
 
-  @Test("The highest rate is the one with which a resume takes as long as a launch")
-  func highestRate() {
+  @Test func `The highest rate is the one with which a resume takes as long as a launch`() {
     var random = TestRandom()
     for _ in 0..<500 {
       let footprint = ByteCount(.random(in: 1...400_000_000, using: &random))

@@ -31,8 +31,7 @@ struct HibernationInsteadOfEndTests {
     return world.obey(world.read(available: available))
   }
 
-  @Test("A running worker is suspended and hibernated at critical, the foreground last")
-  func order() {
+  @Test func `A running worker is suspended and hibernated at critical, the foreground last`() {
     var world = world([(web, .foreground), (mail, .background)])
     #expect(world.obey(world.read(available: 80)).deeds.isEmpty, "urgent would end no running one")
     #expect(world.obey(world.read(available: 30)).deeds == ["suspend mail", "hibernate mail"])
@@ -88,16 +87,14 @@ struct HibernationInsteadOfEndTests {
     #expect(world.obey(world.read(available: 30)).victims == ["web"])
   }
 
-  @Test("A worker that can be hibernated is, before another one of its rung is terminated")
-  func beforeOthers() {
+  @Test func `A worker that can be hibernated is, before another one of its rung is terminated`() {
     var world = world([(mail, .background), (maps, .background)])
     world.send(.taskBegan(mail, task: "upload", limit: nil))
     #expect(world.obey(world.read(available: 30)).deeds == ["suspend maps", "hibernate maps"])
     #expect(next(&world, available: 40).victims == ["mail"])
   }
 
-  @Test("If its hibernation fails, the worker is terminated")
-  func failure() {
+  @Test func `If its hibernation fails, the worker is terminated`() {
     var world = world([(web, .foreground)])
     #expect(world.read(available: 30).deeds == ["suspend web"])
     world.send(.suspended(web))
@@ -166,8 +163,7 @@ struct HibernationInsteadOfEndTests {
     #expect(try because(&world).hasSuffix("; it can't be hibernated before it is ready"))
   }
 
-  @Test("A launching worker that is waited for costs no other worker its state meanwhile")
-  func launchingBeforeOthers() {
+  @Test func `A launching worker that is waited for costs no other worker its state meanwhile`() {
     var world = launching()
     world.add(mail, size: .megabytes(20))
     world.bring(mail, to: .foreground)
@@ -178,16 +174,14 @@ struct HibernationInsteadOfEndTests {
     #expect(world.state(mail) == .foreground)
   }
 
-  @Test("If it can't be suspended, the worker is terminated")
-  func suspensionFailure() {
+  @Test func `If it can't be suspended, the worker is terminated`() {
     var world = world([(web, .background)])
     #expect(world.read(available: 30).deeds == ["suspend web"])
     world.send(.suspendFailed(web, "it doesn't stop"))
     #expect(next(&world, available: 30).victims == ["web"])
   }
 
-  @Test("If it reaches no safe point in ten seconds, the worker is terminated")
-  func timeOut() {
+  @Test func `If it reaches no safe point in ten seconds, the worker is terminated`() {
     var world = world([(web, .background)]) { $0.background.safePoint.fileLocks = .seconds(60) }
     world.locks[web] = 1
     #expect(world.read(available: 30).deeds.isEmpty)
@@ -196,8 +190,7 @@ struct HibernationInsteadOfEndTests {
     #expect(next(&world, available: 30).victims == ["web"])
   }
 
-  @Test("A worker that is woken at once each time is terminated at the third time")
-  func thrashing() {
+  @Test func `A worker that is woken at once each time is terminated at the third time`() {
     var world = world([(web, .foreground)])
     var all: [Directive] = world.obey(world.read(available: 30))
     for _ in 0..<3 {
@@ -211,8 +204,7 @@ struct HibernationInsteadOfEndTests {
       ])
   }
 
-  @Test("A hibernation without effect is the last step for a minute")
-  func noEffect() {
+  @Test func `A hibernation without effect is the last step for a minute`() {
     var world = world([(web, .foreground), (mail, .foreground)])
     #expect(world.obey(world.read(available: 30)).deeds == ["suspend mail", "hibernate mail"])
     #expect(next(&world, available: 30).brief == ["none at critical: noEffect"])
@@ -229,8 +221,7 @@ struct HibernationInsteadOfEndTests {
     #expect(all.deeds == ["suspend mail", "hibernate mail", "suspend web", "hibernate web"])
   }
 
-  @Test("Shadow mode says that a running worker would have been hibernated, not terminated")
-  func shadow() {
+  @Test func `Shadow mode says that a running worker would have been hibernated, not terminated`() {
     var world = world([(web, .foreground)]) { $0.mode = .shadow }
     let directives = world.read(available: 30) + world.pass(.seconds(5)) + world.read(available: 30)
     let texts = directives.compactMap { directive in

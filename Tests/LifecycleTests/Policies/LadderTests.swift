@@ -17,9 +17,7 @@ struct LadderTests {
     return World(policy)
   }
 
-  @Test(
-    "The ladder hibernates one worker after the other, the largest first, until that is enough"
-  )
+  @Test("The ladder hibernates one worker after the other, the largest first, until that is enough")
   func hibernates() {
     var world = world()
     for (worker, size) in [(mail, Int64(5)), (maps, 8), (web, 6)] {
@@ -59,8 +57,7 @@ struct LadderTests {
     #expect(failed.deeds.isEmpty, "it waits for a reading, because nothing was freed")
   }
 
-  @Test("No worker is terminated before a reading shows what hibernation has freed")
-  func terminatesAfterReading() {
+  @Test func `No worker is terminated before a reading shows what hibernation has freed`() {
     var world = world {
       $0.ladder = Ladder(
         warning: [.hibernate, .terminate(.background)], urgent: [.hibernate], critical: [.hibernate]
@@ -76,8 +73,7 @@ struct LadderTests {
     #expect(world.read(available: 120).victims == ["web"])
   }
 
-  @Test("The ladder acts at a level that the operator set, only while the level lasts")
-  func setLevel() {
+  @Test func `The ladder acts at a level that the operator set, only while the level lasts`() {
     var world = world()
     for (worker, size) in [(mail, Int64(12)), (maps, 8)] {
       world.add(worker, size: .megabytes(size))
@@ -90,8 +86,7 @@ struct LadderTests {
     #expect(world.pass(.seconds(20)).deeds.isEmpty, "the set level ended before the second worker")
   }
 
-  @Test("The ladder continues without a new reading if none comes")
-  func noReading() {
+  @Test func `The ladder continues without a new reading if none comes`() {
     var world = world()
     for worker in [mail, web] {
       world.add(worker, size: .megabytes(8))
@@ -103,8 +98,7 @@ struct LadderTests {
   }
 
   @Test(
-    "The ladder terminates one worker, waits for its end and memory, and ends no more than needed"
-  )
+    "The ladder terminates one worker, waits for its end and memory, and ends no more than needed")
   func settles() {
     var world = world { $0.hibernate.enabled = false }
     for (worker, size) in [(mail, Int64(40)), (maps, 30), (web, 20)] {
@@ -126,8 +120,7 @@ struct LadderTests {
     #expect(after.brief == ["report", "pressure critical → normal"])
   }
 
-  @Test("The ladder continues with the next worker when a victim doesn't die")
-  func stubborn() {
+  @Test func `The ladder continues with the next worker when a victim doesn't die`() {
     var world = world { $0.hibernate.enabled = false }
     for (worker, size) in [(mail, Int64(40)), (maps, 30)] {
       world.add(worker, size: .megabytes(size))
@@ -138,8 +131,7 @@ struct LadderTests {
     #expect(world.pass(.seconds(5)).victims == ["maps"])
   }
 
-  @Test("The ladder warns every worker once in an episode, and waits for all of them")
-  func warns() {
+  @Test func `The ladder warns every worker once in an episode, and waits for all of them`() {
     var world = world { $0.foreground.max = nil }
     for worker in [mail, web] {
       world.add(worker, size: .megabytes(20), canShed: true)
@@ -163,8 +155,7 @@ struct LadderTests {
     #expect(world.read(available: 40).deeds == ["shed web memoryWarning"], "a new episode")
   }
 
-  @Test("The ladder spares workers that would free nothing")
-  func nothingToGive() {
+  @Test func `The ladder spares workers that would free nothing`() {
     var world = world()
     world.add(web, size: .kilobytes(408))
     world.bring(web, to: .foreground)
@@ -173,8 +164,7 @@ struct LadderTests {
     #expect(world.read(available: 0).victims.isEmpty)
   }
 
-  @Test("The ladder spares the foreground while another worker is being suspended")
-  func transit() {
+  @Test func `The ladder spares the foreground while another worker is being suspended`() {
     var world = world {
       $0.foreground.max = nil
       $0.hibernate.enabled = false
@@ -227,8 +217,7 @@ struct LadderTests {
     #expect(report.entries.dropFirst().allSatisfy { $0.victimBecause == nil })
   }
 
-  @Test("On a device, the ladder counts at once what a victim freed")
-  func device() {
+  @Test func `On a device, the ladder counts at once what a victim freed`() {
     var world = world {
       $0.memory = .device(.megabytes(100))
       $0.hibernate.enabled = false

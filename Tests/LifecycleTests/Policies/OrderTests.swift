@@ -107,8 +107,7 @@ struct OrderTests {
         == [0, 0, 30, 30, 75, 75, 100, 100])
   }
 
-  @Test("Importance counts within the bands of a state, and not beyond them")
-  func importance() {
+  @Test func `Importance counts within the bands of a state, and not beyond them`() {
     for (state, bands) in [
       (WorkerState.suspended, [0, 14, 29]), (.background, [30, 44, 59]),
       (.hibernated, [75, 87, 99]), (.foreground, [100, 100, 100]), (.launching, [90, 90, 90]),
@@ -124,20 +123,17 @@ struct OrderTests {
     }
   }
 
-  @Test(
-    "A worker between two states has the higher band",
-    arguments: [
-      (WorkerState.suspending, 30), (.hibernating, 75), (.resuming, 75), (.terminating, 30),
-    ])
-  func transitions(_ state: WorkerState, _ band: Int) {
+  @Test(arguments: [
+    (WorkerState.suspending, 30), (.hibernating, 75), (.resuming, 75), (.terminating, 30),
+  ])
+  func `A worker between two states has the higher band`(_ state: WorkerState, _ band: Int) {
     var world = World()
     world.add(web)
     world.bring(web, to: state)
     #expect(world.engine.snapshot(of: web)?.band == band)
   }
 
-  @Test("The order relaunch_cost puts the worker that launches fastest first")
-  func relaunchCost() {
+  @Test func `The order relaunch_cost puts the worker that launches fastest first`() {
     var policy = LifecyclePolicy()
     policy.terminate.order = [.relaunchCost]
     policy.foreground.max = nil

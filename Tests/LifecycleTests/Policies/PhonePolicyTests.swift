@@ -55,16 +55,14 @@ struct IOS5PolicyTests {
     #expect(world.state(maps) == .hibernated && world.state(mail) == .hibernated)
   }
 
-  @Test("The smaller of two otherwise equal suspended workers survives")
-  func smaller() throws {
+  @Test func `The smaller of two otherwise equal suspended workers survives`() throws {
     var world = try world()
     world.obey(world.read(available: 40))
     world.read(available: 900)
     #expect(world.state(maps) == .terminated && world.state(mail) == .suspended)
   }
 
-  @Test("A short stall raises the level although the average is low")
-  func spike() throws {
+  @Test func `A short stall raises the level although the average is low`() throws {
     var world = try world()
     world.read(available: 190, some: 1, full: 0)
     world.send(.stalled(.critical))
@@ -87,8 +85,7 @@ struct IOS5PolicyTests {
     #expect(world.pass(.milliseconds(1)).deeds == ["failed", "terminate web"])
   }
 
-  @Test("Policy ios-5 terminates a worker that never answers")
-  func watchdog() throws {
+  @Test func `Policy ios-5 terminates a worker that never answers`() throws {
     var world = World(try shipped("ios-5"))
     world.add(web, canShed: true, canAnswer: true)
     world.bring(web, to: .foreground)
@@ -147,8 +144,7 @@ struct IPhoneOS3PolicyTests {
     #expect(world.state(web) == .terminating)
   }
 
-  @Test("Policy iphone-os-3 never suspends or hibernates a worker")
-  func runsOrDoesnt() throws {
+  @Test func `Policy iphone-os-3 never suspends or hibernates a worker`() throws {
     var world = try world()
     world.live(.seconds(86_400))
     #expect(world.state(mail) == .background)
@@ -180,8 +176,7 @@ struct AndroidPolicyTests {
     return world
   }
 
-  @Test("Policy android suspends a worker ten seconds after it left the foreground")
-  func freezer() throws {
+  @Test func `Policy android suspends a worker ten seconds after it left the foreground`() throws {
     var world = try world([(web, 20)])
     world.live(.milliseconds(8999))
     #expect(world.state(web) == .background)
@@ -196,8 +191,7 @@ struct AndroidPolicyTests {
     #expect(world.state(web) == .hibernated && world.state(mail) == .suspended)
   }
 
-  @Test("Policy android warns each worker once at each level")
-  func trim() throws {
+  @Test func `Policy android warns each worker once at each level`() throws {
     var world = World(try shipped("android"))
     world.add(web, size: .megabytes(20), canShed: true)
     world.bring(web, to: .foreground)
@@ -223,8 +217,7 @@ struct AndroidPolicyTests {
     #expect(world.pass(.zero).deeds.isEmpty && world.state(maps) == .suspended)
   }
 
-  @Test("Policy android terminates cached workers before perceptible ones")
-  func perceptible() throws {
+  @Test func `Policy android terminates cached workers before perceptible ones`() throws {
     var world = try world([(mail, 8)])
     world.add(WorkerID("music"), size: .megabytes(60), importance: 80)
     world.bring(WorkerID("music"), to: .background)

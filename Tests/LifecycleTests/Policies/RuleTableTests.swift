@@ -27,8 +27,7 @@ struct RuleTableTests {
     }
   }
 
-  @Test("Every test that docs/engine.md names exists")
-  func named() throws {
+  @Test func `Every test that docs/engine.md names exists`() throws {
     let tests = try Self.tests()
     #expect(tests.count > 40)
     for test in tests {

@@ -51,8 +51,7 @@ struct SleeperSearchTests {
     #expect(world.send(.disk(reading(images: 3, written: 494))).deeds == ["hibernate w12"])
   }
 
-  @Test("When the disk has room again, the largest worker that fits is hibernated")
-  func fits() {
+  @Test func `When the disk has room again, the largest worker that fits is hibernated`() {
     var world = world([5, 8, 12, 14])
     world.send(.disk(reading(images: 97)))
     #expect(world.read(available: 146).deeds.isEmpty)
@@ -62,8 +61,7 @@ struct SleeperSearchTests {
     #expect(world.pass(.milliseconds(1500)).deeds == ["hibernate w14"])
   }
 
-  @Test("No image is removed for room where the day's writes are used up")
-  func noRoomNeeded() {
+  @Test func `No image is removed for room where the day's writes are used up`() {
     var world = world([8])
     world.add(old)
     world.bring(old, to: .hibernated)
@@ -91,8 +89,7 @@ struct SleeperSearchTests {
     #expect(verdicts.measuring.isEmpty)
   }
 
-  @Test("The room on the disk is the largest image that no limit of the disk refuses")
-  func room() {
+  @Test func `The room on the disk is the largest image that no limit of the disk refuses`() {
     var random = TestRandom()
     for _ in 0..<500 {
       var world = world([8])
@@ -115,8 +112,7 @@ struct SleeperSearchTests {
     static let mail = 9
   }
 
-  @Test("The heap of slots has the smallest key first, whatever was changed before")
-  func heap() {
+  @Test func `The heap of slots has the smallest key first, whatever was changed before`() {
     var random = TestRandom()
     var heap = SlotHeap<Int>()
     var model: [Int: Int] = [:]

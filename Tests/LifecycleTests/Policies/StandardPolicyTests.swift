@@ -54,8 +54,7 @@ struct StandardPolicyTests {
     #expect(times[7] > .seconds(120), "\(times)")
   }
 
-  @Test("Policy standard ends no worker before memory is nearly used up")
-  func nothingLost() throws {
+  @Test func `Policy standard ends no worker before memory is nearly used up`() throws {
     var world = try world(size: 100)
     for available: Int64 in [140, 90, 60] {
       world.read(available: available)

@@ -7,9 +7,8 @@ import Testing
 
 @Suite("The index of the order of termination")
 struct TerminationIndexTests {
-  @Test(
-    "After any events the indices have the orders, numbers and victims that the records give")
-  func sameAsFromScratch() {
+  @Test
+  func `After any events the indices have the orders, numbers and victims that the records give`() {
     var random = TestRandom()
     for order in Self.orders {
       var world = Self.world(order, &random)
@@ -122,8 +121,7 @@ struct TerminationIndexTests {
 
 @Suite("Slots in a lazy order")
 struct LazyOrderTests {
-  @Test("A lazy order is the sorted one, whatever was changed since it was last read")
-  func sorted() {
+  @Test func `A lazy order is the sorted one, whatever was changed since it was last read`() {
     var random = TestRandom()
     var order = LazyOrder<Int>()
     var model: [Int: Int] = [:]

@@ -30,8 +30,7 @@ struct UsefulTerminationTests {
     }
   }
 
-  @Test("No worker is terminated if all victims hold less than half of what is missing")
-  func tooLittle() {
+  @Test func `No worker is terminated if all victims hold less than half of what is missing`() {
     var world = world([(mail, 8), (maps, 9)])
     let directives = world.read(available: 10)
     #expect(directives.victims.isEmpty)
@@ -45,8 +44,7 @@ struct UsefulTerminationTests {
     #expect(later.victims == ["maps"], "17 of 30 MB are worth it")
   }
 
-  @Test("After a termination without effect no second worker is terminated for a minute")
-  func noEffect() {
+  @Test func `After a termination without effect no second worker is terminated for a minute`() {
     var world = world([(mail, 40), (maps, 30)])
     #expect(world.obey(world.read(available: 40)).victims == ["mail"])
     world.pass(.milliseconds(500))
@@ -57,8 +55,7 @@ struct UsefulTerminationTests {
     #expect(world.pass(.seconds(1)).victims == ["maps"])
   }
 
-  @Test("When the level was lower meanwhile, the next shortage may cost a worker at once")
-  func betterMeanwhile() {
+  @Test func `When the level was lower meanwhile, the next shortage may cost a worker at once`() {
     var world = world([(mail, 40), (maps, 30)])
     world.obey(world.read(available: 40))
     world.pass(.milliseconds(500))
@@ -67,8 +64,7 @@ struct UsefulTerminationTests {
     #expect(world.read(available: 40).victims == ["maps"])
   }
 
-  @Test("If only stalls hold the level, one termination that doesn't end them is the last")
-  func stalls() {
+  @Test func `If only stalls hold the level, one termination that doesn't end them is the last`() {
     var world = world([(mail, 40), (maps, 30)])
     #expect(world.obey(world.read(available: 190, some: 90, full: 90)).victims == ["mail"])
     world.pass(.milliseconds(500))
@@ -76,8 +72,7 @@ struct UsefulTerminationTests {
     #expect(world.state(maps) == .suspended)
   }
 
-  @Test("At a level that the operator has set, one worker after the other is terminated")
-  func setLevel() {
+  @Test func `At a level that the operator has set, one worker after the other is terminated`() {
     var world = world([(mail, 40), (maps, 30)])
     world.read(available: 900)
     #expect(world.obey(world.send(.pressureSet(.critical, for: .seconds(30)))).victims == ["mail"])
@@ -85,8 +80,7 @@ struct UsefulTerminationTests {
     #expect(world.read(available: 900).victims == ["maps"])
   }
 
-  @Test("A worker that only thrift keeps in memory is hibernated, not terminated")
-  func thrift() {
+  @Test func `A worker that only thrift keeps in memory is hibernated, not terminated`() {
     var world = world([(mail, 40), (maps, 30)]) {
       $0.hibernate.enabled = true
       $0.hibernate.after = nil

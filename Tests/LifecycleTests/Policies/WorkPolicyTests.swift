@@ -12,8 +12,7 @@ struct ServerPolicyTests {
   }
 
   @Test(
-    "Policy server hibernates a service without traffic; a connection brings it to the foreground"
-  )
+    "Policy server hibernates a service without traffic; a connection brings it to the foreground")
   func sleepsAndWakes() throws {
     var world = try world()
     world.live(.seconds(60))
@@ -26,8 +25,7 @@ struct ServerPolicyTests {
     #expect(world.state(web) == .foreground)
   }
 
-  @Test("Policy server ignores a memory peak of under a second")
-  func peak() throws {
+  @Test func `Policy server ignores a memory peak of under a second`() throws {
     var world = try world()
     world.read(available: 40)
     world.pass(.milliseconds(900))
@@ -36,8 +34,7 @@ struct ServerPolicyTests {
     #expect(world.engine.pressure == .normal && world.state(web) == .foreground)
   }
 
-  @Test("Policy server lets a worker that misses the readiness deadline run")
-  func reported() throws {
+  @Test func `Policy server lets a worker that misses the readiness deadline run`() throws {
     var world = World(try shipped("server"))
     world.add(web, announcesReadiness: true)
     world.ask(.start, web)
@@ -84,8 +81,7 @@ struct DeveloperPolicyTests {
     #expect(world.state(web) == .hibernated)
   }
 
-  @Test("Policy developer doesn't end a worker that never answers")
-  func silent() throws {
+  @Test func `Policy developer doesn't end a worker that never answers`() throws {
     var world = try world()
     world.ask(.background, web)
     #expect(!world.pass(.seconds(60)).deeds.contains("terminate web"))

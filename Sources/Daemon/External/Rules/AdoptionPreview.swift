@@ -1,5 +1,4 @@
 import Control
-import Lifecycle
 import Linux
 import Policy
 

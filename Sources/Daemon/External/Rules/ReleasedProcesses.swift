@@ -1,5 +1,4 @@
 import Checksum
-import Lifecycle
 import Linux
 import Policy
 

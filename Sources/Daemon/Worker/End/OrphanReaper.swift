@@ -1,5 +1,4 @@
 import Linux
-import Policy
 import Supervision
 
 /// Reaps orphans of workers. They become the daemon's children (PR_SET_CHILD_SUBREAPER), so the

@@ -1,5 +1,3 @@
-import Lifecycle
-import Linux
 import Supervision
 
 /// The `stop_command` at one end of a worker. The command runs beside the worker. `then` is called

@@ -1,5 +1,4 @@
 import Lifecycle
-import Linux
 import Supervision
 
 /// Ends workers. It passes each request, and the end of each root process, to the `WorkerEnding` of

@@ -1,5 +1,4 @@
 import Lifecycle
-import Policy
 import Supervision
 
 /// The file descriptor store of one worker (`fdstore:`, sd_notify(3)). Stored descriptors outlive

@@ -1,4 +1,3 @@
-import Lifecycle
 import Policy
 
 /// The steps of a launch, in their order.

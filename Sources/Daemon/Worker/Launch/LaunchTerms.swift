@@ -2,7 +2,6 @@ import Glibc
 import Linux
 import Policy
 import PolicyFile
-import Supervision
 
 /// The reason for which a worker can't be launched as its configuration requests.
 enum TermsError: Error, CustomStringConvertible {

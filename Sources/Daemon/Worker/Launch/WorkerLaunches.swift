@@ -1,7 +1,5 @@
-import Glibc
 import Lifecycle
 import Linux
-import Policy
 import Supervision
 
 /// The components that take part in launches, and what is done with them. Belongs to the loop's

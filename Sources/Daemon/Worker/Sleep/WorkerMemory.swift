@@ -197,8 +197,6 @@ struct ImageOnDisk: Sendable {
   var length: Int64?
 
   var path: String { resting.path }
-  /// Distinguishes the image from others; nil: it isn't recorded.
-  var mark: ImageMark? { resting.expectation.mark }
 
   init(_ resting: RestingImage, length: Int64?) {
     self.resting = resting

@@ -1,7 +1,6 @@
 import Control
 import Hibernation
 import Lifecycle
-import Linux
 import Policy
 import Supervision
 

@@ -1,6 +1,4 @@
-import Hibernation
 import Lifecycle
-import Policy
 
 /// Makes the `WorkerSleep` of each run, and has what all of them use. Belongs to the loop's thread.
 final class WorkerSleeps {

@@ -1,7 +1,6 @@
 import ArgumentParser
 import Control
 import Daemon
-import Glibc
 import Linux
 
 struct RecoverCommand: ParsableCommand {

@@ -1,9 +1,7 @@
 import ArgumentParser
 import Control
 import Daemon
-import Glibc
 import Journal
-import Linux
 
 struct EventsCommand: ParsableCommand {
   static let configuration = CommandConfiguration(

@@ -14,12 +14,6 @@ struct History {
   var end: (run: String, at: Int64)?
   private(set) var problems: [JournalProblem] = []
 
-  init(segments: [JournalSegment], worker: String?, since: WallTime?) {
-    self.segments = segments
-    self.worker = worker
-    self.since = since
-  }
-
   /// Returns the last `limit` events, or all events if `limit` is nil.
   mutating func events(limit: Int?) -> [EventRecord] {
     if let since {

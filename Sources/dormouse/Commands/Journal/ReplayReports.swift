@@ -1,5 +1,4 @@
 import Control
-import Daemon
 import JSONLines
 import Journal
 import Lifecycle

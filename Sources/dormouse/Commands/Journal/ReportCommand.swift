@@ -110,7 +110,7 @@ extension CrashReport {
   }
 
   private init(worker: String, _ group: CrashGroup) {
-    var cause = Cause(code: group.cause.code, text: group.reason)
+    var cause = ExitStatusReport(code: group.cause.code, text: group.reason)
     switch group.cause {
     case .signal(let number): cause.signal = number
     case .status(let number): cause.status = number

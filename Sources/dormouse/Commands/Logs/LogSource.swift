@@ -1,5 +1,4 @@
 import Control
-import Linux
 
 /// One worker's output, line by line, with the time by which each line had been written.
 final class LogSource {

@@ -2,7 +2,6 @@ import ArgumentParser
 import Control
 import Journal
 import Glibc
-import Linux
 
 struct LogsCommand: ParsableCommand {
   static let configuration = CommandConfiguration(

@@ -1,6 +1,5 @@
 import Control
 import Journal
-import Linux
 
 /// Prints lines after the name of their worker, coloured on a terminal, or as JSON.
 struct MergedLogPrinter {

@@ -1,5 +1,4 @@
 import Control
-import Glibc
 import Linux
 
 /// The output of several workers in one stream, in the order in which it was written if that is

@@ -1,5 +1,4 @@
 import Control
-import Glibc
 import Linux
 
 /// One worker's output, byte for byte.

@@ -1,5 +1,4 @@
 import Control
-import Glibc
 import Linux
 
 /// Reads `--machine KEY=VALUE,…`: the costs of operations, in the units of policy files.

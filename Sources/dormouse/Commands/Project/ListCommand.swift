@@ -1,6 +1,5 @@
 import ArgumentParser
 import Control
-import Linux
 
 struct ListCommand: ParsableCommand {
   static let configuration = CommandConfiguration(

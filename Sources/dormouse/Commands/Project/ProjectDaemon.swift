@@ -1,6 +1,5 @@
 import Control
 import Daemon
-import Glibc
 import Linux
 
 /// The daemon of a project. This starts it, waits for it, and stops it.

@@ -1,6 +1,5 @@
 import ArgumentParser
 import Control
-import Glibc
 import Linux
 
 /// Shows the output of all workers of a daemon until a signal arrives or the daemon ends.

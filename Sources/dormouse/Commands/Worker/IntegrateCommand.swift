@@ -1,7 +1,6 @@
 import ArgumentParser
 import Control
 import Integrate
-import Linux
 
 struct IntegrateCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
