@@ -170,11 +170,13 @@ install-built:
 	install -m 644 Policies/rules/*.yaml "$(DESTDIR)$(PREFIX)/share/dormouse/policies/rules"
 	for kind in user system; do \
 	  install -d "$(DESTDIR)$(PREFIX)/lib/systemd/$$kind"; \
-	  for unit in Packaging/systemd/$$kind/*.service; do \
+	  for unit in Packaging/systemd/$$kind/*; do \
 	    sed 's|/usr/local/bin|$(PREFIX)/bin|' "$$unit" \
 	      > "$(DESTDIR)$(PREFIX)/lib/systemd/$$kind/$$(basename $$unit)"; \
 	  done; \
 	done
+
+	install -D -m 644 -t "$(DESTDIR)$(PREFIX)/lib/sysusers.d" Packaging/systemd/sysusers/dormouse.conf
 
 # Packages of the release build, in .build/packages. The same executable gives the same bytes.
 deb:

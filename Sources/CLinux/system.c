@@ -116,6 +116,13 @@ int clinux_peer_credentials(int fd, pid_t *pid, uid_t *uid, gid_t *gid) {
   return 0;
 }
 
+int clinux_peer_pidfd(int fd) {
+  enum { PEERPIDFD = 77 };  // SO_PEERPIDFD: Linux 6.5
+  int pidfd;
+  socklen_t length = sizeof pidfd;
+  return getsockopt(fd, SOL_SOCKET, PEERPIDFD, &pidfd, &length) < 0 ? -errno : pidfd;
+}
+
 int clinux_pass_credentials(int fd) {
   int on = 1;
   return RESULT(setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof on));

@@ -28,21 +28,23 @@ int clinux_uffd_negotiate(int fd, int tracks) {
   return ioctl(fd, UFFDIO_API, &api) < 0 ? -errno : 0;
 }
 
-int clinux_uffd_tracks(int fd) {
+int clinux_uffd_state(int fd) {
   char path[64], text[512];
   snprintf(path, sizeof path, "/proc/self/fdinfo/%d", fd);
   int info = open(path, O_RDONLY | O_CLOEXEC);
-  if (info < 0) return 0;
+  if (info < 0) return -errno;
   ssize_t length = read(info, text, sizeof text - 1);
+  int code = errno;
   close(info);
-  if (length < 0) return 0;
+  if (length < 0) return -code;
   text[length] = 0;
   // The line has the API, the enabled features, and the features that the kernel supports, in
   // hexadecimal.
   const char *line = strstr(text, "API:");
   unsigned long long api, features;
-  if (!line || sscanf(line, "API:%llx:%llx", &api, &features) != 2) return 0;
-  return (features & UFFD_FEATURE_WP_ASYNC) != 0;
+  if (!line || sscanf(line, "API:%llx:%llx", &api, &features) != 2) return -EINVAL;
+  if (!features) return CLINUX_UFFD_NEW;
+  return features & UFFD_FEATURE_WP_ASYNC ? CLINUX_UFFD_TRACKING : CLINUX_UFFD_IN_USE;
 }
 
 int clinux_uffd_register(int fd, uint64_t start, uint64_t length, int tracks) {
@@ -98,15 +100,21 @@ int clinux_uffd_read(int fd, volatile struct clinux_uffd_message *message) {
   return got == (ssize_t)sizeof *message;
 }
 
+int clinux_open_userfault(int device) {
+  int flags = O_CLOEXEC | O_NONBLOCK;
+  int fd = device < 0 ? (int)syscall(SYS_userfaultfd, flags) : ioctl(device, _IO(0xAA, 0x00), flags);
+  return fd < 0 ? -errno : fd;
+}
+
 int clinux_try_userfaultfd(void) {
-  int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
+  int fd = clinux_open_userfault(-1);
   if (fd >= 0) return close(fd), 0;
-  int code = errno;
+  int code = fd;
   int device = open("/dev/userfaultfd", O_RDWR | O_CLOEXEC);
-  if (device < 0) return -code;
-  fd = ioctl(device, _IO(0xAA, 0x00), O_CLOEXEC | O_NONBLOCK);
+  if (device < 0) return code;
+  fd = clinux_open_userfault(device);
   close(device);
-  if (fd < 0) return -code;
+  if (fd < 0) return code;
   return close(fd), 1;
 }
 

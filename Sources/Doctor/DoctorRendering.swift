@@ -79,8 +79,7 @@ extension DoctorReport {
         + labelled("to enable   ", check.enable, width: width)
       // Four lines are reserved for the names of the other mechanisms.
       if count + lines.count + section.count + 4 + all.count > Self.maxLines {
-        let names = Self.names(notWorking[index...])
-        lines += [""] + wrapped("Missing, too, or limited: \(names)", to: width)
+        lines += [""] + Self.names(notWorking[index...], width: width)
         break
       }
       lines += section
@@ -88,10 +87,15 @@ extension DoctorReport {
     return lines + all
   }
 
-  /// The first names, and how many there are beside them.
-  private static func names(_ checks: ArraySlice<DoctorCheck>) -> String {
-    let (shown, count) = (checks.prefix(6).map(\.name).joined(separator: ", "), checks.count - 6)
-    return count > 0 ? "\(shown), and \(count) more." : "\(shown)."
+  /// The names, as many as fit into three lines, and how many there are beside them.
+  private static func names(_ checks: ArraySlice<DoctorCheck>, width: Int) -> [String] {
+    for count in stride(from: checks.count, to: 0, by: -1) {
+      let (names, others) = (checks.prefix(count).map(\.name), checks.count - count)
+      let text = names.joined(separator: ", ") + (others > 0 ? ", and \(others) more." : ".")
+      let lines = wrapped("Missing, too, or limited: \(text)", to: width)
+      if lines.count <= 3 || count == 1 { return lines }
+    }
+    return []
   }
 
   fileprivate func table(width: Int, color: Bool) -> [String] {

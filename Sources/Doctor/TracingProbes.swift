@@ -8,18 +8,22 @@ extension Probe {
 
   private static let missingPages = Probe(
     "userfaultfd", "lazy restore",
-    lost:
-      "Workers are restored in full before they run, which takes some milliseconds longer.",
-    enable: "Run the daemon as root, or with CAP_SYS_PTRACE: the kernel reports forks to no other "
-      + "process, so a daemon of an ordinary user has no lazy restore. For workers of other users "
-      + "than root, also sysctl vm.unprivileged_userfaultfd=1, or let their user open "
-      + "/dev/userfaultfd (setfacl -m u:USER:rw). In a container, a seccomp profile that permits "
-      + "userfaultfd."
+    lost: "Workers are restored in full before they run, which takes some milliseconds longer; "
+      + "running workers are trimmed by swap only.",
+    enable: "Without root: sudo systemctl enable --now dormouse-userfault.socket, and sudo adduser "
+      + "NAME dormouse, which applies when all of the user's sessions have ended (or: sudo "
+      + "systemctl restart user@UID). Otherwise run the daemon as root or with CAP_SYS_PTRACE. For "
+      + "workers that root's daemon runs as other users: sysctl vm.unprivileged_userfaultfd=1. In "
+      + "a container: a seccomp profile that permits userfaultfd."
   ) { _ in userfaultfdFinding }
 
   /// Whether this user may use userfaultfd in full, with the events for forks.
   static var userfaultfdFinding: Finding {
-    if let obstacle = KernelFeatures.detect().lazyObstacle { return .missing(obstacle) }
+    let features = KernelFeatures.detect()
+    if let obstacle = features.lazyObstacle { return .missing(obstacle) }
+    if features.needsUserfaultService {
+      return .works("this user has userfaultfd by the service at \(UserfaultService.path)")
+    }
     let result = clinux_try_userfaultfd()
     if result == 0 { return .works("this user has userfaultfd(2)") }
     if result == 1 { return .works("this user may open /dev/userfaultfd") }

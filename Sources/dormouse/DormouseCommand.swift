@@ -15,7 +15,7 @@ struct DormouseCommand: ParsableCommand {
 
       """ + exitCodeTable(),
     version: Dormouse.version,
-    subcommands: [PagerCommand.self, KeeperCommand.self],
+    subcommands: [PagerCommand.self, KeeperCommand.self, UserfaultServiceCommand.self],
     groupedSubcommands: [
       CommandGroup(
         name: "Project",

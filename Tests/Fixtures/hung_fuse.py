@@ -1,9 +1,12 @@
-# hung_fuse.py DIRECTORY...: mounts a file system over each directory. It answers only INIT, as one whose server
-# has failed. Prints `mounted`, and unmounts everything at SIGTERM.
+# hung_fuse.py [--opens] DIRECTORY...: mounts a file system over each directory. It answers only INIT, as one whose server
+# has failed. With --opens it also has a file `file`, which can be opened; closing it is never answered. Prints `mounted`,
+# and unmounts everything at SIGTERM.
 import ctypes, os, select, signal, struct, sys
 
 libc = ctypes.CDLL(None, use_errno=True)
 INIT, DETACH = 26, 2
+LOOKUP, GETATTR, OPEN = 1, 3, 14
+opens = sys.argv[1] == "--opens"
 
 
 def mount(directory):
@@ -21,11 +24,19 @@ def answer(device):
     if operation == INIT:
         body = struct.pack("IIIIHHIIHHIIII", 7, 31, 65536, 0, 12, 9, 65536, 1, 0, 0, 0, 0, 0, 0)
         body = body[:64].ljust(64, b"\0")
-        os.write(device, struct.pack("IiQ", 16 + len(body), 0, unique) + body)
+    elif opens and operation in (LOOKUP, GETATTR, OPEN):
+        node = struct.unpack("Q", request[16:24])[0]
+        isFile = operation == LOOKUP or node == 2
+        attributes = struct.pack("6Q10I", node, 0, 0, 0, 0, 0, 0, 0, 0, 0o100666 if isFile else 0o40755, 1, 0, 0, 0, 4096, 0)
+        body = {LOOKUP: struct.pack("4Q2I", 2, 0, 60, 60, 0, 0) + attributes,
+                GETATTR: struct.pack("Q2I", 60, 0, 0) + attributes, OPEN: struct.pack("Q2I", 1, 0, 0)}[operation]
+    else:
+        return
+    os.write(device, struct.pack("IiQ", 16 + len(body), 0, unique) + body)
 
 
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-devices = {mount(directory): directory for directory in sys.argv[1:]}
+devices = {mount(directory): directory for directory in sys.argv[1 + opens:]}
 print("mounted", flush=True)
 try:
     while True:

@@ -17,6 +17,7 @@ extension FuzzTarget {
       readHTTP(bytes)
       let text = String(decoding: bytes, as: UTF8.self)
       _ = KeeperMessage(text)
+      readUserfaultMessage(text)
       if let decoded = Base64.decode(text) {
         precondition(Base64.decode(Base64.encode(decoded)) == decoded)
       }
@@ -76,6 +77,12 @@ private func readDatagram(_ bytes: [UInt8]) {
   _ = StoreRequest(bytes, passed: [])
 }
 
+/// Checks that a message of the service for userfaultfd has only one form.
+private func readUserfaultMessage(_ text: String) {
+  if let request = UserfaultRequest(rawValue: text) { precondition(request.rawValue == text) }
+  if let reply = UserfaultReply(text) { precondition(reply.text == text) }
+}
+
 private func readHTTP(_ bytes: [UInt8]) {
   var exchange = HTTPExchange(Probe.HTTPRequest(host: "localhost", port: 80, path: "/"))
   var request = HealthRequest(paths: ["/health"])
@@ -98,7 +105,7 @@ private let messageSeeds = [
   "FDSTORE=1\nFDNAME=queue\nFDPOLL=0", "FDSTOREREMOVE=1\nFDNAME=queue",
   "GET /health HTTP/1.1\r\nHost: a\r\n\r\n",
   "HTTP/1.1 204 No Content\r\nContent-Length: 12\r\nConnection: close\r\n\r\nhello",
-  "keep 4711 99", "end", "AAAA/+==",
+  "keep 4711 99", "end", "AAAA/+==", "negotiate tracking", "failed 22", "refused namespace",
 ]
 
 func inputs(from texts: [String]) -> [String: [UInt8]] {

@@ -17,7 +17,8 @@ struct RecoveryTests {
       case .recoverySeized, .borrowedAgain, .registersBack, .userfaultOpened, .fillMarked,
         .fillPrepared, .filling, .eventRead, .filled, .handingOver, .unregistered, .registered,
         .thawed, .trackerOpened, .baseKept, .baseRemoved, .trimStopped, .trimRecorded,
-        .trimBorrowed, .trimAdvised, .trimReturned, .trimContinuing, .trimRepairing, .trimmed:
+        .trimBorrowed, .trimAdvised, .trimReturned, .trimContinuing, .trimRepairing, .trimmed,
+        .devicePassed:
         false
       case .frozen, .detached: parking == .frozen
       default: true

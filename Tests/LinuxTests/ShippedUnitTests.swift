@@ -1,4 +1,5 @@
 import Foundation
+import Linux
 import Testing
 
 /// The settings that the shipped units of systemd must contain. `Tests/Machines` runs the units.
@@ -25,6 +26,21 @@ struct ShippedUnitTests {
     #expect(unit.contains("OnFailure=dormouse-recover.service"))
     #expect(unit.contains("Restart=on-failure"))
     #expect(unit.contains("RestartMode=direct"))
+  }
+
+  @Test func `The service for userfaultfd has one capability and one device, for one group`() throws {
+    let folder = "Packaging/systemd/system/dormouse-userfault"
+    let service = try Self.lines("\(folder).service")
+    for setting in [
+      "CapabilityBoundingSet=CAP_SYS_PTRACE", "DevicePolicy=closed",
+      "DeviceAllow=/dev/userfaultfd rw", "NoNewPrivileges=yes", "ProtectSystem=strict",
+      "PrivateNetwork=yes", "RestrictAddressFamilies=AF_UNIX", "MemoryDenyWriteExecute=yes",
+    ] {
+      #expect(service.contains(setting))
+    }
+    let socket = try Self.lines("\(folder).socket")
+    #expect(socket.contains("SocketMode=0660") && socket.contains("SocketGroup=dormouse"))
+    #expect(socket.contains("ListenSequentialPacket=\(UserfaultService.defaultPath)"))
   }
 
   @Test func `The shipped units are those that docs/systemd.md shows`() throws {

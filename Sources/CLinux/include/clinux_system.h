@@ -41,6 +41,9 @@ int clinux_unlock_memory(void);
 void clinux_keep_heap_small(void);
 // Reads the credentials of the other end of a Unix socket (SO_PEERCRED).
 int clinux_peer_credentials(int fd, pid_t *pid, uid_t *uid, gid_t *gid);
+// Returns a pidfd of the process at the other end of a Unix socket (SO_PEERPIDFD), or -ENOPROTOOPT
+// before Linux 6.5.
+int clinux_peer_pidfd(int fd);
 // Makes a datagram socket report the sender's credentials (SO_PASSCRED); see clinux_receive.
 int clinux_pass_credentials(int fd);
 // Starts writing a file's dirty pages to disk, without waiting (sync_file_range(2)). A length of 0

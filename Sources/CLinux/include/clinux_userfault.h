@@ -22,9 +22,10 @@ struct clinux_uffd_message {
 // Enables the needed features (fork, remap, remove and unmap events). Call it once for each
 // descriptor. With `tracks`, writes can be tracked as well (clinux_tracking.h): Linux 6.7.
 int clinux_uffd_negotiate(int fd, int tracks);
-// Returns 1 if a descriptor of this process was negotiated with `tracks`; 0 if it wasn't, or that
-// can't be read.
-int clinux_uffd_tracks(int fd);
+// The state of a userfaultfd of this process, or -errno: its features haven't been negotiated, have
+// been, or have been with `tracks`.
+enum { CLINUX_UFFD_NEW, CLINUX_UFFD_IN_USE, CLINUX_UFFD_TRACKING };
+int clinux_uffd_state(int fd);
 // Registers a range: accesses to its missing pages fault from now on. Returns -EINVAL if the range
 // can't be registered (pages of files). With `tracks`, writes to pages that are filled with
 // `protects` are recorded.
@@ -48,6 +49,9 @@ int clinux_uffd_read(int fd, volatile struct clinux_uffd_message *message);
 
 enum { CLINUX_SYS_userfaultfd = 100, CLINUX_SYS_fcntl, CLINUX_SYS_close, CLINUX_SYS_openat,
        CLINUX_SYS_ioctl, CLINUX_SYS_socketpair, CLINUX_SYS_recvmsg };
+// Opens a userfaultfd of this process: by userfaultfd(2) if `device` is negative, otherwise by an
+// open descriptor of /dev/userfaultfd.
+int clinux_open_userfault(int device);
 // Tries to open a userfaultfd of this process, and closes it again. Returns 0 if userfaultfd(2)
 // permits it, 1 if /dev/userfaultfd does, otherwise the error of userfaultfd(2).
 int clinux_try_userfaultfd(void);

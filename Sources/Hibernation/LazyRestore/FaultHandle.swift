@@ -33,9 +33,9 @@ extension FaultHandle {
   /// Makes a process open a userfaultfd, on the thread that is borrowed for the hibernation, and
   /// gives it a descriptor of its journal. If this throws, the process has neither.
   static func inject(
-    _ injector: Injector, into process: ProcessIdentity, tracksWrites: Bool
+    _ injector: Injector, into process: ProcessIdentity, features: KernelFeatures
   ) throws -> FaultHandle {
-    let number = try injector.openUserfault()
+    let number = try openUserfault(injector, in: process, features: features)
     var opened = [number]
     do {
       let descriptor = try Userfault.duplicate(number, of: process.pid)
@@ -50,12 +50,24 @@ extension FaultHandle {
       }
       // This step is last: if the daemon dies before it, the userfaultfd isn't mistaken for one
       // that the program uses.
-      try userfault.negotiate(tracksWrites: tracksWrites)
+      try userfault.negotiate(tracksWrites: features.writeTracking)
       return FaultHandle(userfault: userfault, journal: journal)
     } catch {
       for number in opened { try injector.closeDescriptor(number) }
       throw error
     }
+  }
+
+  private static func openUserfault(
+    _ injector: Injector, in process: ProcessIdentity, features: KernelFeatures
+  ) throws -> Int32 {
+    do throws(TraceError) { return try injector.openUserfault() } catch {
+      guard case .injected(_, _, let code) = error, code == EPERM, features.needsUserfaultService,
+        UserNamespace.isShared(with: process.pid)
+      else { throw error }
+    }
+    let device = try UserfaultService.openDevice()
+    return try injector.openUserfault(through: device) { FaultPoint.devicePassed.pass() }
   }
 
   /// Returns the reason why a process must not be given a journal, or `nil` if it may have one.

@@ -34,8 +34,7 @@ extension Operation {
       // another program (exec).
       let handle =
         try FaultHandle.find(in: identity)
-        ?? .inject(
-          injector, into: identity, tracksWrites: hibernator.features.writeTracking)
+        ?? .inject(injector, into: identity, features: hibernator.features)
       hibernator.handles[target.name, default: [:]][identity] = handle
       return nil
     } catch TraceError.injected(let call, _, let code) where code == EPERM {
@@ -45,6 +44,8 @@ extension Operation {
       return "\(call) inside process \(pid): \(String(cString: strerror(code)))"
     } catch let error as SystemCallError {
       return error.description
-    } catch let error as FaultJournal.Damaged { return error.description }
+    } catch let error as FaultJournal.Damaged {
+      return error.description
+    } catch let failure as UserfaultService.Failure { return failure.description }
   }
 }

@@ -72,8 +72,10 @@ enum Eligibility {
     if let head, head.count == 5, head[4] == 1 { throw refusal(process, "is a 32-bit program") }
   }
 
-  /// Returns the descriptors of userfaultfds that no journal of Dormouse names. A process that has
-  /// ended has none.
+  private static let userfaultDevice = "/dev/userfaultfd"
+
+  /// Returns the descriptors of userfaultfds that no journal of Dormouse names, and those of
+  /// /dev/userfaultfd. A process that has ended has none.
   static func foreignUserfaults(of pid: Int32) throws(SystemCallError) -> [Int32] {
     let directory = "/proc/\(pid)/fd"
     let ours = try FaultJournal.all(in: pid).map(\.header)
@@ -84,7 +86,9 @@ enum Eligibility {
     }
     return names.compactMap(Int32.init).filter { number in
       let path = "\(directory)/\(number)"
-      guard readLink(path) == "anon_inode:[userfaultfd]" else { return false }
+      let target = readLink(path)
+      if target == userfaultDevice { return true }
+      guard target == "anon_inode:[userfaultfd]" else { return false }
       let inode = clinux_inode_at(path)
       return !ours.contains { $0.userfault == number && $0.inode == inode }
     }
@@ -120,6 +124,9 @@ enum Eligibility {
         if let reason = ringObstacle(info) { throw refusal(process, reason, aftermath: .intact) }
       } else if target.hasPrefix("/dev/infiniband/") {
         throw refusal(process, "uses RDMA (\(target))")
+      } else if target == userfaultDevice {
+        // A recovery closes it, because it may be Dormouse's.
+        throw refusal(process, "has \(target) open, so it may handle its own page faults")
       } else if target == "anon_inode:[userfaultfd]" {
         // A userfaultfd of Dormouse stays after a lazy restore.
         let number = Int32(name) ?? -1

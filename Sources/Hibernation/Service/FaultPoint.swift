@@ -18,6 +18,8 @@ public enum FaultPoint: String, CaseIterable, Sendable {
   // These points are passed with lazy restores only, the first one when the hibernation prepares
   // for them.
   case userfaultOpened = "userfault-opened"
+  /// The worker has an open /dev/userfaultfd, for a daemon that isn't root's.
+  case devicePassed = "device-passed"
   case fillMarked = "fill-marked"
   case registered
   case fillPrepared = "fill-prepared"

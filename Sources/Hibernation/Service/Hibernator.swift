@@ -152,8 +152,16 @@ public final class Hibernator {
       return RestorePlan(eager: obstacle)
     }
     let history = histories[request.target.name, default: ResumeHistory()]
-    return history.plan(
+    let plan = history.plan(
       request.restore, anonymous: tree.pids.reduce(0) { $0 + anonymousMemory(of: $1) })
+    guard plan.isLazy, features.needsUserfaultService, handles[request.target.name] == nil else {
+      return plan
+    }
+    // The service may have to start, which takes longer than the worker should stand still.
+    do throws(UserfaultService.Failure) { try UserfaultService.tryOut() } catch {
+      return RestorePlan(eager: error.description)
+    }
+    return plan
   }
 
   /// Checks what can be seen before the worker is stopped.

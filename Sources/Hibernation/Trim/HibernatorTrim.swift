@@ -28,7 +28,9 @@ extension Hibernator {
         (missing, stoppedFor) = try moveToImage(request, tree, until: deadline)
         return .userfaultfd
       }
-      try Self.checkSwap(of: tree)
+      // With `mechanism: auto` each of both could be made to work.
+      let other = request.mechanism == .auto ? imageObstacle(request) : nil
+      try Self.checkSwap(of: tree, otherObstacle: other)
       for mechanism in trimMechanisms {
         switch mechanism {
         case .userfaultfd: continue

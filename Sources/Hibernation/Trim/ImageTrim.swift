@@ -34,7 +34,8 @@ extension Hibernator {
     (image.restore, image.overlay, image.isTrim) = (.lazy, true, true)
     let plan = plan(image, tree)
     if let obstacle = imageObstacle(request) ?? (plan.isLazy ? nil : plan.reason) {
-      throw HibernationError(.checking, obstacle, aftermath: .ineligible)
+      let advice = features.lazyObstacle == nil ? "" : "; `mechanism: swap` doesn't need it"
+      throw HibernationError(.checking, obstacle + advice, aftermath: .ineligible)
     }
     guard Self.isFree.wait(within: Self.maxWait) else {
       throw HibernationError(.checking, "busy: other workers are being trimmed")

@@ -2,10 +2,15 @@ import Linux
 
 extension Hibernator {
   /// Checks that there is swap to which the processes' memory can be moved.
-  static func checkSwap(of tree: ProcessTree) throws(HibernationError) {
-    if let obstacle = swapObstacle(of: tree.pids) {
-      throw HibernationError(.checking, obstacle, aftermath: .intact)
-    }
+  ///
+  /// - Parameter otherObstacle: the reason why an image can't be used in its place.
+  static func checkSwap(
+    of tree: ProcessTree, otherObstacle: String? = nil
+  ) throws(HibernationError) {
+    guard let obstacle = swapObstacle(of: tree.pids) else { return }
+    throw HibernationError(
+      .checking, [obstacle, otherObstacle].compactMap(\.self).joined(separator: "; or: "),
+      aftermath: .intact)
   }
 
   /// The reason why the memory of these processes can't be moved to swap; nil if there is none.

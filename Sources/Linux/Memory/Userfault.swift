@@ -49,21 +49,33 @@ public struct Userfault: Sendable {
     readLink("/proc/self/fd/\(number)") == link
   }
 
-  /// Negotiates the features with the kernel, which is possible once for each userfaultfd.
-  public mutating func negotiate(tracksWrites: Bool) throws(SystemCallError) {
-    try shim("UFFDIO_API", on: "pid \(pid)") {
-      clinux_uffd_negotiate(descriptor.raw, tracksWrites ? 1 : 0)
+  /// Negotiates the features with the kernel, which is possible once for each userfaultfd. If this
+  /// process may not, the package's service does it.
+  ///
+  /// - Throws: a `SystemCallError`, or a `UserfaultService.Failure`.
+  public mutating func negotiate(tracksWrites: Bool) throws {
+    do throws(SystemCallError) {
+      try shim("UFFDIO_API", on: "pid \(pid)") {
+        clinux_uffd_negotiate(descriptor.raw, tracksWrites ? 1 : 0)
+      }
+    } catch {
+      guard error.code == EPERM else { throw error }
+      try UserfaultService.negotiate(descriptor, tracksWrites: tracksWrites)
     }
     self.tracksWrites = tracksWrites
   }
 
   /// Uses the features that another process has negotiated, or negotiates without `tracksWrites`.
-  public mutating func adopt() throws(SystemCallError) {
-    do throws(SystemCallError) { try negotiate(tracksWrites: false) } catch {
-      // The kernel refuses a second negotiation.
-      if error.code != EINVAL { throw error }
+  ///
+  /// - Throws: a `SystemCallError`, or a `UserfaultService.Failure`.
+  public mutating func adopt() throws {
+    // A second negotiation isn't tried: the kernel refuses it with EINVAL, and to an ordinary user
+    // each one with EPERM.
+    let state = try shim("fdinfo", on: "userfaultfd of pid \(pid)") {
+      clinux_uffd_state(descriptor.raw)
     }
-    tracksWrites = clinux_uffd_tracks(descriptor.raw) == 1
+    if Int(state) == CLINUX_UFFD_NEW { return try negotiate(tracksWrites: false) }
+    tracksWrites = Int(state) == CLINUX_UFFD_TRACKING
   }
 
   /// Registers a range: from now on this process must fill its missing pages.

@@ -21,8 +21,11 @@ public struct KernelFeatures: Sendable, Hashable {
   /// obstacle is known.
   public var restoreObstacle: String?
 
-  /// The reason why this process can't restore any worker lazily; nil if no obstacle is known.
+  /// The reason why this process can't use userfaultfd in full, and so can't restore any worker
+  /// lazily or trim it to an image; nil if no obstacle is known.
   public var lazyObstacle: String?
+  /// True if this process uses userfaultfd by the package's service (`UserfaultService`).
+  public var needsUserfaultService = false
 
   public init(
     canInject: Bool, pagemapScan: Bool, processMadviseSelf: Bool, writeTracking: Bool = false,
@@ -47,20 +50,29 @@ public struct KernelFeatures: Sendable, Hashable {
       var end: UInt64 = 0
       scans = clinux_pagemap_scan(pagemap.raw, 0, 0, &region, 1, 8, 0, 0, &end) >= 0
     }
-    return KernelFeatures(
+    let lazyAccess = triedLazyAccess
+    var features = KernelFeatures(
       canInject: clinux_registers_supported() == 1, pagemapScan: scans,
       processMadviseSelf: clinux_try_process_madvise_self() == 1,
       writeTracking: scans && clinux_try_tracking() == 1,
       forcedAccess: .tried, restoreObstacle: triedRestoreObstacle,
-      lazyObstacle: triedLazyObstacle)
+      lazyObstacle: lazyAccess.obstacle)
+    features.needsUserfaultService = lazyAccess.needsService
+    return features
   }
 
-  /// The result of the trial, which runs once in each process.
-  private static let triedLazyObstacle: String? = {
+  /// The result of the trial, which runs once in each process. It waits if the package's service
+  /// for userfaultfd doesn't answer (`UserfaultService`).
+  private static let triedLazyAccess: (obstacle: String?, needsService: Bool) = {
     let result = clinux_may_follow_forks()
-    if result == 0 { return nil }
-    if result == -EPERM { return "lazy restore needs CAP_SYS_PTRACE, or root's daemon" }
-    return "userfaultfd: \(String(cString: strerror(-result)))"
+    if result == 0 { return (nil, false) }
+    guard result == -EPERM else {
+      return ("userfaultfd: \(String(cString: strerror(-result)))", false)
+    }
+    do throws(UserfaultService.Failure) {
+      try UserfaultService.tryOut()
+      return (nil, true)
+    } catch { return ("userfaultfd takes root or the package's service: \(error)", false) }
   }()
 
   /// The result of the trials, which run once in each process.

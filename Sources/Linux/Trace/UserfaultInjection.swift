@@ -23,7 +23,7 @@ extension Injector {
         perform("userfaultfd", number: CLINUX_SYS_userfaultfd, arguments: [flags, 0, 0, 0, 0, 0]))
     } catch {
       guard case .injected(_, _, let code) = error, code == EPERM,
-        let number = try openUserfaultDevice(flags)
+        let number = try openUserfaultDevice()
       else { throw error }
       return try moveAway(number)
     }
@@ -31,7 +31,7 @@ extension Injector {
 
   /// Makes the process open a userfaultfd through /dev/userfaultfd (Linux 6.1). It returns `nil` if
   /// the process may not open that.
-  private func openUserfaultDevice(_ flags: UInt64) throws(TraceError) -> Int64? {
+  private func openUserfaultDevice() throws(TraceError) -> Int64? {
     guard let path = try writeToScratch("/dev/userfaultfd") else { return nil }
     let here = UInt64(bitPattern: -100)  // AT_FDCWD
     let mode = UInt64(O_RDWR | O_CLOEXEC)
@@ -39,12 +39,34 @@ extension Injector {
       number: clinux_userfault_syscall_number(Int32(CLINUX_SYS_openat)),
       [here, path, mode, 0, 0, 0])
     if device < 0 { return nil }
-    let new: UInt64 = 0xaa00  // USERFAULTFD_IOC_NEW
-    let number = try call(
-      number: clinux_userfault_syscall_number(Int32(CLINUX_SYS_ioctl)),
-      [UInt64(device), new, flags, 0, 0, 0])
+    let number = try openUserfault(passed: Int32(truncatingIfNeeded: device))
     try closeDescriptor(Int32(truncatingIfNeeded: device))
     return number < 0 ? nil : number
+  }
+
+  /// Makes the process open a userfaultfd on itself through an open descriptor of
+  /// /dev/userfaultfd, which it gets and closes again. It returns the descriptor's number in the
+  /// process.
+  ///
+  /// If this process dies meanwhile, the device remains open in the other one until its recovery
+  /// (`Eligibility.foreignUserfaults`), but not in programs that it executes.
+  ///
+  /// - Parameter passed: called while the device is open in the process.
+  public func openUserfault(
+    through device: Descriptor, passed: () -> Void = {}
+  ) throws(TraceError) -> Int32 {
+    let device = try pass(device)
+    passed()
+    let number = try openUserfault(passed: device)
+    try closeDescriptor(device)
+    return try moveAway(checked("USERFAULTFD_IOC_NEW", number))
+  }
+
+  private func openUserfault(passed device: Int32) throws(TraceError) -> Int64 {
+    let new: UInt64 = 0xaa00  // USERFAULTFD_IOC_NEW
+    return try call(
+      number: clinux_userfault_syscall_number(Int32(CLINUX_SYS_ioctl)),
+      [UInt64(device), new, UInt64(O_CLOEXEC | O_NONBLOCK), 0, 0, 0])
   }
 
   /// Makes the process open a userfaultfd of a kind that every user's process may open, for

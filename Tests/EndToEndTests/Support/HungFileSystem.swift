@@ -14,12 +14,14 @@ final class HungFileSystem {
     return (try? HungFileSystem(over: scratch.path)) != nil
   }()
 
-  init(over directory: String) throws {
+  /// - Parameter opens: it has a file `file`, which can be opened; closing it is never answered.
+  init(over directory: String, opens: Bool = false) throws {
     self.directory = directory
     let scratch = try Scratch()
     let said = "\(scratch.path)/said"
     process = try Command(
-      arguments: [TestMachine.python, TestMachine.fixture("hung_fuse.py"), directory]
+      arguments: [TestMachine.python, TestMachine.fixture("hung_fuse.py")]
+        + (opens ? ["--opens"] : []) + [directory]
     ).start(output: said, error: said)
     let isMounted = try eventually { [process] in
       let hasEnded = try pollDescriptor(process.pidfd.raw, for: POLLIN, until: Deadline(in: .zero))

@@ -71,7 +71,7 @@ final class TestDaemon {
     if environment["DORMOUSE_LOOP_CHECK"] == nil { environment["DORMOUSE_LOOP_CHECK"] = "report" }
     if setting == .ordinaryUser {
       // An ordinary user may not be able to read the repository.
-      program = try Self.prepare(scratch)
+      program = try wrapper + Self.prepare(scratch)
     } else {
       program = wrapper + [TestMachine.executable]
     }

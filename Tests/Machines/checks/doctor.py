@@ -69,9 +69,8 @@ says("ptrace-after-restart", "works" if scope == 0 or (root and scope < 3) else 
 check("it names Yama's scope", f"ptrace_scope is {scope}" in checks["ptrace-after-restart"]["found"],
       checks["ptrace-after-restart"]["found"])
 says("suspend-seccomp", "works" if root else "missing")
-unprivileged = read("/proc/sys/vm/unprivileged_userfaultfd") == "1"
-device = os.path.exists("/dev/userfaultfd") and run("test", "-r", "/dev/userfaultfd", "-a", "-w", "/dev/userfaultfd").code == 0
-says("userfaultfd", "works" if root or unprivileged or device else "missing")
+# userfault.py tries the package's service.
+says("userfaultfd", "works" if root else "missing")
 says("pagemap-scan", "works" if release >= (6, 7) else "missing")
 says("process-madvise-pageout", "works" if root else "missing")
 says("process-madvise-self", "works" if release >= (6, 15) else "missing")
@@ -134,13 +133,6 @@ if not root:
         inside = run("systemd-run", "--user", "--pipe", "--wait", "-q", "-p", "Delegate=yes", "/usr/bin/dormouse", "doctor", "--shell")
         check("as recommended, a delegated unit of the user has a cgroup for each worker",
               inside.code == 0 and "a cgroup for each worker: missing" not in inside.text, inside.text)
-    if result("userfaultfd") == "missing":
-        run("sysctl", "-qw", "vm.unprivileged_userfaultfd=1", user="root")
-        tried("userfaultfd", "missing", "vm.unprivileged_userfaultfd=1")
-        run("sysctl", "-qw", "vm.unprivileged_userfaultfd=0", user="root")
-        if os.path.exists("/dev/userfaultfd"):
-            os.chmod("/dev/userfaultfd", 0o666)  # setfacl isn't in a minimal system; the permission is the same
-            tried("userfaultfd", "missing", "/dev/userfaultfd opened")
     if scope == 0:
         run("sysctl", "-qw", "kernel.yama.ptrace_scope=1", user="root")
         one = {c["id"]: c for c in document("doctor").get("checks", [])}

@@ -1,0 +1,40 @@
+import ArgumentParser
+import Glibc
+import Hibernation
+import Linux
+
+/// The package's service for userfaultfd, which `dormouse-userfault.socket` starts. It lets
+/// ordinary users' daemons trim workers to images and restore them lazily.
+struct UserfaultServiceCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "userfault-service", abstract: "Let other users' daemons use userfaultfd.",
+    shouldDisplay: false)
+
+  @Option(help: "The socket to listen at, without systemd.")
+  var listen: String?
+
+  @Option(help: "The group that may connect to that socket.")
+  var group = "dormouse"
+
+  func run() throws {
+    if let listen {
+      try UserfaultServer.run(Self.socket(at: listen, for: group), idleTime: nil)
+      return
+    }
+    guard variable("LISTEN_PID") == "\(getpid())", variable("LISTEN_FDS") == "1" else {
+      throw ValidationError("systemd starts it (dormouse-userfault.socket); or use --listen")
+    }
+    try UserfaultServer.run(Descriptor(owning: 3), idleTime: .seconds(60))
+  }
+
+  private func variable(_ name: String) -> String? { getenv(name).map { String(cString: $0) } }
+
+  private static func socket(at path: String, for group: String) throws -> Descriptor {
+    let number = try Account(user: nil, group: group).identity.group
+    let socket = try UnixSocket.bound(to: path, .packets)
+    try systemCall("chown", path: path) { lchown($0, uid_t.max, number) }
+    try systemCall("chmod", path: path) { chmod($0, 0o660) }
+    try socket.listen(backlog: 64, path: path)
+    return socket
+  }
+}
