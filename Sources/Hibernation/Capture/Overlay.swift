@@ -22,10 +22,13 @@ struct Overlay: Sendable {
 
   /// Divides the pages of stopped processes into those that the base supplies and those to write.
   ///
-  /// - Returns: `nil` if more than 1 / `Base.maxChangeDivisor` of the bytes have changed.
+  /// - Parameter inherited: pages of each process that aren't in memory, and that the base
+  ///   supplies; `nil` if the processes aren't trimmed.
+  /// - Returns: `nil` if more than 1 / `Base.maxChangeDivisor` of the bytes have changed. It isn't
+  ///   for trimmed processes.
   init?(
-    of subjects: [Subject], over base: ImageReader, lanes: Int,
-    access: ForcedAccess = .anyThread
+    of subjects: [Subject], over base: ImageReader, inheriting inherited: [[PageRange]]? = nil,
+    lanes: Int, access: ForcedAccess = .anyThread
   ) throws {
     var changed: [Share] = []
     var kept: [Int: [PageRange]] = [:]
@@ -60,7 +63,12 @@ struct Overlay: Sendable {
         }
       }
     }
-    let limit = subjects.reduce(0) { $0 + $1.plan.bytes } / Base.maxChangeDivisor
+    for (index, ranges) in (inherited ?? []).enumerated() where !ranges.isEmpty {
+      kept[index, default: []] += ranges
+    }
+    let limit =
+      inherited == nil
+      ? subjects.reduce(0) { $0 + $1.plan.bytes } / Base.maxChangeDivisor : .max
     let memories = subjects.map(\.memory)
     guard try Self.fits(&changed, limit: limit, in: memories) else { return nil }
     var comparison = Comparison(base: base, memories: memories, access: access)

@@ -80,6 +80,13 @@ public final class Hibernator {
   public func hibernate(
     _ request: HibernationRequest
   ) throws(HibernationError) -> HibernationSummary {
+    try hibernate(request, inheriting: nil)
+  }
+
+  /// - Parameter inherited: what is missing, if the worker is trimmed and frozen.
+  func hibernate(
+    _ request: HibernationRequest, inheriting inherited: MissingPages?
+  ) throws(HibernationError) -> HibernationSummary {
     let (target, path) = (request.target, request.path)
     if let obstacle = request.obstacle(false) { throw HibernationError(.checking, obstacle) }
     // The working set of the last resume is known when its fill has ended.
@@ -88,7 +95,7 @@ public final class Hibernator {
     do throws(HibernationError) { tree = try attempt(.checking) { try target.discover() } } catch {
       throw resolved(error, target, image: path)
     }
-    try checkReplaceable(path, of: tree)
+    if inherited == nil { try checkReplaceable(path, of: tree) }
     let plan = plan(request, tree)
     let overlays = request.overlay && !request.isSealed
     // The base stays if an image exists, which may need it: then this hibernation was ordered
@@ -107,13 +114,16 @@ public final class Hibernator {
     }
     let seal = request.isSealed ? try newSeal(for: path) : nil
     var operation = Operation(
-      request, restore: plan, overlays: overlays, seal: seal, hibernator: self)
+      request, restore: plan, overlays: overlays, seal: seal, inherited: inherited,
+      hibernator: self)
     do throws(HibernationError) {
       try stopUntilIdle(&operation, tree)
       try operation.capture()
     } catch {
       operation.release()
       kept.drop(target.name)
+      // The earlier image still counts, and may need its base.
+      if inherited != nil { throw resolved(error, target, image: path) }
       bases[target.name]?.image = nil
       // After any failure here, the next hibernation starts without a base, with more room on the
       // disk.
@@ -211,7 +221,8 @@ public final class Hibernator {
       try operation.stopAndSeize(attempt == 1 ? tree : nil)
       if attempt > 1 { operation.target.waits.didRestAgain() }
       guard let reason = operation.busyReason else { return }
-      guard attempt < 30 else {
+      // No pager serves a trimmed worker now.
+      guard attempt < 30, operation.inherited == nil else {
         operation.detach()
         throw HibernationError(.seizing, "busy: \(reason)")
       }
