@@ -50,7 +50,7 @@ extension MissingPages {
   /// Copies what is missing and isn't in the base. Whole chunks are copied as they are stored.
   ///
   /// - Parameter processes: those of the next image, and what each misses.
-  func copyOwnChunks(
+  func copyChunks(
     to writer: ImageWriter, _ processes: [(identity: ProcessIdentity, missing: [PageRange])],
     level: Int32
   ) throws {

@@ -63,12 +63,8 @@ struct Overlay: Sendable {
         }
       }
     }
-    for (index, ranges) in (inherited ?? []).enumerated() where !ranges.isEmpty {
-      kept[index, default: []] += ranges
-    }
-    let limit =
-      inherited == nil
-      ? subjects.reduce(0) { $0 + $1.plan.bytes } / Base.maxChangeDivisor : .max
+    for (index, ranges) in (inherited ?? []).enumerated() { kept[index, default: []] += ranges }
+    let limit = inherited == nil ? Self.limit(of: subjects) : .max
     let memories = subjects.map(\.memory)
     guard try Self.fits(&changed, limit: limit, in: memories) else { return nil }
     var comparison = Comparison(base: base, memories: memories, access: access)
@@ -80,9 +76,7 @@ struct Overlay: Sendable {
       kept[process, default: []] += verdict.equal
       changed.append((process, item.kind, verdict.different))
     }
-    if Self.bytes(changed) > limit { return nil }
-    guard let id = base.id else { return nil }
-
+    guard Self.bytes(changed) <= limit, let id = base.id else { return nil }
     self.base = base
     chunks = Self.chunks(of: changed)
     reference = BaseReference(
@@ -90,6 +84,10 @@ struct Overlay: Sendable {
       segments: kept.sorted { $0.key < $1.key }.flatMap { index, ranges in
         pages[index].segments(of: ranges.union(), process: UInt32(index))
       })
+  }
+
+  private static func limit(of subjects: [Subject]) -> UInt64 {
+    subjects.reduce(0) { $0 + $1.plan.bytes } / Base.maxChangeDivisor
   }
 
   /// True if the changed pages are at most `limit` bytes, if need be without pages of zeros.

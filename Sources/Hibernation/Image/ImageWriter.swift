@@ -117,8 +117,8 @@ final class ImageWriter: Sendable {
     state.withLock { $0.isOver = true }
     if durability == .synced {
       do throws(SystemCallError) { try ImageFile.syncDirectory(of: path) } catch {
-        // The replaced image is gone. The new one is on the disk, and its name matters only until
-        // the machine stops.
+        // The replaced image can't be restored. The new one is on the disk, and its name matters
+        // only until the machine stops.
         if replaces { return ImageMark(id: id, indexChecksum: checksum, fileLength: length) }
         discardFile(path)
         throw error

@@ -38,7 +38,7 @@ extension ImageReader {
   }
 
   /// The part of `backgroundFillLength` that the base doesn't have; `nil` without a base.
-  var ownFillLength: UInt64? {
+  var fillLengthOutsideBase: UInt64? {
     base.map { _ in
       steps.reduce(0) { $0 + ($1.isOfBase || !$1.isBackgroundFilled ? 0 : UInt64($1.length)) }
     }
@@ -101,7 +101,7 @@ final class BackgroundFill: Sendable {
   /// Called once if a step has to be repeated; see `FillRetry`.
   let delayed: (@Sendable (HibernationError) -> Void)?
   /// The number of bytes of the background fill that the base doesn't have; `nil` without a base.
-  let ownLength: UInt64?
+  let lengthOutsideBase: UInt64?
   private let target: HibernationTarget
   let image: String
   /// The process that continues if this one dies.
@@ -116,7 +116,8 @@ final class BackgroundFill: Sendable {
   ///   - counter: counts them; `nil`: a new one.
   init(
     _ record: ResumeHistory.LazyResume? = nil, missing: UInt64, counter: MissingBytes? = nil,
-    ownLength: UInt64? = nil, target: HibernationTarget, image: String, base: BaseFile? = nil,
+    lengthOutsideBase: UInt64? = nil, target: HibernationTarget, image: String,
+    base: BaseFile? = nil,
     trimEnd: TrimEnd? = nil, delayed: (@Sendable (HibernationError) -> Void)? = nil
   ) {
     (self.target, self.image) = (target, image)
@@ -124,7 +125,7 @@ final class BackgroundFill: Sendable {
     self.record = record
     self.delayed = delayed
     self.base = base
-    self.ownLength = ownLength
+    self.lengthOutsideBase = lengthOutsideBase
     self.missing = counter ?? MissingBytes(missing, isTrimmed: trimEnd != nil)
   }
 

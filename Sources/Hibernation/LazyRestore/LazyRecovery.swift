@@ -48,7 +48,8 @@ extension Hibernator {
     let isFrozen = wanted.hasPrefix("1")
     let end = try attempt(.waking) { try TrimEnd() }
     let fill = BackgroundFill(
-      missing: image.backgroundFillLength, counter: missing, ownLength: image.ownFillLength,
+      missing: image.backgroundFillLength, counter: missing,
+      lengthOutsideBase: image.fillLengthOutsideBase,
       target: target, image: image.path, trimEnd: end,
       delayed: { [fillFailed] in fillFailed?(target.name, $0) })
     for paged in pagedProcesses {
@@ -157,13 +158,12 @@ extension ImageReader {
   /// it would wait.
   func unregister() throws {
     for process in processes where !process.identity.hasEnded {
-      let found: FaultHandle?
-      do { found = try FaultHandle.find(in: process.identity) } catch is FaultJournal.Damaged {
+      let handle: FaultHandle?
+      do { handle = try FaultHandle.find(in: process.identity) } catch is FaultJournal.Damaged {
         continue  // If its memory is registered, the write fails.
       }
-      guard let handle = found else { continue }
-      try handle.userfault.unregisterAll()
-      handle.journal.reset(to: .idle)
+      try handle?.userfault.unregisterAll()
+      handle?.journal.reset(to: .idle)
     }
   }
 }

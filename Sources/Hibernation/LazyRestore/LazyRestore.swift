@@ -255,7 +255,7 @@ extension Hibernator {
         untilOutput: !learnedSets(of: target.name).isEmpty)
     }
     let fill = BackgroundFill(
-      record, missing: image.backgroundFillLength, ownLength: image.ownFillLength,
+      record, missing: image.backgroundFillLength, lengthOutsideBase: image.fillLengthOutsideBase,
       target: target, image: image.path,
       base: keepsBase ? baseFile(after: image, of: target.name) : nil, trimEnd: trimEnd,
       delayed: { [fillFailed] in fillFailed?(target.name, $0) })

@@ -9,6 +9,8 @@ struct MissingPages: Sendable {
     let missing: [PageRange]
     /// What the process has dropped since the trim. Its pages there aren't those of the image.
     let dropped: [PageRange]
+    /// Chunks that came back because a thread waited for one of their pages.
+    let used: [PageRange]
   }
 
   let image: ImageReader
@@ -21,14 +23,14 @@ struct MissingPages: Sendable {
 
 /// How the pager of a trimmed worker ends without filling, so that the worker can be trimmed again.
 extension Pager {
-  /// Freezes the worker, and finds out what is missing. The journals stay as they are: if the daemon
-  /// dies, the next one continues the trim.
+  /// Freezes the worker, and finds out what is missing. The journals stay as they are: if the
+  /// daemon dies, the next one continues the trim.
   ///
   /// - Returns: false if the worker is served on: it couldn't be frozen, or has forked.
   func handOver(to end: TrimEnd) throws -> Bool {
     end.counter.clear()
     try freeze()
-    if try settle(until: Deadline(in: HibernationTarget.timeout)),
+    if try completeFreeze(until: Deadline(in: HibernationTarget.timeout)),
       processes.allSatisfy({ $0.hasVanished || !$0.userfault.hasEventInFlight })
     {
       for process in processes {
@@ -63,6 +65,9 @@ extension LazyProcess {
       let present = filled.map { PageRange(address: $0, length: pageSize) }.union()
       missing = missing.subtracting(present).subtracting(dropped)
     }
-    return MissingPages.Process(paged: paged, missing: missing, dropped: dropped)
+    let used = Set(touched.pages.compactMap(chunk(with:))).intersection(done)
+    return MissingPages.Process(
+      paged: paged, missing: missing, dropped: dropped,
+      used: used.flatMap { image.steps[$0].ranges }.union().subtracting(dropped))
   }
 }

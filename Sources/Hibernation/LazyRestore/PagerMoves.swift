@@ -14,16 +14,16 @@ extension Pager {
 
   /// Lets a halted worker run again, whose other pages stay missing.
   func continueTrimmed() throws {
-    _ = try settle(until: Deadline(in: .milliseconds(500)))
+    _ = try completeFreeze(until: Deadline(in: .milliseconds(500)))
     if endsTrim { return }
     halt = nil
     try repairAndThaw()
   }
 
-  /// Serves a halted worker until all of its threads are frozen, and all memory that it has moved is
-  /// in place. Returns false if that wasn't reached before the deadline, or if the worker needs all
-  /// of its pages.
-  func settle(until deadline: Deadline) throws -> Bool {
+  /// Serves a halted worker until all of its threads are frozen, and all memory that it has moved
+  /// is in place. Returns false if that wasn't reached before the deadline, or if the worker needs
+  /// all of its pages.
+  func completeFreeze(until deadline: Deadline) throws -> Bool {
     repeat {
       for process in processes where process.hasUnresolvedMoves { try resolveMoves(of: process) }
       // A thread that waits for a page in the kernel can't be frozen. If it can't be read whether

@@ -20,6 +20,8 @@ public final class Hibernator {
   var handles: [String: [ProcessIdentity: FaultHandle]] = [:]
   /// The learned working sets, by worker and process.
   var workingSets: [String: [ProcessIdentity: WorkingSet]] = [:]
+  /// The pages that stayed in memory at the last trim, by worker and process.
+  var residentSets: [String: [ProcessIdentity: [PageRange]]] = [:]
   /// The resumes with pages that are still missing, by worker.
   var fills: [String: BackgroundFill] = [:]
   /// The base that stays on disk while the worker runs, by worker.
@@ -101,14 +103,7 @@ public final class Hibernator {
     // The base stays if an image exists, which may need it: then this hibernation was ordered
     // twice.
     if !overlays, !fileExists(path) { dropOverlays(of: target.name, for: path) }
-    guard features.canInject else {
-      throw HibernationError(
-        .checking, "hibernation is implemented for x86-64 and arm64 only",
-        aftermath: .ineligible)
-    }
-    if let obstacle = features.restoreObstacle {
-      throw HibernationError(.checking, obstacle, aftermath: .ineligible)
-    }
+    try checkFeatures()
     do throws(HibernationError) { try check(target, tree) } catch {
       throw resolved(error, target, image: path)
     }
@@ -144,6 +139,17 @@ public final class Hibernator {
       let outcome = operation.rollBack(after: error)
       if outcome.aftermath != .unverifiable { dropBase(of: target.name, for: path) }
       throw resolved(outcome, target, image: path)
+    }
+  }
+
+  private func checkFeatures() throws(HibernationError) {
+    guard features.canInject else {
+      throw HibernationError(
+        .checking, "hibernation is implemented for x86-64 and arm64 only",
+        aftermath: .ineligible)
+    }
+    if let obstacle = features.restoreObstacle {
+      throw HibernationError(.checking, obstacle, aftermath: .ineligible)
     }
   }
 
@@ -247,6 +253,7 @@ public final class Hibernator {
     trackers[name] = trackers[name]?.filter { alive.contains($0.key) }
     handles[name] = handles[name]?.filter { alive.contains($0.key) }
     workingSets[name] = workingSets[name]?.filter { alive.contains($0.key) }
+    residentSets[name] = residentSets[name]?.filter { alive.contains($0.key) }
   }
 
   /// Drops all state of a worker that is being killed.
@@ -256,6 +263,7 @@ public final class Hibernator {
     kept.drop(name)
     handles[name] = nil
     workingSets[name] = nil
+    residentSets[name] = nil
     endTracking(of: name)
     if let base = bases.removeValue(forKey: name) { discardFile(base.file.path) }
     histories[name] = nil

@@ -10,7 +10,8 @@ struct Operation {
   let overlays: Bool
   /// The key, if the image is to be encrypted.
   let seal: Seal?
-  /// What is missing, if the worker is trimmed already. The next image gets it from the earlier one.
+  /// What is missing, if the worker is trimmed already. The next image gets it from the earlier
+  /// one.
   let inherited: MissingPages?
   let hibernator: Hibernator
   var lazyRefusal: String?
@@ -40,8 +41,13 @@ struct Operation {
     /// True if its threads are parked in the scratch area; see `Parking`.
     var isParked = false
 
+    /// The working set, if it stays in memory: the process runs on without the rest.
+    var resident: [PageRange] = []
+
     /// Addresses whose pages stay. ps(1) reads arguments and environment from the process's memory.
-    var kept: [Range<UInt64>] { [stat.arguments, stat.environment] + sequences.ranges }
+    var kept: [Range<UInt64>] {
+      [stat.arguments, stat.environment] + sequences.ranges + resident.map { $0.address..<$0.end }
+    }
 
     var parking: Parking {
       Parking(session: session, memory: memory, scratch: scratchAddress)
@@ -151,7 +157,7 @@ struct Operation {
         memories: processes.map(\.memory),
         writer: writer, level: request.level, access: hibernator.features.forcedAccess
       ).run(lanes: hibernator.lanes)
-      try inherited?.copyOwnChunks(
+      try inherited?.copyChunks(
         to: writer, processes.map { ($0.stat.identity, $0.missing) }, level: request.level)
     }
     FaultPoint.captured.pass()
@@ -206,6 +212,9 @@ struct Operation {
       try PageMap(pid: stat.pid, useScan: hibernator.features.pagemapScan)
     }
     processes[index].pages = pages
+    if request.isTrim {
+      processes[index].resident = hibernator.stayingPages(of: stat, inherited, target.name)
+    }
     processes[index].plan = try attempt(.scanning) {
       try PagePlan(
         process: index, mappings: mappings, pages: pages,

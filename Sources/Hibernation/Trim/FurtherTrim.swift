@@ -4,13 +4,13 @@ import Linux
 /// freed. What is missing stays on disk.
 ///
 /// The pager of the earlier trim freezes the worker and ends. Until the new image has replaced the
-/// earlier one, the earlier one and the journals count: a failure, or another daemon, continues with
-/// them. From then on the journals say nothing any more, and the new image has everything.
+/// earlier one, the earlier one and the journals count: a failure, or another daemon, continues
+/// with them. From then on the journals say nothing any more, and the new image has everything.
 extension Hibernator {
   /// Below this number of bytes in memory, the worker needn't be copied ahead.
   private static var maxResident: UInt64 { 16 << 20 }
   /// Below this number of bytes that the base doesn't have, a new base saves too little.
-  private static var minOwnLength: UInt64 { 8 << 20 }
+  private static var minLengthOutsideBase: UInt64 { 8 << 20 }
 
   /// Returns the fill of the worker's last trim if the next trim can continue it. Otherwise all of
   /// its memory comes back first: the trim uses another mechanism, much of the memory is there
@@ -26,8 +26,8 @@ extension Hibernator {
     let resident = pids.reduce(0) { $0 + anonymousMemory(of: $1) }
     let total = resident + fill.missing.bytes
     guard resident <= max(Self.maxResident, total / 2) else { return nil }
-    if let length = fill.ownLength {
-      guard length <= max(Self.minOwnLength, total / 2) else { return nil }
+    if let length = fill.lengthOutsideBase {
+      guard length <= max(Self.minLengthOutsideBase, total / 2) else { return nil }
       if let base = bases[target.name], Clocks.monotonic - base.file.made >= Base.maxAge {
         return nil
       }

@@ -127,6 +127,24 @@ struct FurtherTrimTests {
     #expect(!fileExists(path + ".base"))
   }
 
+  @Test("What a trimmed worker has used since a trim stays in RAM at the next one")
+  func staysInMemory() throws {
+    let (victim, path) = try start([try Fixture.compile("torture"), "24", "4", "7"])
+    func cameBack(after summary: TrimSummary) throws -> UInt64 {
+      let missing = try #require(summary.missing)
+      let before = missing.bytes
+      for _ in 0..<3 { #expect(try victim.ask("wake").hasPrefix("woke")) }
+      return before - missing.bytes
+    }
+    let first = try cameBack(after: try trim(victim, to: path))
+    try #require(first > 0)
+    // The image has no page of these.
+    let second = try cameBack(after: try trim(victim, to: path))
+    let third = try cameBack(after: try trim(victim, to: path))
+    #expect(second < first && third < first, "\(first), \(second), \(third)")
+    try fill(victim, path)
+  }
+
   @Test("A worker that needs most of its memory is copied as a whole again")
   func muchResident() throws {
     let (victim, path) = try start([try Fixture.compile("torture"), "24", "4", "7"])
