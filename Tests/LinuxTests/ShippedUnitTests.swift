@@ -28,7 +28,8 @@ struct ShippedUnitTests {
     #expect(unit.contains("RestartMode=direct"))
   }
 
-  @Test func `The service for userfaultfd has one capability and one device, for one group`() throws {
+  @Test func `The service for userfaultfd has one capability and one device, for one group`() throws
+  {
     let folder = "Packaging/systemd/system/dormouse-userfault"
     let service = try Self.lines("\(folder).service")
     for setting in [

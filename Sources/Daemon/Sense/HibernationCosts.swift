@@ -44,10 +44,14 @@ final class HibernationCosts {
 
   /// Records the image of a trim.
   ///
-  /// - Parameter length: in bytes.
-  func record(trimImage length: Int64, of worker: WorkerUnit, took duration: Duration) {
-    imageDisk.didWriteImage(of: worker.id.name, length: length, bytes: length, took: duration)
-    worker.recordImageWritten(length)
+  /// - Parameters:
+  ///   - length: the length of the image and its base, in bytes.
+  ///   - written: the number of bytes of them that were written now.
+  func record(
+    trimImage length: Int64, written: Int64, of worker: WorkerUnit, took duration: Duration
+  ) {
+    imageDisk.didWriteImage(of: worker.id.name, length: length, bytes: written, took: duration)
+    worker.recordImageWritten(written)
   }
 
   private func record(_ files: FilePages.Outcome, of id: WorkerID) {

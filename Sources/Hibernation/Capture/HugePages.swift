@@ -17,14 +17,13 @@ enum HugePages {
   static func filledHoles(of seized: Operation.SeizedProcess) throws(SystemCallError) -> [PageRange]
   {
     guard let pages = seized.pages, let plan = seized.plan else { return [] }
-    let kept = seized.keptPages
-    let used = (plan.ranges + kept).map {
+    let used = (plan.ranges + PagePlan.wholePages(seized.kept)).map {
       PageRange(from: $0.address / length * length, to: ($0.end + length - 1) / length * length)
     }
     var holes: [PageRange] = []
     for range in used.union().intersection(with: movable(in: seized)) {
       let present = try pages.privatePages(from: range.address, to: range.end)
-      for run in present.subtracting(kept) {
+      for run in PagePlan.subtract(seized.kept, from: present) {
         for zeros in try zeros(in: run, of: seized.memory) { holes.appendBehind(zeros) }
       }
     }
@@ -33,7 +32,7 @@ enum HugePages {
 
   /// Returns the pages that stay in areas that can have huge pages.
   static func kept(by seized: Operation.SeizedProcess) -> [PageRange] {
-    seized.keptPages.intersection(with: movable(in: seized))
+    PagePlan.wholePages(seized.kept).intersection(with: movable(in: seized))
   }
 
   private static func movable(in seized: Operation.SeizedProcess) -> [PageRange] {

@@ -7,10 +7,15 @@ extension Operation {
 
   /// Decides which pages the next image must have. `nil` means all of them.
   func planOverlay() throws(HibernationError) -> Overlay? {
-    guard overlays, let base = hibernator.openBase(of: target.name, for: path) else { return nil }
+    guard overlays,
+      let base = inherited == nil
+        ? hibernator.openBase(of: target.name, for: path) : inherited?.image.base
+    else { return nil }
     // The base was made for eager restores: a lazy one would need all of its pages before the
     // worker runs.
-    if restore.isLazy, !base.chunks.contains(where: { $0.isPrefetched || $0.isBackgroundFilled }) {
+    if inherited == nil, restore.isLazy,
+      !base.chunks.contains(where: { $0.isPrefetched || $0.isBackgroundFilled })
+    {
       return nil
     }
     // The subjects have the same indices as the processes.
@@ -24,8 +29,9 @@ extension Operation {
     }
     do {
       return try Overlay(
-        of: subjects, over: base, lanes: hibernator.lanes, access: hibernator.features.forcedAccess)
-    } catch is ImageError {
+        of: subjects, over: base, inheriting: inherited.map { supplied(by: $0) },
+        lanes: hibernator.lanes, access: hibernator.features.forcedAccess)
+    } catch is ImageError where inherited == nil {
       // A damaged base isn't used.
       return nil
     } catch { throw .from(error, in: .scanning) }

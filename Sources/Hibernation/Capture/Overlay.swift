@@ -22,10 +22,13 @@ struct Overlay: Sendable {
 
   /// Divides the pages of stopped processes into those that the base supplies and those to write.
   ///
-  /// - Returns: `nil` if more than 1 / `Base.maxChangeDivisor` of the bytes have changed.
+  /// - Parameter inherited: pages of each process that aren't in memory, and that the base
+  ///   supplies; `nil` if the processes aren't trimmed.
+  /// - Returns: `nil` if more than 1 / `Base.maxChangeDivisor` of the bytes have changed. It isn't
+  ///   for trimmed processes.
   init?(
-    of subjects: [Subject], over base: ImageReader, lanes: Int,
-    access: ForcedAccess = .anyThread
+    of subjects: [Subject], over base: ImageReader, inheriting inherited: [[PageRange]]? = nil,
+    lanes: Int, access: ForcedAccess = .anyThread
   ) throws {
     var changed: [Share] = []
     var kept: [Int: [PageRange]] = [:]
@@ -60,7 +63,8 @@ struct Overlay: Sendable {
         }
       }
     }
-    let limit = subjects.reduce(0) { $0 + $1.plan.bytes } / Base.maxChangeDivisor
+    for (index, ranges) in (inherited ?? []).enumerated() { kept[index, default: []] += ranges }
+    let limit = inherited == nil ? Self.limit(of: subjects) : .max
     let memories = subjects.map(\.memory)
     guard try Self.fits(&changed, limit: limit, in: memories) else { return nil }
     var comparison = Comparison(base: base, memories: memories, access: access)
@@ -72,9 +76,7 @@ struct Overlay: Sendable {
       kept[process, default: []] += verdict.equal
       changed.append((process, item.kind, verdict.different))
     }
-    if Self.bytes(changed) > limit { return nil }
-    guard let id = base.id else { return nil }
-
+    guard Self.bytes(changed) <= limit, let id = base.id else { return nil }
     self.base = base
     chunks = Self.chunks(of: changed)
     reference = BaseReference(
@@ -82,6 +84,10 @@ struct Overlay: Sendable {
       segments: kept.sorted { $0.key < $1.key }.flatMap { index, ranges in
         pages[index].segments(of: ranges.union(), process: UInt32(index))
       })
+  }
+
+  private static func limit(of subjects: [Subject]) -> UInt64 {
+    subjects.reduce(0) { $0 + $1.plan.bytes } / Base.maxChangeDivisor
   }
 
   /// True if the changed pages are at most `limit` bytes, if need be without pages of zeros.

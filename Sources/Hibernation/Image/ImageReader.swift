@@ -36,7 +36,7 @@ public struct ImageReader: Sendable {
     let file = try ImageFile.open(path)
     self.file = file
 
-    let header = try Header(path: path, file: file)
+    let header = try ImageHeader(path: path, file: file)
     fileLength = header.fileLength
     progress = header.progress
     var index = try readExactly(file, path, at: header.indexOffset, count: header.indexLength)
@@ -62,13 +62,21 @@ public struct ImageReader: Sendable {
     try checkBounds(dataEnd: header.indexOffset)
   }
 
+  /// Reads one chunk as it is stored.
+  func readStored(
+    _ chunk: ImageChunk, into stored: UnsafeMutableRawBufferPointer
+  ) throws(ImageError) -> UnsafeRawBufferPointer {
+    let area = UnsafeMutableRawBufferPointer(rebasing: stored[..<Int(chunk.storedLength)])
+    try fill(area, from: file, path, at: chunk.offset)
+    return UnsafeRawBufferPointer(area)
+  }
+
   /// Reads and verifies one chunk into `target`, which has the chunk's length.
   func read(
     _ chunk: ImageChunk, stored: UnsafeMutableRawBufferPointer,
     into target: UnsafeMutableRawBufferPointer, with decompressor: borrowing ChunkDecompressor
   ) throws(ImageError) {
-    let area = UnsafeMutableRawBufferPointer(rebasing: stored[..<Int(chunk.storedLength)])
-    try fill(area, from: file, path, at: chunk.offset)
+    let area = UnsafeMutableRawBufferPointer(mutating: try readStored(chunk, into: stored))
     var length = area.count
     if let seal {
       do throws(Seal.Broken) { length = try seal.open(area, .chunk(chunk), at: chunk.offset) } catch
@@ -195,86 +203,7 @@ public struct ImageReader: Sendable {
   }
 }
 
-/// The first 64 bytes of the file.
-private struct Header {
-  var fileLength: UInt64
-  var indexOffset: UInt64
-  var indexLength: Int
-  var indexChecksum: UInt32
-  var progress: ImageProgress
-  /// All 64 bytes.
-  let bytes: [UInt8]
-
-  /// Returns the seal of an encrypted image, or `nil` if the image isn't encrypted.
-  func seal(at path: String) throws(ImageError) -> Seal? {
-    guard bytes[10] & 1 == 1 else { return nil }
-    do throws(SealError) { return try Seal.of(Array(bytes[40..<56]), at: path) } catch {
-      throw .locked(path: path, error)
-    }
-  }
-
-  init(path: String, file: Descriptor) throws(ImageError) {
-    let actual = UInt64(max(0, lseek(file.raw, 0, SEEK_END)))
-    guard actual >= UInt64(ImageLayout.headerLength) else {
-      throw actual == 0
-        ? .truncated(path: path, expected: UInt64(ImageLayout.headerLength), actual: 0)
-        : .notAnImage(path: path)
-    }
-    bytes = try readExactly(file, path, at: 0, count: ImageLayout.headerLength)
-    guard Array(bytes[..<8]) == ImageLayout.magic else { throw .notAnImage(path: path) }
-    let fields: Fields
-    do throws(ByteReader.Exhausted) {
-      fields = try Fields(bytes[8...])
-    } catch { throw .notAnImage(path: path) }
-
-    // The version is checked first: a later version may compute the checksum differently.
-    try ImageMachine.check(version: fields.version, of: path)
-    let covered = bytes[..<(ImageLayout.progressOffset - 4)]
-    guard CRC32.castagnoli.checksum(of: covered) == fields.checksum else {
-      throw .damaged(path: path, reason: "its header has a wrong checksum")
-    }
-    guard let progress = ImageProgress(rawValue: fields.progress) else {
-      throw .damaged(path: path, reason: "its header has an unknown progress")
-    }
-    guard actual == fields.fileLength else {
-      throw .truncated(path: path, expected: fields.fileLength, actual: actual)
-    }
-    let end = fields.indexOffset.addingReportingOverflow(fields.indexLength)
-    guard !end.overflow, end.partialValue == fields.fileLength,
-      fields.indexLength <= ImageLayout.maximumIndexLength
-    else { throw .damaged(path: path, reason: "its index lies outside the file") }
-
-    fileLength = fields.fileLength
-    indexOffset = fields.indexOffset
-    indexLength = Int(fields.indexLength)
-    indexChecksum = fields.indexChecksum
-    self.progress = progress
-  }
-
-  private struct Fields {
-    let version: UInt32
-    let indexChecksum: UInt32
-    let fileLength: UInt64
-    let indexOffset: UInt64
-    let indexLength: UInt64
-    let checksum: UInt32
-    let progress: UInt32
-
-    init(_ bytes: ArraySlice<UInt8>) throws(ByteReader.Exhausted) {
-      var reader = ByteReader(bytes)
-      version = try reader.read(UInt32.self)
-      indexChecksum = try reader.read(UInt32.self)
-      fileLength = try reader.read(UInt64.self)
-      indexOffset = try reader.read(UInt64.self)
-      indexLength = try reader.read(UInt64.self)
-      _ = try reader.read(count: 16)
-      checksum = try reader.read(UInt32.self)
-      progress = try reader.read(UInt32.self)
-    }
-  }
-}
-
-private func readExactly(
+func readExactly(
   _ file: Descriptor, _ path: String, at offset: UInt64, count: Int
 ) throws(ImageError) -> [UInt8] {
   var bytes = [UInt8](repeating: 0, count: count)

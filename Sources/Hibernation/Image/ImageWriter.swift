@@ -90,10 +90,11 @@ final class ImageWriter: Sendable {
   ///
   /// - Parameter durability: `synced` returns when the disk has confirmed the file and its name. A
   ///   later write error can't affect the image any more.
-  /// - Throws: if it throws, no file has the image's name.
+  /// - Parameter replaces: true if the file replaces an image that counts until then.
+  /// - Throws: if it throws, no file has the image's name, or the replaced one still has it.
   func commit(
     processes: [ImageProcess], mappings: [ImageMapping] = [], base: BaseReference? = nil,
-    durability: ImageDurability = .synced
+    durability: ImageDurability = .synced, replaces: Bool = false
   ) throws(SystemCallError) -> ImageMark {
     let (end, chunks) = state.withLock { ($0.end, $0.chunks) }
     var index = Self.index(
@@ -116,6 +117,9 @@ final class ImageWriter: Sendable {
     state.withLock { $0.isOver = true }
     if durability == .synced {
       do throws(SystemCallError) { try ImageFile.syncDirectory(of: path) } catch {
+        // The replaced image can't be restored. The new one is on the disk, and its name matters
+        // only until the machine stops.
+        if replaces { return ImageMark(id: id, indexChecksum: checksum, fileLength: length) }
         discardFile(path)
         throw error
       }

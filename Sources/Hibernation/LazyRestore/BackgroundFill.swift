@@ -37,6 +37,13 @@ extension ImageReader {
     steps.reduce(0) { $0 + ($1.isBackgroundFilled ? UInt64($1.length) : 0) }
   }
 
+  /// The part of `backgroundFillLength` that the base doesn't have; `nil` without a base.
+  var fillLengthOutsideBase: UInt64? {
+    base.map { _ in
+      steps.reduce(0) { $0 + ($1.isOfBase || !$1.isBackgroundFilled ? 0 : UInt64($1.length)) }
+    }
+  }
+
   /// True if the background fill has pages of the process with this index.
   func hasBackgroundFill(of process: Int) -> Bool {
     steps.contains { $0.isBackgroundFilled && $0.process == process }
@@ -78,6 +85,8 @@ final class BackgroundFill: Sendable {
     var pagesOfBase: [ProcessIdentity: [PageRange]] = [:]
     /// The tracked writes by pid, for processes whose writes are tracked from the resume on.
     var tracked: [Int32: TrackedFill] = [:]
+    /// What is missing, if the worker is frozen to be trimmed again.
+    var handedOver: MissingPages?
     var failure: HibernationError?
   }
 
@@ -91,8 +100,10 @@ final class BackgroundFill: Sendable {
   let trimEnd: TrimEnd?
   /// Called once if a step has to be repeated; see `FillRetry`.
   let delayed: (@Sendable (HibernationError) -> Void)?
+  /// The number of bytes of the background fill that the base doesn't have; `nil` without a base.
+  let lengthOutsideBase: UInt64?
   private let target: HibernationTarget
-  private let image: String
+  let image: String
   /// The process that continues if this one dies.
   private let standby = Mutex<StandbyPagerConnection?>(nil)
   private let outcome = Mutex<Outcome?>(nil)
@@ -100,17 +111,22 @@ final class BackgroundFill: Sendable {
   private let dropsBase = Atomic(false)
   private let over = Semaphore()
 
+  /// - Parameters:
+  ///   - missing: in bytes.
+  ///   - counter: counts them; `nil`: a new one.
   init(
-    _ record: ResumeHistory.LazyResume? = nil, missing: UInt64, target: HibernationTarget,
-    image: String, base: BaseFile? = nil, trimEnd: TrimEnd? = nil,
-    delayed: (@Sendable (HibernationError) -> Void)? = nil
+    _ record: ResumeHistory.LazyResume? = nil, missing: UInt64, counter: MissingBytes? = nil,
+    lengthOutsideBase: UInt64? = nil, target: HibernationTarget, image: String,
+    base: BaseFile? = nil,
+    trimEnd: TrimEnd? = nil, delayed: (@Sendable (HibernationError) -> Void)? = nil
   ) {
     (self.target, self.image) = (target, image)
     self.trimEnd = trimEnd
     self.record = record
     self.delayed = delayed
     self.base = base
-    self.missing = MissingBytes(missing, isTrimmed: trimEnd != nil)
+    self.lengthOutsideBase = lengthOutsideBase
+    self.missing = counter ?? MissingBytes(missing, isTrimmed: trimEnd != nil)
   }
 
   /// Announces the fill to the standby pager. Call it before the worker runs, and again for another
@@ -137,10 +153,25 @@ final class BackgroundFill: Sendable {
   var mustDropBase: Bool { dropsBase.load(ordering: .acquiring) }
 
   func end(_ result: Outcome) {
-    missing.end()
+    if result.handedOver == nil { missing.end() }
     outcome.withLock { $0 = result }
     over.signal()
+    trimEnd?.didEnd()
   }
+
+  /// Asks the pager of a trimmed worker to freeze it and to end with its pages missing.
+  ///
+  /// - Returns: `nil` if the pager serves the worker on. An outcome without `handedOver` means that
+  ///   all pages are in place.
+  func handOver() -> Outcome? {
+    guard trimEnd?.requestHandOver(within: Self.handOverTimeout) == true else { return nil }
+    over.wait()
+    over.signal()
+    return outcome.withLock { $0 }
+  }
+
+  /// The pager may be reading from a slow disk.
+  private static let handOverTimeout = Duration.seconds(10)
 
   var hasEnded: Bool { outcome.withLock { $0 != nil } }
 
@@ -181,11 +212,12 @@ extension Hibernator {
     let handoff = Handoff(pagedProcesses)
     let isStarted = ShortThreads.start(name: "dormouse-pager") {
       let outcome = DescriptorReserve.use { run(handoff.receive()) }
-      fill.retract()
+      // The standby pager continues the earlier trim if this daemon dies before the next one.
+      if outcome.handedOver == nil { fill.retract() }
       if let failure = outcome.failure { fillFailed?(target.name, failure) }
       fill.end(outcome)
       if let reason = outcome.haltReason, outcome.failure == nil { trimLost?(target.name, reason) }
-      if outcome.failure == nil { fillEnded?(target.name) }
+      if outcome.failure == nil, outcome.handedOver == nil { fillEnded?(target.name) }
       clinux_trim_own_memory()
     }
     if isStarted { fills[target.name] = fill }
@@ -222,6 +254,8 @@ extension Hibernator {
       try pager.run(learning)
       for process in pager.processes { outcome.touched[process.pid] = process.touched }
       outcome.waited = pager.waited
+      outcome.handedOver = pager.handedOver
+      if pager.handedOver != nil { return outcome }
       (outcome.halt, outcome.haltReason) = (pager.halt, pager.haltReason)
       outcome.keepsBase = pager.keepsBase
       outcome.tracked = pager.tracked

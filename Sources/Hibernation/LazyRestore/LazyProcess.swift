@@ -16,6 +16,7 @@ struct PagedProcess: Sendable {
 
 /// A process with missing pages. Only the pager's thread uses it.
 final class LazyProcess {
+  let paged: PagedProcess
   let pid: Int32
   let userfault: Userfault
   let journal: FaultJournal
@@ -56,6 +57,7 @@ final class LazyProcess {
   private static let cachedByAll = Atomic(0)
 
   init(_ paged: PagedProcess, _ image: ImageReader) throws {
+    self.paged = paged
     let handle = paged.handle
     tracker = handle.userfault.tracksWrites ? paged.tracker : nil
     mappings = image.mappings.filter { Int($0.process) == paged.index }.map(\.range)
@@ -86,13 +88,10 @@ final class LazyProcess {
 
   var hasUnresolvedMoves: Bool { !hasVanished && layout.hasMoves }
 
-  /// Forgets moves whose pages are in place, in the journal too. Returns false if the journal would
-  /// become too long.
-  func forgetMoves() -> Bool {
+  /// Forgets moves, whose pages must be in place.
+  func forgetMoves() {
     layout.forgetMoves()
     changes += 1
-    guard let dropped = layout.droppedAlone else { return false }
-    return journal.replaceAll(withDropped: dropped)
   }
 
   /// Opens what a trim needs to see of the pages.
@@ -124,11 +123,11 @@ final class LazyProcess {
     }
   }
 
-  /// Writes the journal again with as few messages as possible. No change may be unfinished.
-  func shortenJournal() {
-    guard unfinished.isEmpty, let dropped = layout.droppedAlone else { return }
-    // If that doesn't make it shorter, the worker will be halted.
-    _ = journal.replaceAll(withDropped: dropped)
+  /// Writes the journal again with as few messages as possible. Returns false if it would be nearly
+  /// as long, or if a change is unfinished.
+  func shortenJournal() -> Bool {
+    guard unfinished.isEmpty, let dropped = layout.droppedAlone else { return false }
+    return journal.replaceAll(withDropped: dropped)
   }
 
   /// Returns the chunk that has a page of the image.
@@ -189,49 +188,5 @@ final class LazyProcess {
       cache[chunk] = [UInt8](UnsafeRawBufferPointer(start: pages, count: entry.length))
     }
     return (pages + offset, offset)
-  }
-}
-
-/// A buffer for one chunk, and the decompressor for it. One thread uses it at a time.
-final class ChunkBuffer {
-  private let decompressor: ChunkDecompressor
-  private let pages = UnsafeMutableRawBufferPointer.allocate(
-    byteCount: ImageLayout.chunkLength, alignment: Int(pageSize))
-  private let stored = UnsafeMutableRawBufferPointer.allocate(
-    byteCount: ChunkCompressor.bound(ImageLayout.chunkLength), alignment: 64)
-  private let single = UnsafeMutableRawBufferPointer.allocate(
-    byteCount: Int(pageSize), alignment: Int(pageSize))
-
-  init() throws(ZstdError) { decompressor = try ChunkDecompressor() }
-
-  deinit {
-    pages.deallocate()
-    stored.deallocate()
-    single.deallocate()
-  }
-
-  /// Frees the buffer's memory until its next use. What was loaded is lost.
-  func release() {
-    pages.releasePages()
-    stored.releasePages()
-  }
-
-  /// Loads the pages that are needed of a chunk, and returns them. They are valid until the next
-  /// call.
-  func load(_ step: RestoreStep, of image: ImageReader) throws(ImageError) -> UnsafeRawPointer {
-    try image.load(step, stored: stored, into: pages, with: decompressor)
-    return loaded
-  }
-
-  /// The pages of the chunk that was loaded last.
-  var loaded: UnsafeRawPointer {
-    guard let base = pages.baseAddress else { preconditionFailure("a chunk has an address") }
-    return UnsafeRawPointer(base)
-  }
-
-  func keep(_ page: ArraySlice<UInt8>) -> UnsafeRawPointer {
-    single.copyBytes(from: page)
-    guard let base = single.baseAddress else { preconditionFailure("a page has an address") }
-    return UnsafeRawPointer(base)
   }
 }

@@ -27,16 +27,30 @@ extension Hibernator {
     _ image: ImageReader, _ target: HibernationTarget
   ) throws(HibernationError) -> Bool {
     let pagedProcesses = try findHandles(image)
-    guard let cgroup = target.cgroup?.freezer, !pagedProcesses.isEmpty,
+    guard !pagedProcesses.isEmpty,
       pagedProcesses.allSatisfy({
         $0.handle.journal.phase == .trimmed && $0.handle.journal.openForks == 0
       })
     else { return false }
+    return try serve(target, from: image, pagedProcesses)
+  }
+
+  /// Starts a pager for a trimmed worker, which may be frozen or stopped, and lets it run.
+  ///
+  /// - Parameter missing: counts what is missing; `nil`: a new counter.
+  /// - Returns: false if the worker has no cgroup, or no thread can be started.
+  func serve(
+    _ target: HibernationTarget, from image: ImageReader, _ pagedProcesses: [PagedProcess],
+    missing: MissingBytes? = nil
+  ) throws(HibernationError) -> Bool {
+    guard let cgroup = target.cgroup?.freezer else { return false }
     let wanted = try attempt(.checking) { try readText("\(cgroup.path)/cgroup.freeze") }
     let isFrozen = wanted.hasPrefix("1")
     let end = try attempt(.waking) { try TrimEnd() }
     let fill = BackgroundFill(
-      missing: image.backgroundFillLength, target: target, image: image.path, trimEnd: end,
+      missing: image.backgroundFillLength, counter: missing,
+      lengthOutsideBase: image.fillLengthOutsideBase,
+      target: target, image: image.path, trimEnd: end,
       delayed: { [fillFailed] in fillFailed?(target.name, $0) })
     for paged in pagedProcesses {
       let identity = image.processes[paged.index].identity
@@ -50,7 +64,12 @@ extension Hibernator {
         missing: fill.missing, isFrozen: isFrozen, isContinuation: true, of: fill)
     }
     if !isStarted { fill.retract() }
-    if isStarted { try target.continueMasters() }
+    if isStarted {
+      target.waitForStops()
+      // The pager does this for a frozen worker.
+      if !isFrozen { target.restartInterruptedSyscalls() }
+      try target.continueMasters()
+    }
     return isStarted
   }
 
@@ -131,6 +150,21 @@ extension Hibernator {
       pagedProcesses.append(PagedProcess(index: index, handle: handle))
     }
     return pagedProcesses
+  }
+}
+
+extension ImageReader {
+  /// Makes memory ordinary memory that an earlier trim of its processes has registered: a write to
+  /// it would wait.
+  func unregister() throws {
+    for process in processes where !process.identity.hasEnded {
+      let handle: FaultHandle?
+      do { handle = try FaultHandle.find(in: process.identity) } catch is FaultJournal.Damaged {
+        continue  // If its memory is registered, the write fails.
+      }
+      try handle?.userfault.unregisterAll()
+      handle?.journal.reset(to: .idle)
+    }
   }
 }
 

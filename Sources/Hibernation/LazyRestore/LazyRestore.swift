@@ -24,17 +24,24 @@ extension Hibernator {
       handles[name] = nil
       throw failure
     }
-    for identity in (handles[name] ?? [:]).keys {
-      guard let touched = outcome.touched[identity.pid] else { continue }
-      workingSets[name, default: [:]][identity, default: WorkingSet()].learn(
-        touched, ofMemory: (fill.record?.total ?? 0) / UInt64(outcome.touched.count))
-    }
+    learn(outcome, of: fill, name)
     guard var record = fill.record else { return }
     record.waited = outcome.waited
     record.halt = outcome.halt
     record.waits = outcome.touched.values.reduce(0) { $0 + $1.early.count }
     record.wanted += outcome.touched.values.reduce(0) { $0 + UInt64($1.count) * pageSize }
     histories[name, default: ResumeHistory()].record(record)
+  }
+
+  /// Adds what the worker has waited for to its working set.
+  func learn(
+    _ outcome: BackgroundFill.Outcome, of fill: BackgroundFill, _ name: String
+  ) {
+    for identity in (handles[name] ?? [:]).keys {
+      guard let touched = outcome.touched[identity.pid] else { continue }
+      workingSets[name, default: [:]][identity, default: WorkingSet()].learn(
+        touched, ofMemory: (fill.record?.total ?? 0) / UInt64(outcome.touched.count))
+    }
   }
 
   /// Calls `awaitFill` for fills that have ended, so that their bases can be removed.
@@ -107,7 +114,8 @@ extension Hibernator {
       pagedProcesses.append(
         PagedProcess(
           index: index, handle: handle,
-          tracker: keepsBase ? trackers[target.name]?[process.identity]?.tracker : nil))
+          tracker: keepsBase || trimEnd != nil
+            ? trackers[target.name]?[process.identity]?.tracker : nil))
     }
 
     for paged in pagedProcesses { paged.handle.journal.reset(to: .preparing) }
@@ -251,7 +259,8 @@ extension Hibernator {
         untilOutput: !learnedSets(of: target.name).isEmpty)
     }
     let fill = BackgroundFill(
-      record, missing: image.backgroundFillLength, target: target, image: image.path,
+      record, missing: image.backgroundFillLength, lengthOutsideBase: image.fillLengthOutsideBase,
+      target: target, image: image.path,
       base: keepsBase ? baseFile(after: image, of: target.name) : nil, trimEnd: trimEnd,
       delayed: { [fillFailed] in fillFailed?(target.name, $0) })
     let keepsBase = fill.base != nil

@@ -13,8 +13,6 @@ struct PagePlan: Sendable {
   let isForLazyRestore: Bool
   /// Mappings whose writes can be tracked.
   private(set) var trackableMappings: [PageRange] = []
-  /// Pages of the working set that stay in memory, sorted by address. The image doesn't have them.
-  private(set) var staying: [PageRange] = []
 
   var bytes: UInt64 { ranges.bytes }
 
@@ -50,24 +48,20 @@ struct PagePlan: Sendable {
   ///   - workingSet: the pages that are needed first, for an image from which a process may be
   ///     restored lazily; otherwise `nil`.
   ///   - servesPages: true if the process gets only the pages that it needs.
-  ///   - keepsWorkingSet: true leaves what is needed first in memory.
+  ///   - keepsFilePages: true keeps private copies of files' pages.
   init(
     process: Int, mappings: [MemoryMapping], pages: PageMap, keep: [Range<UInt64>],
     keepsProtected: Bool = false, workingSet: WorkingSet? = nil, servesPages: Bool = false,
-    keepsWorkingSet: Bool = false
+    keepsFilePages: Bool = false
   ) throws(SystemCallError) {
     isForLazyRestore = workingSet != nil
-    let kept = keepsWorkingSet ? workingSet?.kept(ofMemory: mappings.movableBytes) : nil
     var byKind: [Kind: [PageRange]] = [:]
     for mapping in mappings where Self.canMove(mapping) {
       if keepsProtected, Self.isProtected(mapping) { continue }
+      // They can't be missing, so a process that runs on would get them back at once.
+      if mapping.hasFile, servesPages || keepsFilePages { continue }
       let present = try pages.privatePages(from: mapping.start, to: mapping.end)
-      var moving = Self.subtract(keep, from: present)
-      if let kept {
-        let (needed, others) = mapping.hasFile ? (moving, []) : moving.split(byPages: kept)
-        for range in needed { staying.appendBehind(range) }
-        moving = others
-      }
+      let moving = Self.subtract(keep, from: present)
       var kind = Kind(
         readable: mapping.readable, writable: !Self.isProtected(mapping),
         absentIsZero: !mapping.hasFile)
@@ -181,12 +175,5 @@ struct PagePlan: Sendable {
       return upper.start - clearance
     }
     return nil
-  }
-}
-
-extension [MemoryMapping] {
-  /// The anonymous memory of mappings that move, in bytes.
-  fileprivate var movableBytes: UInt64 {
-    reduce(0) { $0 + (PagePlan.canMove($1) ? UInt64(clamping: $1.anonymous) : 0) }
   }
 }

@@ -34,7 +34,7 @@ final class Pager {
   var mustDropBase: (() -> Bool)?
   /// True if this pager or (in a recovery) an earlier daemon has frozen the group.
   var isFrozen: Bool
-  /// Set if the worker was halted because it forked or moved memory.
+  /// The halt of a worker that forked or moved memory.
   var halt: Halt?
   /// Returns whether the resume has let the worker run, and `nil` until that is known. If the
   /// closure is missing, writes won't be tracked.
@@ -49,13 +49,14 @@ final class Pager {
   private static let minChunksForHelper = 8
   /// Detects the first output. Few of the pages that are needed after it are learned.
   var firstOutput: FirstOutput
-  /// The number of chunks that threads of the worker have waited for.
+  /// The number of chunks that threads have waited for, and the chunks of a trimmed worker.
   private var answered = 0
-  /// The chunks that a trimmed worker has waited for.
   var sequentialUse = SequentialUse()
   /// Set for a trimmed worker: until then only pages that are needed are filled.
   var trimEnd: TrimEnd?
   var isTrimmed: Bool { trimEnd != nil }
+  /// What is missing, if this pager has ended so that the worker can be trimmed again.
+  var handedOver: MissingPages?
   /// True if the halted worker gets all pages, as without a trim.
   var endsTrim = false
   /// The reason why a trimmed worker was halted, as a clause.
@@ -121,6 +122,7 @@ final class Pager {
     if let trimEnd {
       FaultPoint.trimmed.pass()
       try serveTrimmed(until: trimEnd)
+      if handedOver != nil { return }
     } else {
       try FillTurns.shared.whileAnswering { try serveFirst(learning) }
     }

@@ -25,7 +25,7 @@ extension Pager {
       }
       // The kernel keeps the order of messages. So the first one can be a fork's or a move's only
       // if its thread is already in that call.
-      if process.journal.isHalfFull { process.shortenJournal() }
+      if process.journal.isHalfFull { _ = process.shortenJournal() }
       if process.journal.isHalfFull || mayForkOrMove(process.pid) { return try drain(process) }
       if let received = try process.journal.read(from: process.userfault) {
         try receive(received, of: process)

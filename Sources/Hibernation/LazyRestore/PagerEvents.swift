@@ -69,7 +69,7 @@ extension Pager {
     }
   }
 
-  private func freeze() throws {
+  func freeze() throws {
     if isFrozen { return }
     // This doesn't wait for the freeze to complete: a thread that waits for the pager can't freeze.
     try retry.run { () throws(SystemCallError) in

@@ -14,7 +14,16 @@ extension Pager {
 
   /// Lets a halted worker run again, whose other pages stay missing.
   func continueTrimmed() throws {
-    let deadline = Deadline(in: .milliseconds(500))
+    _ = try completeFreeze(until: Deadline(in: .milliseconds(500)))
+    if endsTrim { return }
+    halt = nil
+    try repairAndThaw()
+  }
+
+  /// Serves a halted worker until all of its threads are frozen, and all memory that it has moved
+  /// is in place. Returns false if that wasn't reached before the deadline, or if the worker needs
+  /// all of its pages.
+  func completeFreeze(until deadline: Deadline) throws -> Bool {
     repeat {
       for process in processes where process.hasUnresolvedMoves { try resolveMoves(of: process) }
       // A thread that waits for a page in the kernel can't be frozen. If it can't be read whether
@@ -27,12 +36,10 @@ extension Pager {
       }
     } while !endsTrim && processes.contains(where: \.hasUnresolvedMoves)
     for process in processes where !process.hasVanished && process.journal.isHalfFull {
-      process.shortenJournal()
-      if process.journal.isHalfFull { endTrim("it freed memory in too many places") }
+      if !process.shortenJournal() { endTrim("it freed memory in too many places") }
     }
-    if endsTrim { return }
-    halt = nil
-    try repairAndThaw()
+    // If it can't be read, the group counts as not frozen.
+    return !endsTrim && (try? cgroup.isFrozen) == true
   }
 
   /// Puts all pages in place that were moved, so that nothing of the image is at another address
@@ -53,7 +60,8 @@ extension Pager {
     }
     if process.hasVanished { return }
     let destinations = process.layout.moves.to
-    guard process.forgetMoves() else { return endTrim("it freed memory in too many places") }
+    process.forgetMoves()
+    guard process.shortenJournal() else { return endTrim("it freed memory in too many places") }
     try release(destinations, of: process)
   }
 

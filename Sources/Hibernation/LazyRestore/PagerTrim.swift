@@ -1,24 +1,6 @@
 import CLinux
 import Glibc
 import Linux
-import Synchronization
-
-/// The end of the time in which the pager of a trimmed worker fills only the pages that the worker
-/// needs.
-final class TrimEnd: Sendable {
-  let counter: EventCounter
-  private let state = Atomic(false)
-
-  init() throws(SystemCallError) { counter = try EventCounter() }
-
-  /// Asks for all missing pages. Any thread may call it.
-  func request() {
-    state.store(true, ordering: .releasing)
-    counter.signal()
-  }
-
-  var isRequested: Bool { state.load(ordering: .acquiring) }
-}
 
 /// How the pager serves a trimmed worker: what it doesn't need stays in the image.
 extension Pager {
@@ -34,7 +16,7 @@ extension Pager {
   func serveTrimmed(until end: TrimEnd) throws {
     resumeTurn?.end()
     // If this pager dies after that, the next one fills everything.
-    defer { for process in processes { process.journal.phase = .filling } }
+    defer { if handedOver == nil { for process in processes { process.journal.phase = .filling } } }
     if isContinuation { try recordPresentPages() }
     for process in processes {
       try retry.run { () throws(SystemCallError) in
@@ -45,7 +27,8 @@ extension Pager {
     var isQuiet = false
     while !end.isRequested, others.hasLiving {
       if isFrozen, !endsTrim { try continueTrimmed() }
-      if isFrozen { return endTrim("it changed its mappings in too many places") }
+      if end.wantsHandOver, !endsTrim, try handOver(to: end) { return }
+      if endsTrim { return }
       let hasServed = try serveAll(
         wait: isQuiet ? Self.checkInterval : Self.quiet, also: others.descriptor)
       others.update()

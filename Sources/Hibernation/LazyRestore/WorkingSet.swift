@@ -15,6 +15,9 @@ struct WorkingSet: Sendable {
   /// those after it.
   private var (early, late): ([UInt64], [UInt64]) = ([], [])
 
+  /// The pages that were learned.
+  var learned: [UInt64] { early + late }
+
   /// - Parameter pages: pages that don't count as learned.
   init(pages: Set<UInt64> = []) { self.pages = pages }
 
@@ -80,6 +83,7 @@ struct TouchedPages: Sendable {
   static let earlyLimit = 1024
 
   var count: Int { seen.count }
+  var pages: [UInt64] { early + late }
 
   mutating func insert(_ page: UInt64, hasAnswered: Bool) {
     guard seen.insert(page).inserted else { return }

@@ -108,6 +108,7 @@ extension Hibernator {
     FaultPoint.recoverySeized.pass()
     for seized in seizedProcesses { try restoreRegisters(seized, target) }
     FaultPoint.registersBack.pass()
+    try attempt(.writingBack) { try image.unregister() }
     try writeBack(image, into: target, sessions: seizedProcesses.map(\.session))
     try recordResume(from: image, of: target, recorded)
     try removeImage(image, of: target, keepsBase: false)

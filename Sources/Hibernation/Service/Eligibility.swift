@@ -189,8 +189,11 @@ enum Eligibility {
   }
 
   /// Checks the mappings of a process, which is stopped by now.
+  ///
+  /// - Parameter isTrimmed: true if a userfaultfd of Dormouse's has registered its memory.
   static func check(
-    mappings: [MemoryMapping], of process: ProcessStat, tracker: WriteTracker? = nil
+    mappings: [MemoryMapping], of process: ProcessStat, tracker: WriteTracker? = nil,
+    isTrimmed: Bool = false
   ) throws(HibernationError) {
     try checkRings(mappings, of: process)
     for mapping in mappings {
@@ -203,7 +206,7 @@ enum Eligibility {
       }
       if mapping.flags.contains(.locked) { throw refusal(process, "has locked memory (mlock)") }
       let isWatchedByAnother = mapping.flags.contains(.writesWatched) && !watches(tracker, mapping)
-      if mapping.flags.contains(.userfault) || isWatchedByAnother {
+      if !isTrimmed, mapping.flags.contains(.userfault) || isWatchedByAnother {
         throw refusal(process, "handles its own page faults (userfaultfd)")
       }
       if mapping.name.hasPrefix("/secretmem") { throw refusal(process, secretMemory) }

@@ -28,6 +28,9 @@ public enum FaultPoint: String, CaseIterable, Sendable {
   case filled
   /// The worker is trimmed: its pager fills only what it needs.
   case trimmed
+  // These points are passed in a trim of a trimmed worker.
+  case trimHandedOver = "trim-handed-over"
+  case trimUnregistered = "trim-unregistered"
   case handingOver = "handing-over"
   case unregistered, thawed
   // These points are passed in a trim that borrows threads, the last one in its repair.

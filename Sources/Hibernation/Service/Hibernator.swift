@@ -20,6 +20,8 @@ public final class Hibernator {
   var handles: [String: [ProcessIdentity: FaultHandle]] = [:]
   /// The learned working sets, by worker and process.
   var workingSets: [String: [ProcessIdentity: WorkingSet]] = [:]
+  /// The pages that stayed in memory at the last trim, by worker and process.
+  var residentSets: [String: [ProcessIdentity: [PageRange]]] = [:]
   /// The resumes with pages that are still missing, by worker.
   var fills: [String: BackgroundFill] = [:]
   /// The base that stays on disk while the worker runs, by worker.
@@ -80,6 +82,13 @@ public final class Hibernator {
   public func hibernate(
     _ request: HibernationRequest
   ) throws(HibernationError) -> HibernationSummary {
+    try hibernate(request, inheriting: nil)
+  }
+
+  /// - Parameter inherited: what is missing, if the worker is trimmed and frozen.
+  func hibernate(
+    _ request: HibernationRequest, inheriting inherited: MissingPages?
+  ) throws(HibernationError) -> HibernationSummary {
     let (target, path) = (request.target, request.path)
     if let obstacle = request.obstacle(false) { throw HibernationError(.checking, obstacle) }
     // The working set of the last resume is known when its fill has ended.
@@ -88,32 +97,28 @@ public final class Hibernator {
     do throws(HibernationError) { tree = try attempt(.checking) { try target.discover() } } catch {
       throw resolved(error, target, image: path)
     }
-    try checkReplaceable(path, of: tree)
+    if inherited == nil { try checkReplaceable(path, of: tree) }
     let plan = plan(request, tree)
     let overlays = request.overlay && !request.isSealed
     // The base stays if an image exists, which may need it: then this hibernation was ordered
     // twice.
     if !overlays, !fileExists(path) { dropOverlays(of: target.name, for: path) }
-    guard features.canInject else {
-      throw HibernationError(
-        .checking, "hibernation is implemented for x86-64 and arm64 only",
-        aftermath: .ineligible)
-    }
-    if let obstacle = features.restoreObstacle {
-      throw HibernationError(.checking, obstacle, aftermath: .ineligible)
-    }
+    try checkFeatures()
     do throws(HibernationError) { try check(target, tree) } catch {
       throw resolved(error, target, image: path)
     }
     let seal = request.isSealed ? try newSeal(for: path) : nil
     var operation = Operation(
-      request, restore: plan, overlays: overlays, seal: seal, hibernator: self)
+      request, restore: plan, overlays: overlays, seal: seal, inherited: inherited,
+      hibernator: self)
     do throws(HibernationError) {
       try stopUntilIdle(&operation, tree)
       try operation.capture()
     } catch {
       operation.release()
       kept.drop(target.name)
+      // The earlier image still counts, and may need its base.
+      if inherited != nil { throw resolved(error, target, image: path) }
       bases[target.name]?.image = nil
       // After any failure here, the next hibernation starts without a base, with more room on the
       // disk.
@@ -134,6 +139,17 @@ public final class Hibernator {
       let outcome = operation.rollBack(after: error)
       if outcome.aftermath != .unverifiable { dropBase(of: target.name, for: path) }
       throw resolved(outcome, target, image: path)
+    }
+  }
+
+  private func checkFeatures() throws(HibernationError) {
+    guard features.canInject else {
+      throw HibernationError(
+        .checking, "hibernation is implemented for x86-64 and arm64 only",
+        aftermath: .ineligible)
+    }
+    if let obstacle = features.restoreObstacle {
+      throw HibernationError(.checking, obstacle, aftermath: .ineligible)
     }
   }
 
@@ -219,7 +235,8 @@ public final class Hibernator {
       try operation.stopAndSeize(attempt == 1 ? tree : nil)
       if attempt > 1 { operation.target.waits.didRestAgain() }
       guard let reason = operation.busyReason else { return }
-      guard attempt < 30 else {
+      // No pager serves a trimmed worker now.
+      guard attempt < 30, operation.inherited == nil else {
         operation.detach()
         throw HibernationError(.seizing, "busy: \(reason)")
       }
@@ -244,6 +261,7 @@ public final class Hibernator {
     trackers[name] = trackers[name]?.filter { alive.contains($0.key) }
     handles[name] = handles[name]?.filter { alive.contains($0.key) }
     workingSets[name] = workingSets[name]?.filter { alive.contains($0.key) }
+    residentSets[name] = residentSets[name]?.filter { alive.contains($0.key) }
   }
 
   /// Drops all state of a worker that is being killed.
@@ -253,6 +271,7 @@ public final class Hibernator {
     kept.drop(name)
     handles[name] = nil
     workingSets[name] = nil
+    residentSets[name] = nil
     endTracking(of: name)
     if let base = bases.removeValue(forKey: name) { discardFile(base.file.path) }
     histories[name] = nil

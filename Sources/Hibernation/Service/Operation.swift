@@ -1,4 +1,3 @@
-import CLinux
 import Glibc
 import Linux
 
@@ -11,15 +10,18 @@ struct Operation {
   let overlays: Bool
   /// The key, if the image is to be encrypted.
   let seal: Seal?
+  /// What is missing, if the worker is trimmed already. The next image gets it from the earlier
+  /// one.
+  let inherited: MissingPages?
   let hibernator: Hibernator
-  private var lazyRefusal: String?
+  var lazyRefusal: String?
   var trackingRefusal: String?
   var overlay: Overlay?
-  private let started = Clocks.monotonic
+  let started = Clocks.monotonic
   var processes: [SeizedProcess] = []
-  private var writer: ImageWriter?
+  private(set) var writer: ImageWriter?
   /// The image's mark, from commit A on.
-  private var mark: ImageMark?
+  private(set) var mark: ImageMark?
   private(set) var filePages = FilePages()
 
   /// The cgroup if the worker may rest frozen. Otherwise it rests stopped, traced and parked.
@@ -27,12 +29,13 @@ struct Operation {
 
   init(
     _ request: HibernationRequest, restore: RestorePlan, overlays: Bool, seal: Seal?,
-    hibernator: Hibernator
+    inherited: MissingPages? = nil, hibernator: Hibernator
   ) {
     self.request = request
     self.restore = restore
     self.overlays = overlays
     self.seal = seal
+    self.inherited = inherited
     self.hibernator = hibernator
   }
 
@@ -97,7 +100,7 @@ struct Operation {
   }
 
   /// The stopped and seized processes. They can't have made others.
-  private var tree: ProcessTree { ProcessTree(processes: processes.map(\.stat)) }
+  var tree: ProcessTree { ProcessTree(processes: processes.map(\.stat)) }
 
   mutating func capture() throws(HibernationError) {
     for index in processes.indices { try scan(index) }
@@ -124,6 +127,8 @@ struct Operation {
         memories: processes.map(\.memory),
         writer: writer, level: request.level, access: hibernator.features.forcedAccess
       ).run(lanes: hibernator.lanes)
+      try inherited?.copyChunks(
+        to: writer, processes.map { ($0.stat.identity, $0.missing) }, level: request.level)
     }
     FaultPoint.captured.pass()
     if let obstacle = request.obstacle(true) { throw HibernationError(.checking, obstacle) }
@@ -136,8 +141,8 @@ struct Operation {
     mark = try attempt(.committing) {
       try writer.commit(
         processes: processes.map(\.imageProcess), mappings: backgroundFill,
-        base: overlay?.reference,
-        durability: request.storage.durability)
+        base: overlay?.reference, durability: request.storage.durability,
+        replaces: inherited != nil)
     }
   }
 
@@ -153,12 +158,14 @@ struct Operation {
     let stat = processes[index].stat
     let tracked = overlays ? hibernator.trackers[target.name]?[stat.identity] : nil
     let mappings = try attempt(.scanning) {
-      if let mappings = try recallMappings(of: stat, tracked) { return mappings }
+      if inherited == nil, let mappings = try recallMappings(of: stat, tracked) { return mappings }
       let mappings = try MemoryMapping.all(of: stat.pid)
       if overlays { processes[index].memo = MappingMemo(pid: stat.pid, mappings: mappings) }
       return mappings
     }
-    try Eligibility.check(mappings: mappings, of: stat, tracker: tracked?.tracker)
+    try Eligibility.check(
+      mappings: mappings, of: stat, tracker: tracked?.tracker,
+      isTrimmed: inherited?[stat.identity] != nil)
     try Eligibility.checkInjection(into: processes[index].session)
     guard let scratch = PagePlan.scratchAddress(in: mappings) else {
       throw HibernationError(
@@ -175,14 +182,17 @@ struct Operation {
       try PageMap(pid: stat.pid, useScan: hibernator.features.pagemapScan)
     }
     processes[index].pages = pages
+    processes[index].resident = residentPages(of: processes[index])
     processes[index].plan = try attempt(.scanning) {
       try PagePlan(
         process: index, mappings: mappings, pages: pages,
         keep: processes[index].kept,
         keepsProtected: hibernator.keepsProtectedPages,
         workingSet: restore.isLazy ? workingSet(of: processes[index]) : nil,
-        servesPages: request.isTrim, keepsWorkingSet: request.keepsWorkingSet)
+        servesPages: request.isTrim,
+        keepsFilePages: request.keepsWorkingSet && restore.isLazy)
     }
+    try attempt(.scanning) { try inheritPages(of: index, mappings, pages) }
   }
 
   /// Puts the worker back into its earlier state, from any point before commit A.
@@ -199,8 +209,11 @@ struct Operation {
   // MARK: from commit A on the image is what counts
 
   mutating func evict() throws(HibernationError) {
+    try unregister()
     for index in processes.indices {
-      guard let plan = processes[index].plan, !plan.ranges.isEmpty else { continue }
+      guard let plan = processes[index].plan,
+        !plan.ranges.isEmpty || !processes[index].missing.isEmpty
+      else { continue }
       let refusal = try attempt(.evicting) { try evict(index, plan) }
       lazyRefusal = lazyRefusal ?? refusal
     }
@@ -241,60 +254,5 @@ struct Operation {
     FaultPoint.evicted.pass()
     if parks { try injector.finishParked(spins: spins) } else { try injector.finish() }
     return refusal
-  }
-
-  /// Brings the worker to rest: frozen in a cgroup made by Dormouse, or stopped, traced and parked.
-  mutating func rest() throws(HibernationError) -> HibernationSummary {
-    if let cgroup = freezer {
-      try attempt(.resting) {
-        try cgroup.freeze(until: Deadline(in: HibernationTarget.timeout))
-      }
-      FaultPoint.frozen.pass()
-      let (moved, tree) = (moved, tree)
-      detach()
-      FaultPoint.detached.pass()
-      // The worker is frozen, so it doesn't run. This ends the stop: only the freezer is left.
-      try attempt(.resting) { try tree.continueAll() }
-      HugePages.clearUseMarks(of: tree)
-      return try finish(moved: moved, processes: tree.processes.count)
-    }
-    let moved = moved
-    hibernator.tracedSessions[target.name] = processes.map(\.session)
-    hibernator.parked[target.name] = processes.filter(\.isParked).map(\.parking)
-    let count = processes.count
-    HugePages.clearUseMarks(of: tree)
-    processes = []
-    return try finish(moved: moved, processes: count)
-  }
-
-  private var moved: UInt64 { processes.reduce(0) { $0 + ($1.plan?.bytes ?? 0) } }
-
-  private func finish(
-    moved: UInt64, processes: Int
-  ) throws(HibernationError) -> HibernationSummary {
-    if let writer {
-      try attempt(.resting) { try writer.markAtRest() }
-      writer.startWriteback(dropsCache: request.storage.dropsCache)
-    }
-    FaultPoint.rested.pass()
-    if overlay == nil { hibernator.dropBase(of: target.name, for: path) }
-    // This returns the compressors' memory to the kernel; otherwise the allocator would keep it.
-    clinux_trim_own_memory()
-    let refusal =
-      restore.isLazy && freezer == nil
-      ? "lazy restore needs a cgroup of its own" : lazyRefusal
-    let written = mark?.fileLength ?? 0
-    var image = image
-    if let refusal { image.restore = RestorePlan(eager: refusal) }
-    return HibernationSummary(
-      image: image, moved: moved, imageLength: written + (overlay?.base.fileLength ?? 0),
-      written: written, unchanged: overlay?.reference.bytes ?? 0,
-      compared: overlay?.compared ?? 0, trackingRefusal: trackingRefusal, processes: processes,
-      lazyRefusal: refusal ?? (request.restore == .lazy && !restore.isLazy ? restore.reason : nil),
-      duration: .nanoseconds(Clocks.monotonic - started))
-  }
-
-  var image: RestingImage {
-    RestingImage(path: path, expecting: .image(of: mark, at: path), restore: restore)
   }
 }

@@ -28,6 +28,7 @@ extension Operation {
       return
     }
     let sessions = processes.map(\.session)
+    try unregister()
     try Self.repeating(while: { sessions.contains { $0.isAlive() } }) {
       () throws(HibernationError) in
       let reader = try hibernator.openVerified(image, of: target, heldBase: overlay?.base)

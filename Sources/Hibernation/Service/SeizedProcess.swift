@@ -12,15 +12,19 @@ extension Operation {
     /// A memo of what smaps has shown, if it was read.
     var memo: MappingMemo?
     var plan: PagePlan?
+    /// Pages that are in the earlier image only, sorted by address.
+    var missing: [PageRange] = []
     var scratchAddress: UInt64 = 0
     /// True if its threads are parked in the scratch area; see `Parking`.
     var isParked = false
 
-    /// Addresses whose pages stay. ps(1) reads arguments and environment from the process's memory.
-    var kept: [Range<UInt64>] { [stat.arguments, stat.environment] + sequences.ranges }
+    /// The working set, if it stays in memory.
+    var resident: [PageRange] = []
 
-    /// All pages that stay, sorted by address.
-    var keptPages: [PageRange] { (PagePlan.wholePages(kept) + (plan?.staying ?? [])).union() }
+    /// Addresses whose pages stay. ps(1) reads arguments and environment from the process's memory.
+    var kept: [Range<UInt64>] {
+      [stat.arguments, stat.environment] + sequences.ranges + resident.map { $0.address..<$0.end }
+    }
 
     var parking: Parking {
       Parking(session: session, memory: memory, scratch: scratchAddress)

@@ -10,21 +10,23 @@ extension Hibernator {
 
   /// Makes a base of the worker's memory, unless there is one already. Without a base, the trim
   /// takes longer, and nothing else changes.
+  ///
+  /// - Returns: the number of bytes that were written.
   func copyAhead(
     _ request: TrimRequest, _ tree: ProcessTree, until deadline: Deadline
-  ) throws(HibernationError) {
+  ) throws(HibernationError) -> UInt64 {
     let (name, path) = (request.target.name, request.image.path)
-    if hasUsableBase(name, tree) { return }
+    if hasUsableBase(name, tree) { return 0 }
     dropBase(of: name, for: path)
     guard features.writeTracking,
       tree.pids.reduce(0, { $0 + anonymousMemory(of: $1) }) >= Self.minLength
-    else { return }
+    else { return 0 }
     try openTrackers(request, tree, until: deadline)
     do {
       let plans = try tree.processes.enumerated().map { index, process in
         try plan(process, index, of: request)
       }
-      try writeBase(plans, of: tree, request)
+      return try writeBase(plans, of: tree, request)
     } catch {
       dropOverlays(of: name, for: path)
       // The whole copy, for which the worker would stand still, would fail as well.
@@ -32,6 +34,7 @@ extension Hibernator {
         throw .from(error, in: .capturing)
       }
       // The memory may have been unmapped while it was copied. The trim then copies everything.
+      return 0
     }
   }
 
@@ -129,7 +132,7 @@ extension Hibernator {
 
   private func writeBase(
     _ plans: [PagePlan], of tree: ProcessTree, _ request: TrimRequest
-  ) throws {
+  ) throws -> UInt64 {
     let (target, path) = (request.target, ImageLayout.basePath(of: request.image.path))
     let memories = try tree.processes.map { try target.memory(of: $0.identity) }
     let writer = try ImageWriter(path: path)
@@ -149,8 +152,9 @@ extension Hibernator {
       throw error
     }
     let base = try ImageReader(alone: path)
-    guard let id = base.id else { return }
+    guard let id = base.id else { return base.fileLength }
     bases[target.name] = Base(
       file: BaseFile(path: path, id: id, made: Clocks.monotonic), current: base.pagesOfNextBase)
+    return base.fileLength
   }
 }

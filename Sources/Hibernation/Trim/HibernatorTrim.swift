@@ -15,17 +15,18 @@ extension Hibernator {
   public func trim(_ request: TrimRequest) throws(HibernationError) -> TrimSummary {
     let (target, record) = (request.target, request.record)
     let deadline = Deadline(in: Self.moveTimeout)
-    try awaitFill(of: target.name)
+    let earlier = trimToContinue(request)
+    if earlier == nil { try awaitFill(of: target.name) }
     // An attempt of this daemon that lost a thread has left it.
     try Self.repairTrim(record: record, of: target.root)
     var stoppedFor = Duration.zero
-    var missing: MissingBytes?
+    var image: ImageTrim?
     var summary = try move(target) { (tree) throws(HibernationError) in
-      if request.mechanism == .userfaultfd
+      if earlier != nil || request.mechanism == .userfaultfd
         || request.mechanism == .auto && Self.swapObstacle(of: tree.pids) != nil
           && imageObstacle(request) == nil
       {
-        (missing, stoppedFor) = try moveToImage(request, tree, until: deadline)
+        image = try moveToImage(request, tree, continuing: earlier, until: deadline)
         return .userfaultfd
       }
       // With `mechanism: auto` each of both could be made to work.
@@ -46,9 +47,10 @@ extension Hibernator {
       throw HibernationError(
         .checking, "this daemon may not move its memory to swap", aftermath: .ineligible)
     }
-    summary.stoppedFor = stoppedFor
-    summary.missing = missing
-    summary.inImage = missing.map { Int64(clamping: $0.bytes) }
+    summary.stoppedFor = image?.stoppedFor ?? stoppedFor
+    summary.missing = image?.missing
+    summary.written = image?.written ?? 0
+    summary.inImage = summary.missing.map { Int64(clamping: $0.bytes) }
     summary.swapped += summary.inImage ?? 0
     return summary
   }

@@ -1,5 +1,15 @@
 import Linux
 
+/// The result of a trim by userfaultfd.
+struct ImageTrim {
+  /// What is in the image.
+  let missing: MissingBytes?
+  /// The number of bytes that were written to the image and its base.
+  let written: UInt64
+  /// The time for which the worker stood still.
+  let stoppedFor: Duration
+}
+
 /// A trim by userfaultfd: the worker's memory is written to an image, and the worker runs on
 /// without it. It is a hibernation and a lazy resume in one.
 extension Hibernator {
@@ -25,10 +35,11 @@ extension Hibernator {
 
   /// Moves the memory of a running worker to an image.
   ///
-  /// - Returns: what is in the image, and the time for which the worker stood still.
+  /// - Parameter earlier: the fill of the worker's last trim, if that is to be continued.
   func moveToImage(
-    _ request: TrimRequest, _ tree: ProcessTree, until deadline: Deadline
-  ) throws(HibernationError) -> (missing: MissingBytes?, stoppedFor: Duration) {
+    _ request: TrimRequest, _ tree: ProcessTree, continuing earlier: BackgroundFill?,
+    until deadline: Deadline
+  ) throws(HibernationError) -> ImageTrim {
     var image = request.image
     let keepsBase = image.overlay
     (image.restore, image.overlay, image.isTrim) = (.lazy, true, true)
@@ -43,16 +54,26 @@ extension Hibernator {
     defer { Self.isFree.signal() }
     if let obstacle = image.obstacle(false) { throw HibernationError(.checking, obstacle) }
     try check(request.target, tree)
-    let began: Int64
+    var began = Clocks.monotonic
     let hibernated: HibernationSummary
-    do throws(HibernationError) {
-      try copyAhead(request, tree, until: deadline)
-      began = Clocks.monotonic
-      try freeze(request.target)
-      hibernated = try hibernateFrozen(image)
-    } catch {
-      if !keepsBase { dropOverlays(of: request.target.name, for: image.path) }
-      throw error
+    var written: UInt64 = 0
+    if let earlier, let again = try trimAgain(image, after: earlier) {
+      (hibernated, began) = again
+    } else {
+      try awaitFill(of: request.target.name)
+      do throws(HibernationError) {
+        written = try copyAhead(request, tree, until: deadline)
+        began = Clocks.monotonic
+        try freeze(request.target) { () throws in
+          let deadline = Deadline(in: HibernationTarget.timeout)
+          try request.target.cgroup?.freezer?.freeze(until: deadline)
+          return true
+        }
+        hibernated = try hibernateFrozen(image)
+      } catch {
+        if !keepsBase { dropOverlays(of: request.target.name, for: image.path) }
+        throw error
+      }
     }
     let resumed = try resume(request.target, from: hibernated.image, keepsBase: keepsBase)
     let stoppedFor = Duration.nanoseconds(Clocks.monotonic - began)
@@ -60,7 +81,8 @@ extension Hibernator {
       throw HibernationError(
         .checking, reason, aftermath: hibernated.image.restore.isLazy ? .intact : .ineligible)
     }
-    return (resumed.missing, stoppedFor)
+    return ImageTrim(
+      missing: resumed.missing, written: written + hibernated.written, stoppedFor: stoppedFor)
   }
 
   private func hibernateFrozen(
@@ -74,7 +96,11 @@ extension Hibernator {
   }
 
   /// Freezes a running worker, as a suspension does.
-  private func freeze(_ target: HibernationTarget) throws(HibernationError) {
+  ///
+  /// - Parameter step: freezes it. If it returns false or throws, it has left the worker running.
+  func freeze(
+    _ target: HibernationTarget, by step: () throws -> Bool
+  ) throws(HibernationError) {
     try attempt(.stopping) {
       let tree = try target.discover()
       if try target.isFrozen() {
@@ -85,7 +111,7 @@ extension Hibernator {
           .stopping, "thread \(thread) is in a call that a stop would end early")
       }
       target.waits.willRest(tree)
-      try target.cgroup?.freezer?.freeze(until: Deadline(in: HibernationTarget.timeout))
+      if try !step() { return }
       do {
         let tree = try target.discover()
         if let thread = tree.threadOnItsWay(until: Deadline(in: HibernationTarget.timeout)) {
@@ -100,7 +126,7 @@ extension Hibernator {
   }
 
   /// Lets a worker run whose memory is in place.
-  private func runAgain(
+  func runAgain(
     _ target: HibernationTarget, isStopped: Bool
   ) throws(HibernationError) {
     try untilDone(for: target) { () throws(HibernationError) in
@@ -139,7 +165,7 @@ extension Hibernator {
 
   /// Repeats a step that lets the worker run, while it fails for a reason that may pass: the engine
   /// counts the worker as running, and nothing else would wake it.
-  private func untilDone<Value>(
+  func untilDone<Value>(
     for target: HibernationTarget, _ step: () throws(HibernationError) -> Value
   ) throws(HibernationError) -> Value {
     var pause = Duration.milliseconds(2)

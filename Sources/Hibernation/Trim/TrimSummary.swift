@@ -54,6 +54,8 @@ public struct TrimSummary: Sendable {
   public var inImage: Int64?
   /// The memory that is in the image only, at any time from now on. `nil`: there is no image.
   public var missing: MissingBytes?
+  /// The memory that was written to the image and its base, compressed.
+  public var written: UInt64 = 0
   /// The longest time for which the worker stood still. Zero: it wasn't stopped.
   public var stoppedFor: Duration
 

@@ -95,7 +95,7 @@ struct TrimHistory: Codable, Sendable, Equatable {
     if last != nil { loss = nil }
     forgetLast()
     swapped = result.swapped
-    // A trim to an image begins with a fill of what is in the image of the one before.
+    // All that is in an image counts, also what an earlier trim has moved there.
     moved = max(.zero, result.inImage ?? .zero, result.swapped - swappedBefore)
     if moved > .zero { count += 1 }
     lastAt = now
@@ -114,7 +114,7 @@ struct TrimHistory: Codable, Sendable, Equatable {
   }
 
   /// Memory that is in the image of a trim is moved back into RAM, because the worker will be
-  /// suspended or was to be trimmed again. That says nothing about the trim.
+  /// suspended, or may have been moved for a trim that failed. That says nothing about the trim.
   mutating func willEmptyImage() {
     if let image = last?.inImage, image > .zero { forgetLast() }
   }

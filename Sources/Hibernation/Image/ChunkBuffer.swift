@@ -1,0 +1,73 @@
+import Glibc
+import Linux
+
+/// A buffer for one chunk, and the decompressor for it. One thread uses it at a time.
+final class ChunkBuffer {
+  private let decompressor: ChunkDecompressor
+  private let pages = UnsafeMutableRawBufferPointer.allocate(
+    byteCount: ImageLayout.chunkLength, alignment: Int(pageSize))
+  private let stored = UnsafeMutableRawBufferPointer.allocate(
+    byteCount: ChunkCompressor.bound(ImageLayout.chunkLength), alignment: 64)
+  private let single = UnsafeMutableRawBufferPointer.allocate(
+    byteCount: Int(pageSize), alignment: Int(pageSize))
+
+  init() throws(ZstdError) { decompressor = try ChunkDecompressor() }
+
+  deinit {
+    pages.deallocate()
+    stored.deallocate()
+    single.deallocate()
+  }
+
+  /// Frees the buffer's memory until its next use. What was loaded is lost.
+  func release() {
+    pages.releasePages()
+    stored.releasePages()
+  }
+
+  /// Loads the pages that are needed of a chunk, and returns them. They are valid until the next
+  /// call.
+  func load(_ step: RestoreStep, of image: ImageReader) throws(ImageError) -> UnsafeRawPointer {
+    try image.load(step, stored: stored, into: pages, with: decompressor)
+    return loaded
+  }
+
+  /// Loads a chunk as it is stored. The bytes are valid until the next call.
+  func loadStored(
+    _ step: RestoreStep, of image: ImageReader
+  ) throws(ImageError) -> UnsafeRawBufferPointer {
+    try image.readStored(step.chunk, into: stored)
+  }
+
+  /// Loads some of a chunk's pages, and compresses them. The bytes are valid until the next call.
+  func compress(
+    _ wanted: [PageRange], of step: RestoreStep, of image: ImageReader, level: Int32
+  ) throws -> UnsafeRawBufferPointer {
+    _ = try load(step, of: image)
+    guard let base = pages.baseAddress else { preconditionFailure("a chunk has an address") }
+    var end = 0
+    for range in wanted {
+      guard let offset = step.offset(of: range.address) else {
+        preconditionFailure("the chunk has these pages")
+      }
+      memmove(base + end, base + offset, Int(range.length))
+      end += Int(range.length)
+    }
+    let compressor = try ChunkCompressor(level: level)
+    let size = try compressor.compress(
+      UnsafeRawBufferPointer(rebasing: pages[..<end]), into: stored)
+    return UnsafeRawBufferPointer(rebasing: stored[..<size])
+  }
+
+  /// The pages of the chunk that was loaded last.
+  var loaded: UnsafeRawPointer {
+    guard let base = pages.baseAddress else { preconditionFailure("a chunk has an address") }
+    return UnsafeRawPointer(base)
+  }
+
+  func keep(_ page: ArraySlice<UInt8>) -> UnsafeRawPointer {
+    single.copyBytes(from: page)
+    guard let base = single.baseAddress else { preconditionFailure("a page has an address") }
+    return UnsafeRawPointer(base)
+  }
+}

@@ -1,0 +1,73 @@
+import Linux
+
+/// The pages of a trimmed worker that are in its image only. Its pager has ended, and the worker is
+/// frozen: nothing fills them until another pager serves the worker.
+struct MissingPages: Sendable {
+  struct Process: Sendable {
+    let paged: PagedProcess
+    /// The missing pages, sorted by address. Each has the address that it has in the image.
+    let missing: [PageRange]
+    /// What the process has dropped since the trim. Its pages there aren't those of the image.
+    let dropped: [PageRange]
+    /// Chunks that came back because a thread waited for one of their pages.
+    let used: [PageRange]
+  }
+
+  let image: ImageReader
+  let processes: [Process]
+
+  subscript(_ identity: ProcessIdentity) -> Process? {
+    processes.first { image.processes[$0.paged.index].identity == identity }
+  }
+}
+
+/// How the pager of a trimmed worker ends without filling, so that the worker can be trimmed again.
+extension Pager {
+  /// Freezes the worker, and finds out what is missing. The journals stay as they are: if the
+  /// daemon dies, the next one continues the trim.
+  ///
+  /// - Returns: false if the worker is served on: it couldn't be frozen, or has forked.
+  func handOver(to end: TrimEnd) throws -> Bool {
+    end.counter.clear()
+    try freeze()
+    if try completeFreeze(until: Deadline(in: HibernationTarget.timeout)),
+      processes.allSatisfy({ $0.hasVanished || !$0.userfault.hasEventInFlight })
+    {
+      for process in processes {
+        let chunks = process.chunks.filter { !process.done.contains($0) }
+        let ranges = chunks.flatMap { image.steps[$0].ranges }.union()
+        try retry.run { () throws(SystemCallError) in try process.dropGuardPages(in: ranges) }
+      }
+      if end.acceptHandOver() {
+        handedOver = MissingPages(
+          image: image, processes: processes.map { $0.missingPages(in: image) })
+        FaultPoint.trimHandedOver.pass()
+        return true
+      }
+    }
+    end.refuseHandOver()
+    if !endsTrim {
+      halt = nil
+      try repairAndThaw()
+    }
+    return false
+  }
+}
+
+extension LazyProcess {
+  fileprivate func missingPages(in image: ImageReader) -> MissingPages.Process {
+    let dropped = (layout.droppedAlone ?? []).map {
+      PageRange(from: $0.lowerBound, to: $0.upperBound)
+    }
+    var missing: [PageRange] = []
+    if !hasVanished {
+      missing = chunks.filter { !done.contains($0) }.flatMap { image.steps[$0].ranges }.union()
+      let present = filled.map { PageRange(address: $0, length: pageSize) }.union()
+      missing = missing.subtracting(present).subtracting(dropped)
+    }
+    let used = Set(touched.pages.compactMap(chunk(with:))).intersection(done)
+    return MissingPages.Process(
+      paged: paged, missing: missing, dropped: dropped,
+      used: used.flatMap { image.steps[$0].ranges }.union().subtracting(dropped))
+  }
+}

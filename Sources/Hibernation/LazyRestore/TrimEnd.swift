@@ -1,0 +1,58 @@
+import Linux
+import Synchronization
+
+/// The end of the time in which the pager of a trimmed worker fills only the pages that the worker
+/// needs: all pages are filled, or the worker is handed over to be trimmed again.
+final class TrimEnd: Sendable {
+  private enum State: Int, AtomicRepresentable { case serving, filling, wanted, accepted }
+
+  let counter: EventCounter
+  private let state = Atomic(State.serving)
+  private let answered = Semaphore()
+
+  init() throws(SystemCallError) { counter = try EventCounter() }
+
+  /// Asks for all missing pages. Any thread may call it.
+  func request() {
+    state.store(.filling, ordering: .releasing)
+    counter.signal()
+  }
+
+  var isRequested: Bool { state.load(ordering: .acquiring) == .filling }
+
+  // MARK: hand over
+
+  /// Asks the pager to freeze the worker and to end with its pages missing. Waits for the answer.
+  ///
+  /// - Returns: true if the pager has ended or is about to; false if it serves the worker on.
+  func requestHandOver(within limit: Duration) -> Bool {
+    while answered.wait(within: .zero) {}
+    guard exchange(.serving, for: .wanted) else { return true }
+    counter.signal()
+    if answered.wait(within: limit) { return state.load(ordering: .acquiring) != .serving }
+    return !exchange(.wanted, for: .serving)
+  }
+
+  var wantsHandOver: Bool { state.load(ordering: .acquiring) == .wanted }
+
+  /// Ends the pager's work with the worker frozen. Returns false if that isn't wanted any more.
+  func acceptHandOver() -> Bool { exchange(.wanted, for: .accepted) }
+
+  /// The pager serves the worker on.
+  func refuseHandOver() {
+    _ = exchange(.wanted, for: .serving)
+    answered.signal()
+  }
+
+  /// The pager has ended.
+  func didEnd() {
+    state.store(.accepted, ordering: .releasing)
+    answered.signal()
+  }
+
+  private func exchange(_ old: State, for new: State) -> Bool {
+    state.compareExchange(
+      expected: old, desired: new, ordering: .acquiringAndReleasing
+    ).exchanged
+  }
+}

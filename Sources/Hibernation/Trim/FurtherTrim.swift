@@ -1,0 +1,119 @@
+import Linux
+
+/// A trim of a worker that is trimmed by userfaultfd already: only what is in memory is written and
+/// freed. What is missing stays on disk.
+///
+/// The pager of the earlier trim freezes the worker and ends. Until the new image has replaced the
+/// earlier one, the earlier one and the journals count: a failure, or another daemon, continues
+/// with them. From then on the journals say nothing any more, and the new image has everything.
+extension Hibernator {
+  /// Below this number of bytes in memory, the worker needn't be copied ahead.
+  private static var maxResident: UInt64 { 16 << 20 }
+  /// Below this number of bytes that the base doesn't have, a new base saves too little.
+  private static var minLengthOutsideBase: UInt64 { 8 << 20 }
+
+  /// Returns the fill of the worker's last trim if the next trim can continue it. Otherwise all of
+  /// its memory comes back first: the trim uses another mechanism, much of the memory is there
+  /// already, or the base is too old or has too little of it.
+  func trimToContinue(_ request: TrimRequest) -> BackgroundFill? {
+    let target = request.target
+    guard let fill = fills[target.name], fill.trimEnd != nil, !fill.hasEnded, !fill.mustDropBase,
+      fill.image == request.image.path, request.mechanism != .swap, imageObstacle(request) == nil,
+      // The next step reports the error.
+      let pids = try? target.discover().pids, !pids.isEmpty,
+      request.mechanism == .userfaultfd || Self.swapObstacle(of: pids) != nil
+    else { return nil }
+    let resident = pids.reduce(0) { $0 + anonymousMemory(of: $1) }
+    let total = resident + fill.missing.bytes
+    guard resident <= max(Self.maxResident, total / 2) else { return nil }
+    if let length = fill.lengthOutsideBase {
+      guard length <= max(Self.minLengthOutsideBase, total / 2) else { return nil }
+      if let base = bases[target.name], Clocks.monotonic - base.file.made >= Base.maxAge {
+        return nil
+      }
+    }
+    return fill
+  }
+
+  /// Writes and frees what a trimmed worker has in memory.
+  ///
+  /// - Returns: `nil` if all of its memory has come back meanwhile. `began`: when the worker was
+  ///   frozen, in ns of the monotonic clock.
+  func trimAgain(
+    _ image: HibernationRequest, after earlier: BackgroundFill
+  ) throws(HibernationError) -> (hibernated: HibernationSummary, began: Int64)? {
+    let target = image.target
+    var missing: MissingPages?
+    var began = Clocks.monotonic
+    do throws(HibernationError) {
+      try freeze(target) { () throws in
+        began = Clocks.monotonic
+        missing = try handOver(earlier, target)
+        return missing != nil
+      }
+    } catch {
+      // `freeze` has let it run again, and its threads wait for pages.
+      if let missing {
+        earlier.retract()
+        try serveOn(target, missing, counting: earlier)
+      }
+      throw error
+    }
+    guard let missing else { return nil }
+    do throws(HibernationError) {
+      let hibernated = try hibernate(image, inheriting: missing)
+      earlier.retract()
+      return (hibernated, began)
+    } catch {
+      earlier.retract()
+      if error.aftermath == .unverifiable { throw error }
+      if missing.image.isStillAtPath {
+        try serveOn(target, missing, counting: earlier)
+      } else {
+        try runAgain(target, isStopped: true)
+      }
+      throw error
+    }
+  }
+
+  /// Ends the pager of a trimmed worker, which is frozen then.
+  ///
+  /// - Returns: `nil` if all pages are in place instead, and the worker runs.
+  private func handOver(
+    _ fill: BackgroundFill, _ target: HibernationTarget
+  ) throws -> MissingPages? {
+    let name = target.name
+    guard let outcome = fill.handOver() else {
+      throw HibernationError(.stopping, "busy: it can't be frozen while it gets missing pages")
+    }
+    guard let missing = outcome.handedOver else { return nil }
+    fills[name] = nil
+    learn(outcome, of: fill, name)
+    let image = missing.image
+    guard let base = image.base, let id = base.id else { return missing }
+    let inBase = image.pagesOfNextBase
+    var current: [ProcessIdentity: [PageRange]] = [:]
+    for process in missing.processes {
+      let identity = image.processes[process.paged.index].identity
+      current[identity] = (inBase[identity] ?? []).subtracting(process.dropped)
+      trackers[name]?[identity]?.registered = []
+      trackers[name]?[identity]?.armed =
+        process.paged.handle.userfault.tracksWrites && process.paged.tracker != nil
+        ? image.mappings.filter { Int($0.process) == process.paged.index }.map(\.range) : []
+    }
+    let file = bases[name]?.file ?? BaseFile(path: base.path, id: id, made: Clocks.monotonic)
+    bases[name] = Base(file: file, current: current, image: base)
+    return missing
+  }
+
+  /// Starts another pager for a worker whose last one has ended.
+  private func serveOn(
+    _ target: HibernationTarget, _ missing: MissingPages, counting fill: BackgroundFill
+  ) throws(HibernationError) {
+    try untilDone(for: target) { () throws(HibernationError) in
+      let isServed = try serve(
+        target, from: missing.image, missing.processes.map(\.paged), missing: fill.missing)
+      if !isServed { throw HibernationError(.waking, "no thread can be started for its pager") }
+    }
+  }
+}

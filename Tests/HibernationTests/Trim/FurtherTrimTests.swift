@@ -1,0 +1,223 @@
+import Glibc
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import Hibernation
+@testable import Linux
+
+/// Trims by userfaultfd of workers that are trimmed already: what is missing stays on disk.
+@Suite(
+  .serialized, .enabled(if: Victim.cgroupRoot != nil, "no cgroup for workers can be made here"),
+  .enabled(if: LazyRestoreTests.isPermitted(), "userfaultfd for workers takes root here"))
+struct FurtherTrimTests {
+  let service = HibernationService()
+
+  private func start(_ command: [String]) throws -> (victim: Victim, image: String) {
+    let victim = try Victim(command, parking: .frozen)
+    try #require(try victim.line().hasPrefix("ready"))
+    return (victim, Fixture.imagePath())
+  }
+
+  private func churn() throws -> (victim: Victim, image: String) {
+    // It has more than 4 MB, so that its memory is copied ahead. A fork would end the trim.
+    try start([try Fixture.compile("churn"), "4", "6", "64", "drops"])
+  }
+
+  @discardableResult
+  private func trim(
+    _ victim: Victim, to path: String, keepsBase: Bool = false, obstacle: String? = nil
+  ) throws -> TrimSummary {
+    var image = HibernationRequest(victim.target, to: path, overlay: keepsBase)
+    image.obstacle = { waits in waits ? obstacle : nil }
+    let request = TrimRequest(image, record: path + ".trim", mechanism: .userfaultfd)
+    return try service.wait { (h) throws(HibernationError) in try h.trim(request) }
+  }
+
+  private func fill(_ victim: Victim, _ path: String) throws {
+    let target = victim.target
+    _ = try service.wait { (h) throws(HibernationError) in try h.fill(target) }
+    #expect(!fileExists(path))
+    let mappings = try MemoryMapping.all(of: victim.process.pid)
+    #expect(mappings.allSatisfy { !$0.flags.contains(.userfault) })
+  }
+
+  private func isWhole(_ victim: Victim) throws -> Bool {
+    try victim.ask("verify").hasSuffix("errors 0")
+  }
+
+  @Test(
+    "A further trim writes and frees only what is in memory, and the rest stays on disk",
+    arguments: [false, true])
+  func onlyResident(keepsBase: Bool) throws {
+    let (victim, path) = try start([try Fixture.compile("torture"), "16", "4", "7"])
+    let sum = try victim.ask("sum")
+    let first = try trim(victim, to: path, keepsBase: keepsBase)
+    let missing = try #require(first.missing).bytes
+    try #require(missing > 8 << 20)
+    for _ in 0..<4 {
+      #expect(try victim.ask("wake").hasPrefix("woke"))
+      let next = try trim(victim, to: path, keepsBase: keepsBase)
+      #expect(next.residentBefore < first.residentBefore / 2, "\(next)")
+      #expect(next.written < first.written / 2, "\(next)")
+      #expect(try #require(next.missing).bytes > missing / 2, "\(next)")
+      #expect(try victim.target.isFrozen() == false)
+    }
+    #expect(try victim.ask("sum") == sum)
+    #expect(try victim.ask("errors") == "errors 0 eintr 0")
+    try fill(victim, path)
+    #expect(fileExists(path + ".base") == keepsBase)
+    #expect(try victim.ask("sum") == sum)
+  }
+
+  @Test("Memory that was changed, dropped and moved between further trims has the right contents")
+  func changes() throws {
+    let (victim, path) = try churn()
+    for round in 1...Nightly.rounds(6, of: 40) {
+      try trim(victim, to: path, keepsBase: round % 2 == 0)
+      if round % 3 != 0 {
+        try #require(try victim.ask("churn \(round)").hasSuffix("errors 0"), "round \(round)")
+      }
+      if round % 4 == 0 { try #require(try isWhole(victim), "round \(round)") }
+    }
+    try #require(try isWhole(victim))
+    try fill(victim, path)
+    try #require(try isWhole(victim))
+  }
+
+  @Test("An image without a base hands its chunks on")
+  func withoutBase() throws {
+    // It has less than 4 MB, so that its memory isn't copied ahead.
+    let (victim, path) = try start([try Fixture.compile("churn"), "1", "1", "64", "drops"])
+    try trim(victim, to: path)
+    let first = try ImageReader(path: path)
+    #expect(first.reference == nil)
+    for _ in 0..<3 {
+      try trim(victim, to: path)
+      let next = try ImageReader(path: path)
+      #expect(next.reference == nil)
+      #expect(next.dataLength > first.dataLength / 2)
+      try next.verify()
+    }
+    try #require(try isWhole(victim))
+    try fill(victim, path)
+  }
+
+  @Test("A further trim that fails leaves the worker trimmed, with its earlier image")
+  func failure() throws {
+    let (victim, path) = try churn()
+    let missing = try #require(try trim(victim, to: path).missing)
+    let before = try ImageReader(path: path).id
+    for _ in 0..<3 {
+      let error = #expect(throws: HibernationError.self) {
+        try trim(victim, to: path, obstacle: "no room")
+      }
+      #expect(error?.aftermath == .intact)
+      #expect(error?.reason == "no room")
+      #expect(try ImageReader(path: path).id == before)
+      #expect(try eventually { try !victim.target.isFrozen() })
+      #expect(missing.bytes > 0)
+      #expect(fileExists(path + ".base"))
+    }
+    try #require(try victim.ask("churn 1").hasSuffix("errors 0"))
+    try trim(victim, to: path)
+    #expect(try ImageReader(path: path).id != before)
+    try #require(try isWhole(victim))
+    try fill(victim, path)
+    #expect(!fileExists(path + ".base"))
+  }
+
+  @Test("What a trimmed worker has used since a trim stays in RAM at the next one")
+  func staysInMemory() throws {
+    let (victim, path) = try start([try Fixture.compile("torture"), "24", "4", "7"])
+    func cameBack(after summary: TrimSummary) throws -> UInt64 {
+      let missing = try #require(summary.missing)
+      let before = missing.bytes
+      for _ in 0..<3 { #expect(try victim.ask("wake").hasPrefix("woke")) }
+      return before - missing.bytes
+    }
+    let first = try cameBack(after: try trim(victim, to: path))
+    try #require(first > 0)
+    // The image has no page of these.
+    let second = try cameBack(after: try trim(victim, to: path))
+    let third = try cameBack(after: try trim(victim, to: path))
+    #expect(second < first && third < first, "\(first), \(second), \(third)")
+    try fill(victim, path)
+  }
+
+  @Test("A worker that needs most of its memory is copied as a whole again")
+  func muchResident() throws {
+    let (victim, path) = try start([try Fixture.compile("torture"), "24", "4", "7"])
+    let sum = try victim.ask("sum")
+    let first = try trim(victim, to: path)
+    #expect(try victim.ask("sum") == sum)
+    let next = try trim(victim, to: path)
+    #expect(next.written > first.written / 2)
+    #expect(try victim.ask("sum") == sum)
+    try fill(victim, path)
+  }
+
+  @Test("A trim after a takeover by another daemon writes only what is in memory")
+  func afterTakeover() throws {
+    let probe = try Probe(
+      [try Fixture.compile("churn"), "4", "6", "64", "drops"], parking: .frozen)
+    try #require(try probe.talk.line().hasPrefix("ready"))
+    try probe.perform("trim to image")
+    try probe.daemonDies(by: SIGKILL)
+    let (target, image) = (probe.target, probe.image)
+    _ = try service.wait { (h) throws(HibernationError) in
+      try h.recover(target, from: image, keepsTrims: true)
+    }
+    for _ in 0..<2 {
+      let request = TrimRequest(
+        HibernationRequest(target, to: image), record: image + ".trim", mechanism: .userfaultfd)
+      let summary = try service.wait { (h) throws(HibernationError) in try h.trim(request) }
+      #expect(try #require(summary.missing).bytes > UInt64(summary.residentBefore))
+    }
+    try #require(try probe.talk.ask("verify").hasSuffix("errors 0"))
+    _ = try service.wait { (h) throws(HibernationError) in try h.fill(target) }
+    #expect(!fileExists(image) && !fileExists(image + ".base"))
+    try #require(try probe.talk.ask("verify").hasSuffix("errors 0"))
+  }
+
+  /// The points that a further trim passes, where the first one has passed them once.
+  static let points: [(FaultPoint, time: Int)] = [
+    (.trimHandedOver, 1), (.stopped, 2), (.seized, 2), (.scanned, 2), (.captured, 2),
+    (.committed, 2), (.trimUnregistered, 1), (.evicted, 2), (.restored, 2), (.frozen, 2),
+    (.detached, 2), (.rested, 2), (.fillMarked, 2), (.registered, 2), (.fillPrepared, 2),
+    (.trimmed, 2),
+  ]
+
+  @Test(
+    "A daemon killed at any step of a further trim loses nothing",
+    arguments: points, Nightly.one(of: [false, true]))
+  func everyStep(point: (FaultPoint, time: Int), hasStandby: Bool) throws {
+    let keepsTrims = !hasStandby
+    let probe = try Probe(
+      [try Fixture.compile("churn"), "4", "6", "64", "drops"], parking: .frozen,
+      fault: point.0, time: point.time, hasStandby: hasStandby)
+    try #require(try probe.talk.line().hasPrefix("ready"))
+    try probe.perform("trim to image")
+    try #require(try probe.talk.ask("churn 2").hasSuffix("errors 0"))
+    try probe.order("trim to image")
+    try probe.daemonDies()
+    try probe.talk.send("verify")
+    let (target, image) = (probe.target, probe.image)
+    try Hibernator.repairTrim(record: image + ".trim", of: probe.victim)
+    _ = try service.wait { (h) throws(HibernationError) in
+      try h.recover(target, from: image, keepsTrims: keepsTrims)
+    }
+    try #require(try probe.talk.line().hasSuffix("errors 0"), "\(point.0)")
+    #expect(try probe.target.isFrozen() == false)
+    for _ in 0..<2 {
+      let request = TrimRequest(
+        HibernationRequest(target, to: image), record: image + ".trim", mechanism: .userfaultfd)
+      _ = try service.wait { (h) throws(HibernationError) in try h.trim(request) }
+      try #require(try probe.talk.ask("verify").hasSuffix("errors 0"))
+    }
+    _ = try service.wait { (h) throws(HibernationError) in try h.fill(target) }
+    #expect(!fileExists(image) && !fileExists(image + ".base"))
+    try #require(try probe.talk.ask("churn 3").hasSuffix("errors 0"))
+    service.forget(target.name)
+  }
+}
