@@ -30,7 +30,7 @@ extension Operation {
     let (name, pid) = (target.name, seized.stat.pid)
     if request.isTrim { return hibernator.stayingPages(of: seized.stat, inherited, name) }
     guard request.keepsWorkingSet, restore.isLazy else { return [] }
-    let kept = workingSet(of: seized).kept(ofMemory: hibernator.anonymousMemory(of: pid))
+    let kept = workingSet(of: seized).kept(ofMemory: anonymousMemory(of: pid))
     return kept.map { PageRange(address: $0, length: pageSize) }.union()
   }
 }
