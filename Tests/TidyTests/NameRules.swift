@@ -59,7 +59,8 @@ enum NameRules {
   private static let keys: [UInt64: StaticString] = Dictionary(
     uniqueKeysWithValues: vague.map { ($0.word.withUTF8Buffer { key($0) }, $0.word) })
 
-  /// Parts of identifiers, outside of comments and strings: `lookAgain` has the word `look`.
+  /// Parts of identifiers, outside of comments and strings: `lookAgain` has the word `look`. A raw
+  /// identifier is a sentence, as a string is.
   static let vagueNames: @Sendable (SourceFile) -> [Finding] = { file in
     guard file.isSwift else { return [] }
     var findings: [Finding] = []
@@ -74,7 +75,8 @@ enum NameRules {
 
   static func vagueTokens(in line: String) -> [StaticString] {
     var tokens: [StaticString] = []
-    var (word, length, isInString) = (UInt64(0), 0, false)
+    var (word, length) = (UInt64(0), 0)
+    var quote: UInt8?
     var previous = UInt8(ascii: " ")
     func finish() {
       if (3...8).contains(length), let name = keys[word] { tokens.append(name) }
@@ -82,10 +84,12 @@ enum NameRules {
     }
     for byte in line.utf8 {
       defer { previous = byte }
-      if byte == UInt8(ascii: "\""), previous != UInt8(ascii: "\\") { isInString.toggle() }
-      if !isInString, byte == UInt8(ascii: "/"), previous == byte { break }
+      if byte == UInt8(ascii: "`") || byte == UInt8(ascii: "\"") && previous != UInt8(ascii: "\\") {
+        if quote == nil { quote = byte } else if quote == byte { quote = nil }
+      }
+      if quote == nil, byte == UInt8(ascii: "/"), previous == byte { break }
       let lower = byte | 0x20
-      guard !isInString, (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(lower) else {
+      guard quote == nil, (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(lower) else {
         finish()
         continue
       }

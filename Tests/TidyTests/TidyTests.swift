@@ -163,11 +163,12 @@ import Testing
     let text = """
       let nextLook = takeAll(places, "take a look")  // take
       overlook(restless, why: crewMates)
+      func `A look at most places`() { "`" + take }
       """
     let details = NameRules.vagueNames(Self.file(text)).map(\.detail)
     #expect(
       details
-        == ["1: look", "1: take", "2: why", "2: crew", "2: mates"].map {
+        == ["1: look", "1: take", "2: why", "2: crew", "2: mates", "3: take"].map {
           "Sources/Some/File.swift:\($0)"
         })
   }

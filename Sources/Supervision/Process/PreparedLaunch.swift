@@ -189,6 +189,8 @@ public final class WorkerStart {
 
   /// Readable when `poll` may have a new result.
   public var report: Descriptor { start.report }
+  /// The pid of a child of this process that nothing else may reap.
+  public var pid: Int32 { start.process.pid }
 
   public init(_ forked: ForkedWorker) {
     self.forked = forked

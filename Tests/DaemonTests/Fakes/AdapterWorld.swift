@@ -224,9 +224,9 @@ final class AdapterWorld {
   /// it.
   func record(
     _ name: String = "web", _ state: WorkerState = .background,
-    _ change: (inout WorkerRecord) -> Void = { _ in }
-  ) throws -> WorkerRecord {
-    var record = WorkerRecord(
+    _ change: (inout Supervision.WorkerRecord) -> Void = { _ in }
+  ) throws -> Supervision.WorkerRecord {
+    var record = Supervision.WorkerRecord(
       name: name, process: try ProcessStat.read(getpid()).identity, session: getpid(),
       bootID: Self.bootID, command: [name], directory: "/", logPath: "/dev/null",
       state: state.rawValue)
