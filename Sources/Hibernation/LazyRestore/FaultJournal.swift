@@ -40,6 +40,8 @@ final class FaultJournal: @unchecked Sendable {
     case complete
     /// The worker runs, and is trimmed: its missing pages stay in the image.
     case trimmed
+    /// The same, and the worker was frozen or stopped to be trimmed again.
+    case handedOver
   }
 
   /// The journal has content that no kernel and no daemon can have written.

@@ -29,7 +29,8 @@ extension Hibernator {
     let pagedProcesses = try findHandles(image)
     guard !pagedProcesses.isEmpty,
       pagedProcesses.allSatisfy({
-        $0.handle.journal.phase == .trimmed && $0.handle.journal.openForks == 0
+        [.trimmed, .handedOver].contains($0.handle.journal.phase)
+          && $0.handle.journal.openForks == 0
       })
     else { return false }
     return try serve(target, from: image, pagedProcesses)
@@ -46,6 +47,7 @@ extension Hibernator {
     guard let cgroup = target.cgroup?.freezer else { return false }
     let wanted = try attempt(.checking) { try readText("\(cgroup.path)/cgroup.freeze") }
     let isFrozen = wanted.hasPrefix("1")
+    let mayBeStopped = pagedProcesses.mayBeStopped
     let end = try attempt(.waking) { try TrimEnd() }
     let fill = BackgroundFill(
       missing: image.backgroundFillLength, counter: missing,
@@ -68,7 +70,7 @@ extension Hibernator {
       target.waitForStops()
       // The pager does this for a frozen worker.
       if !isFrozen { target.restartInterruptedSyscalls() }
-      try target.continueMasters()
+      try target.continueStopped(all: mayBeStopped)
     }
     return isStarted
   }
@@ -98,13 +100,16 @@ extension Hibernator {
     }
     let wanted = try attempt(.checking) { try readText("\(cgroup.path)/cgroup.freeze") }
     let isFrozen = wanted.hasPrefix("1")
+    let mayBeStopped = pagedProcesses.mayBeStopped
     var refusal: HibernationError?
     let outcome = Self.page(
       image, target: target, cgroup: cgroup, pagedProcesses: pagedProcesses, learning: nil,
       missing: MissingBytes(0),
       isFrozen: isFrozen, isContinuation: true
     ) {
-      do throws(HibernationError) { try target.continueMasters() } catch { refusal = error }
+      do throws(HibernationError) {
+        try target.continueStopped(all: mayBeStopped)
+      } catch { refusal = error }
     }
     if let failure = outcome.failure ?? refusal { throw failure }
     return image.backgroundFillLength
@@ -169,19 +174,33 @@ extension ImageReader {
 }
 
 extension HibernationTarget {
-  /// Continues masters of prefork servers after a fill that an earlier daemon began: that daemon
-  /// may have held them stopped while their children ran. Other processes get no SIGCONT: it may
-  /// end a call of theirs with EINTR.
-  fileprivate func continueMasters() throws(HibernationError) {
+  /// Continues what an earlier daemon has left stopped after a fill or a trim that it began:
+  /// masters of prefork servers while their children run, or all processes. A process that isn't
+  /// stopped gets no SIGCONT: that may end a call of it with EINTR.
+  ///
+  /// - Parameter all: true if each process may be stopped. After the death of its tracer a thread
+  ///   stops when it gets a processor, and nothing shows that before. SIGCONT prevents it.
+  fileprivate func continueStopped(all: Bool) throws(HibernationError) {
     try attempt(.waking) {
+      // The last thread of the earlier daemon may be about to end.
+      let deadline = Deadline(in: .seconds(1))
+      while all, try discover().tracedByOthers != nil, !deadline.hasPassed {
+        pauseThread(for: .milliseconds(1))
+      }
       let held = try discover().processes.filter { stat in
+        if all { return true }
         // A process that has ended isn't stopped.
-        try readIfPossible { () throws(SystemCallError) in try ProcessStatus.read(stat.pid) }?
-          .isStoppedOrAboutTo ?? false
+        return try readIfPossible { () throws(SystemCallError) in
+          try ProcessStatus.read(stat.pid)
+        }?.isStoppedOrAboutTo ?? false
       }
       try ProcessTree(processes: held).continueAll()
     }
   }
+}
+
+extension [PagedProcess] {
+  fileprivate var mayBeStopped: Bool { contains { $0.handle.journal.phase == .handedOver } }
 }
 
 extension ProcessStatus {

@@ -39,6 +39,7 @@ extension Pager {
         try retry.run { () throws(SystemCallError) in try process.dropGuardPages(in: ranges) }
       }
       if end.acceptHandOver() {
+        for process in processes { process.journal.phase = .handedOver }
         handedOver = MissingPages(
           image: image, processes: processes.map { $0.missingPages(in: image) })
         FaultPoint.trimHandedOver.pass()
