@@ -102,7 +102,8 @@ int clinux_uffd_read(int fd, volatile struct clinux_uffd_message *message) {
 
 int clinux_open_userfault(int device) {
   int flags = O_CLOEXEC | O_NONBLOCK;
-  int fd = device < 0 ? (int)syscall(SYS_userfaultfd, flags) : ioctl(device, _IO(0xAA, 0x00), flags);
+  int fd = device < 0 ? (int)syscall(SYS_userfaultfd, flags)
+                      : ioctl(device, _IO(0xAA, 0x00) /* USERFAULTFD_IOC_NEW */, flags);
   return fd < 0 ? -errno : fd;
 }
 

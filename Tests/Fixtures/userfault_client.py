@@ -54,7 +54,7 @@ def show(answer):
 if action == "ask":
     show(ask(*sys.argv[3:]))
 elif action == "use":
-    # All that a daemon does with it, and what the kernel refuses to everybody.
+    # All that a daemon does with it, and what the kernel refuses to every user.
     device = ask("device")[1][0]
     print("device", os.readlink("/proc/self/fd/%d" % device))
     for kind in ("negotiate", "negotiate tracking"):
@@ -114,7 +114,7 @@ elif action == "flood":
             s.close()
     print("flooded", count)
 elif action == "hang":
-    # A descriptor of a file that nobody can close without waiting.
+    # A descriptor of a file that no process can close without waiting.
     number = os.open(sys.argv[4], os.O_RDONLY)
     for _ in range(int(sys.argv[3])):
         print(ask("negotiate", number)[0], flush=True)

@@ -50,7 +50,7 @@ public struct UserfaultServer {
     }
     let raw = clinux_accept(listener.raw)
     guard raw >= 0 else {
-      // The process has no free descriptor, or the client has gone.
+      // The process has no free descriptor, or the client has disconnected.
       pauseThread(for: .milliseconds(10))
       return true
     }
@@ -60,9 +60,10 @@ public struct UserfaultServer {
 
   private mutating func serve(_ raw: Int32) {
     var (pid, user, group): (pid_t, uid_t, gid_t) = (0, 0, 0)
-    let isKnown = clinux_peer_credentials(raw, &pid, &user, &group) == 0
+    let hasCredentials = clinux_peer_credentials(raw, &pid, &user, &group) == 0
     children = children.filter { !reapIfEnded($0.key) }
-    guard isKnown, children.values.count(where: { $0 == user }) < Self.maxConnectionsOfUser else {
+    guard hasCredentials, children.values.count(where: { $0 == user }) < Self.maxConnectionsOfUser
+    else {
       // Another thread closes it.
       return UserfaultConnection.send(.refused(.busy), to: Descriptor(foreign: raw))
     }
@@ -124,7 +125,7 @@ struct UserfaultConnection {
     guard let request, passed.count == (request == .device ? 0 : 1) else {
       return (.refused(.request), nil)
     }
-    guard isPeerInOwnNamespace else { return (.refused(.namespace), nil) }
+    guard sharesNamespace else { return (.refused(.namespace), nil) }
     guard let userfault = passed.first else { return openDevice() }
     guard Userfault.isUserfault(userfault.raw) else { return (.refused(.descriptor), nil) }
     let result = clinux_uffd_negotiate(userfault.raw, request == .negotiateTracking ? 1 : 0)
@@ -139,7 +140,7 @@ struct UserfaultConnection {
 
   /// Whether the peer is in the user namespace of the service, which is the machine's. The pidfd of
   /// the connection shows that the process with that number is still the peer (Linux 6.5).
-  private var isPeerInOwnNamespace: Bool {
+  private var sharesNamespace: Bool {
     let pidfd = clinux_peer_pidfd(socket.raw)
     defer { if pidfd >= 0 { close(pidfd) } }
     guard UserNamespace.isShared(with: peer) else { return false }

@@ -60,7 +60,10 @@ public enum UserfaultService {
   /// isn't running.
   public static func tryOut(at path: String = path) throws(Failure) {
     var raw = clinux_open_userfault(-1)
-    if raw == -EPERM { raw = clinux_open_userfault(try openDevice(at: path).raw) }
+    if raw == -EPERM {
+      let device = try openDevice(at: path)
+      raw = withExtendedLifetime(device) { clinux_open_userfault(device.raw) }
+    }
     if raw < 0 { throw .failed(SystemCallError("userfaultfd", on: "of this process", code: -raw)) }
     try negotiate(Descriptor(owning: raw), tracksWrites: false, at: path)
   }
@@ -85,7 +88,7 @@ public enum UserfaultService {
 
   /// Sends one request.
   ///
-  /// - Returns: the answer; nil if the queue of the service's socket is full.
+  /// - Returns: the answer; nil if the service accepts no connection of this user now.
   private static func exchange(
     _ request: UserfaultRequest, passing passed: Descriptor?, at path: String,
     until deadline: Deadline
@@ -112,10 +115,10 @@ public enum UserfaultService {
       }
     } catch {
       switch error.code {
-      case EAGAIN: return nil
+      // A busy service closes the connection, which may overtake its answer.
+      case EAGAIN, ECONNRESET, EPIPE: return nil
       case ENOENT, ECONNREFUSED: throw .absent
       case EACCES, EPERM: throw .notPermitted
-      case ECONNRESET, EPIPE: throw .noAnswer
       default: throw .failed(error)
       }
     }

@@ -41,6 +41,17 @@ public enum UnixSocket {
     return socket
   }
 
+  /// Makes a socket as `bound(to:_:)` does, with mode 0660 and a group. Its file never has a wider
+  /// mode.
+  public static func bound(
+    to path: String, _ kind: Kind, group: gid_t
+  ) throws(SystemCallError) -> Descriptor {
+    let socket = try bound(to: path, kind)
+    try systemCall("chown", path: path) { lchown($0, uid_t.max, group) }
+    try systemCall("chmod", path: path) { fchmodat(AT_FDCWD, $0, 0o660, AT_SYMLINK_NOFOLLOW) }
+    return socket
+  }
+
   /// Makes a stream socket at an unused name, with exactly this mode whatever the umask is. The
   /// file never has a wider mode.
   ///

@@ -84,7 +84,9 @@ struct UserfaultServiceTests {
     try expectServes(Self.member)
   }
 
-  @Test("A user whose connections send nothing is refused more, delays nobody, and is served later")
+  @Test(
+    "A user whose connections send nothing is refused more, delays no other user, and is served later"
+  )
   func silence() throws {
     let output = service.scratch.uniquePath("out")
     let silent = try client(Self.member, "silent", "40").start(output: output, error: output)
@@ -109,9 +111,11 @@ struct UserfaultServiceTests {
       .start(output: output, error: output)
     func text() throws -> [Substring] { try readText(output).split(separator: "\n") }
     #expect(try eventually { try text().count == 6 })
-    #expect(
-      try text() == Array(repeating: "refused descriptor", count: 4)
-        + Array(repeating: "refused busy", count: 2))
+    let answers = try text()
+    #expect(answers.prefix(4).allSatisfy { $0 == "refused descriptor" }, "\(answers)")
+    // The end of the connection may overtake the answer.
+    let refusals = ["refused busy", "Connection reset by peer", "Broken pipe"]
+    #expect(answers.suffix(2).allSatisfy { refusals.contains(String($0)) }, "\(answers)")
     try expectServes()
     try expectServes(["--reuid", "65532", "--regid", "65534", "--clear-groups"])
     fileSystem.end()
@@ -142,16 +146,16 @@ struct UserfaultServiceTests {
   func executedReader() throws {
     // The program reads 32 bytes from its input, as a setuid program may.
     let reader = """
-      import os; before = set(os.listdir("/proc/self/fd")); data = os.read(0, 32)
-      new = set(os.listdir("/proc/self/fd")) - before
-      print(len(data), data[0], *{os.readlink("/proc/self/fd/" + n) for n in new})
-      n = int.from_bytes(data[8:12], "little")
-      try: os.write(n, b"x")
-      except OSError as e: print(e.strerror)
+      import os
+      data = os.read(0, 32)
+      number = int.from_bytes(data[8:12], "little")
+      print(len(data), data[0], os.readlink("/proc/self/fd/%d" % number))
+      try: os.write(number, b"x")
+      except OSError as error: print(error.strerror)
       """
     let text = try lines(
       client(Self.member, "setuid", TestMachine.python, "-c", reader))
-    #expect(text == ["done", "32 19 anon_inode:[userfaultfd]", "Invalid argument"], "\(text)")
+    #expect(text == ["done", "32 19 anon_inode:[userfaultfd]", "Bad file descriptor"], "\(text)")
   }
 }
 

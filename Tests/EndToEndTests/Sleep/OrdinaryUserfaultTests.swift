@@ -24,7 +24,8 @@ struct OrdinaryUserfaultTests {
       """
       policy_overrides:
         background: { suspend_after: 1h }
-        hibernate: { min_footprint: 0B, cooldown: 0s, only_if_faster_than_relaunch: false, resume: lazy }
+        hibernate:
+          { min_footprint: 0B, cooldown: 0s, only_if_faster_than_relaunch: false, resume: lazy }
         trim: { min_gain: 0B, mechanism: userfaultfd }
       workers:
 

@@ -37,7 +37,7 @@ check("the package's socket belongs to root and the group dormouse", run("stat",
 check("the group has no members", run("getent", "group", "dormouse", user="root").text.endswith(":"))
 check("the service wasn't started by a user that may not use it", service("ExecMainStartTimestamp") == "")
 refused = dormouse("trim", "python")
-check("a user that isn't in the group is refused, and told what to do", refused.code == 1 and "adduser" in refused.text, refused.text)
+check("a user that isn't in the group is refused, with what to do", refused.code == 1 and "adduser" in refused.text, refused.text)
 check("doctor says so", found().get("result") == "missing" and "dormouse-userfault" in found().get("enable", ""), found())
 
 root("usermod", "-aG", "dormouse", AS)

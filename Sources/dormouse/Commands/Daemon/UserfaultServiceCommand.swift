@@ -31,9 +31,7 @@ struct UserfaultServiceCommand: ParsableCommand {
 
   private static func socket(at path: String, for group: String) throws -> Descriptor {
     let number = try Account(user: nil, group: group).identity.group
-    let socket = try UnixSocket.bound(to: path, .packets)
-    try systemCall("chown", path: path) { lchown($0, uid_t.max, number) }
-    try systemCall("chmod", path: path) { chmod($0, 0o660) }
+    let socket = try UnixSocket.bound(to: path, .packets, group: number)
     try socket.listen(backlog: 64, path: path)
     return socket
   }
