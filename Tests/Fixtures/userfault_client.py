@@ -35,7 +35,10 @@ def answer(s):
 
 
 def userfault():
-    return fcntl.ioctl(ask("device")[1][0], NEW, os.O_CLOEXEC | os.O_NONBLOCK)
+    # Other clients of this user may keep the service busy.
+    while not (devices := ask("device")[1]):
+        time.sleep(0.02)
+    return fcntl.ioctl(devices[0], NEW, os.O_CLOEXEC | os.O_NONBLOCK)
 
 
 def negotiate(descriptor, features):

@@ -40,7 +40,7 @@ final class FaultJournal: @unchecked Sendable {
     case complete
     /// The worker runs, and is trimmed: its missing pages stay in the image.
     case trimmed
-    /// The same, and the worker was frozen or stopped to be trimmed again.
+    /// The worker is trimmed, and was frozen or stopped to be trimmed again.
     case handedOver
   }
 

@@ -51,7 +51,7 @@ struct WorkingSet: Sendable {
   ///
   /// - Parameter memory: the number of bytes of the process.
   func kept(ofMemory memory: UInt64) -> Set<UInt64> {
-    pages.subtracting(late).subtracting(early.dropFirst(Int(memory / 4 / pageSize)))
+    pages.subtracting(learned.dropFirst(Int(memory / 4 / pageSize)))
   }
 
   /// Returns the greatest number of learned pages. It is 8 MiB; for a worker with more than 32 MiB

@@ -128,7 +128,11 @@ struct UserfaultServiceTests {
       try client(Self.member, "flood", "4").start(output: output, error: output)
     }
     for _ in 0..<3 { #expect(try eventually { try serves() }) }
-    for flood in floods { #expect(try flood.wait(.seconds(60)) == 0) }
+    for flood in floods {
+      let code = try flood.wait(.seconds(60))
+      let text = try readText(output)
+      #expect(code == 0, "\(text)")
+    }
     #expect(try eventually { try lines(client(Self.member, "ask", "device")) == ["done 1"] })
     #expect(try !service.hasEnded())
     // It keeps nothing of them.

@@ -55,18 +55,21 @@ struct FurtherTrimTests {
     let first = try trim(victim, to: path, keepsBase: keepsBase)
     let missing = try #require(first.missing).bytes
     try #require(missing > 8 << 20)
+    // On a busy machine it may not have been copied ahead. The next image then gets all of the
+    // earlier one.
+    let hasBase = fileExists(path + ".base")
     for _ in 0..<4 {
       #expect(try victim.ask("wake").hasPrefix("woke"))
       let next = try trim(victim, to: path, keepsBase: keepsBase)
       #expect(next.residentBefore < first.residentBefore / 2, "\(next)")
-      #expect(next.written < first.written / 2, "\(next)")
+      #expect(!hasBase || next.written < first.written / 2, "\(next)")
       #expect(try #require(next.missing).bytes > missing / 2, "\(next)")
       #expect(try victim.target.isFrozen() == false)
     }
     #expect(try victim.ask("sum") == sum)
     #expect(try victim.ask("errors") == "errors 0 eintr 0")
     try fill(victim, path)
-    #expect(fileExists(path + ".base") == keepsBase)
+    #expect(fileExists(path + ".base") == (keepsBase && hasBase))
     #expect(try victim.ask("sum") == sum)
   }
 
