@@ -105,7 +105,8 @@ struct Operation {
   mutating func capture() throws(HibernationError) {
     for index in processes.indices { try scan(index) }
     FaultPoint.scanned.pass()
-    guard processes.contains(where: { $0.plan?.ranges.isEmpty == false }) else {
+    let canMove = processes.contains { $0.plan?.ranges.isEmpty == false || !$0.missing.isEmpty }
+    guard canMove else {
       throw HibernationError(.scanning, "it has no memory to move that isn't shared, even by fork")
     }
     overlay = try planOverlay()

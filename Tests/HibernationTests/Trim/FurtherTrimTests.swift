@@ -73,6 +73,27 @@ struct FurtherTrimTests {
     #expect(try victim.ask("sum") == sum)
   }
 
+  @Test func `A worker that has used nothing new since its last trim can be trimmed again`() throws
+  {
+    let (victim, path) = try start(
+      [
+        "python3", "-c",
+        """
+        import sys
+        objects = [str(number) * 4 for number in range(200_000)]
+        print("ready", flush=True)
+        for line in sys.stdin: print(sum(map(len, objects)), flush=True)
+        """,
+      ])
+    let sum = try victim.ask("sum")
+    let first = try trim(victim, to: path)
+    for _ in 0..<5 {
+      let next = try trim(victim, to: path)
+      #expect(next.residentAfter <= first.residentAfter + (1 << 20), "\(next)")
+    }
+    #expect(try victim.ask("sum") == sum)
+  }
+
   @Test("Memory that was changed, dropped and moved between further trims has the right contents")
   func changes() throws {
     let (victim, path) = try churn()
