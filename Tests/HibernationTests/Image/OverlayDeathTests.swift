@@ -30,7 +30,7 @@ struct OverlayDeathTests {
       case .recoverySeized, .borrowedAgain, .registersBack, .fillMarked, .fillPrepared, .filling,
         .eventRead, .filled, .handingOver, .unregistered, .userfaultOpened, .registered, .thawed,
         .trimStopped, .trimRecorded, .trimBorrowed, .trimAdvised, .trimReturned, .trimContinuing,
-        .trimRepairing, .trimmed, .devicePassed:
+        .trimRepairing, .trimmed, .trimHandedOver, .trimUnregistered, .devicePassed:
         return nil
       case .frozen, .detached:
         if parking != .frozen { return nil }
