@@ -18,7 +18,7 @@ struct RecoveryTests {
         .fillPrepared, .filling, .eventRead, .filled, .handingOver, .unregistered, .registered,
         .thawed, .trackerOpened, .baseKept, .baseRemoved, .trimStopped, .trimRecorded,
         .trimBorrowed, .trimAdvised, .trimReturned, .trimContinuing, .trimRepairing, .trimmed,
-        .devicePassed:
+        .trimHandedOver, .trimUnregistered, .devicePassed:
         false
       case .frozen, .detached: parking == .frozen
       default: true
