@@ -34,11 +34,21 @@ def answer(s):
     return data.decode() or "nothing", list(got)
 
 
-def userfault():
-    # Other clients of this user may keep the service busy.
-    while not (devices := ask("device")[1]):
+def patient(text, *descriptors, own=False):
+    """As `ask`, but while the service is busy, as it is until the processes of earlier connections have ended."""
+    end = time.monotonic() + 60
+    while True:
+        s = connect() if own else None
+        got = ask(text, *descriptors, *([s.fileno()] if own else []), s=s)
+        # While the queue is full there is no connection, and the end of a refused one may overtake the answer.
+        is_answer = str(got[0]).startswith(("done", "failed", "refused", "Permission"))
+        if is_answer and got[0] != "refused busy" or time.monotonic() > end:
+            return got
         time.sleep(0.02)
-    return fcntl.ioctl(devices[0], NEW, os.O_CLOEXEC | os.O_NONBLOCK)
+
+
+def userfault():
+    return fcntl.ioctl(patient("device")[1][0], NEW, os.O_CLOEXEC | os.O_NONBLOCK)
 
 
 def negotiate(descriptor, features):
@@ -55,16 +65,16 @@ def show(answer):
 
 
 if action == "ask":
-    show(ask(*sys.argv[3:]))
+    show(patient(*sys.argv[3:]))
 elif action == "use":
     # All that a daemon does with it, and what the kernel refuses to every user.
-    device = ask("device")[1][0]
+    device = patient("device")[1][0]
     print("device", os.readlink("/proc/self/fd/%d" % device))
     for kind in ("negotiate", "negotiate tracking"):
         descriptor = userfault()
         print("alone:", negotiate(descriptor, EVENTS))
-        print(kind + ":", ask(kind, descriptor)[0])
-        print("again:", ask(kind, descriptor)[0])
+        print(kind + ":", patient(kind, descriptor)[0])
+        print("again:", patient(kind, descriptor)[0])
         print(next(l.split(":")[2] for l in open("/proc/self/fdinfo/%d" % descriptor) if l.startswith("API")))
 elif action == "pass":
     # Descriptors that aren't userfaultfds, too many, and none.
@@ -72,23 +82,22 @@ elif action == "pass":
     listener = socket.create_server(("127.0.0.1", 0))
     lingering = socket.create_connection(listener.getsockname())
     lingering.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 3600))
-    device = ask("device")[1][0]
+    device = patient("device")[1][0]
     unused = userfault()
     memory = os.memfd_create("anon_inode:[userfaultfd]")
     named = os.open(sys.argv[3] + "/anon_inode:[userfaultfd]", os.O_RDWR | os.O_CREAT, 0o600)
     for number in (os.open("/etc/passwd", os.O_RDONLY), a.fileno(), lingering.fileno(), device, memory, named, os.pipe()[0]):
-        show(ask("negotiate", number))
-    show(ask("negotiate", *[os.dup(unused) for _ in range(253)]))
-    show(ask("negotiate"))
-    show(ask("device", unused))
+        show(patient("negotiate", number))
+    show(patient("negotiate", *[os.dup(unused) for _ in range(253)]))
+    show(patient("negotiate"))
+    show(patient("device", unused))
     # Its own connection, passed to the service, which passes the device into it.
-    s = connect()
-    show(ask("device", s.fileno(), s=s))
+    show(patient("device", own=True))
     # It is unused still.
-    show(ask("negotiate", unused))
+    show(patient("negotiate", unused))
 elif action == "garbage":
     for text in ("", "x", "device ", "DEVICE", "device\0", "negotiate  tracking", "done", "a" * 70000, "device" + "\0" * 200):
-        show(ask(text))
+        show(patient(text))
 elif action == "silent":
     # Connections that send nothing, until they are ended.
     silent = [connect() for _ in range(int(sys.argv[3]))]
@@ -125,7 +134,7 @@ elif action == "setuid":
     # A fork's descriptor appears in the process that reads the message, here a program that was executed after the
     # negotiation, with a userfaultfd as its input. The argument is that program.
     descriptor = userfault()
-    print(ask("negotiate", descriptor)[0], flush=True)
+    print(patient("negotiate", descriptor)[0], flush=True)
     PAGE = 4096
     libc.mmap.restype = ctypes.c_void_p
     area = libc.mmap(None, ctypes.c_size_t(PAGE), 3, 0x22, -1, 0)
