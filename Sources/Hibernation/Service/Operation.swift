@@ -161,7 +161,10 @@ struct Operation {
     let mappings = try attempt(.scanning) {
       if inherited == nil, let mappings = try recallMappings(of: stat, tracked) { return mappings }
       let mappings = try MemoryMapping.all(of: stat.pid)
-      if overlays { processes[index].memo = MappingMemo(pid: stat.pid, mappings: mappings) }
+      // The mappings of a trimmed worker are registered with its userfaultfd, later ones aren't.
+      if overlays, inherited == nil {
+        processes[index].memo = MappingMemo(pid: stat.pid, mappings: mappings)
+      }
       return mappings
     }
     try Eligibility.check(

@@ -71,6 +71,10 @@ struct FurtherTrimTests {
     try fill(victim, path)
     #expect(fileExists(path + ".base") == keepsBase)
     #expect(try victim.ask("sum") == sum)
+    // From here on its mappings are ordinary ones again.
+    #expect(try #require(trim(victim, to: path, keepsBase: keepsBase).missing).bytes > missing / 2)
+    try fill(victim, path)
+    #expect(try victim.ask("sum") == sum)
   }
 
   @Test func `A worker that has used nothing new since its last trim can be trimmed again`() throws
