@@ -1,4 +1,5 @@
 """What the benchmarks share: a daemon of their own, its verbs, and the machine's description."""
+import contextlib
 import json
 import os
 import platform
@@ -27,8 +28,39 @@ def as_user(user):
     return ["setpriv", "--reuid", str(account.pw_uid), "--regid", str(account.pw_gid), "--init-groups"]
 
 
+class Permitted:
+    """What root gives to a user: a cgroup, as systemd delegates one, and the service for userfaultfd."""
+
+    def __init__(self, user, binary, directory):
+        account = pwd.getpwnam(user)
+        with open("/proc/mounts") as file:
+            mounts = [row.split() for row in file]
+        root = next((words[1] for words in mounts if words[2] == "cgroup2"), None)
+        self.group = root and os.path.join(root, os.path.basename(directory))
+        self.before, self.environment = [], {}
+        if self.group:
+            inner = os.path.join(self.group, "daemon")
+            os.makedirs(inner)
+            for place in (self.group, inner):
+                for name in ("", "cgroup.procs", "cgroup.subtree_control", "cgroup.threads"):
+                    os.chown(os.path.join(place, name), account.pw_uid, account.pw_gid)
+            self.before = ["sh", "-c", f'echo $$ >{inner}/cgroup.procs; exec "$@"', "sh"]
+            self.environment["DORMOUSE_CGROUP"] = self.group
+        listen = os.path.join(directory, "userfault.sock")
+        self.environment["DORMOUSE_USERFAULT_SOCKET"] = listen
+        self.service = subprocess.Popen([binary, "userfault-service", "--listen", listen, "--group", str(account.pw_gid)],
+                                        stdin=subprocess.DEVNULL)
+
+    def end(self):
+        self.service.kill()
+        self.service.wait()
+        for place, _, _ in os.walk(self.group or "", topdown=False):
+            with contextlib.suppress(OSError):  # A process may still be ending in it.
+                os.rmdir(place)
+
+
 class Daemon:
-    """`user`: the one that it and its workers run as, if this is root."""
+    """`user`: the one that it and its workers run as, if this is root; root permits that user all that the package can."""
 
     def __init__(self, configuration, environment=None, binary=None, state=None, user=None):
         self.binary, self.user = binary or BINARY, user
@@ -41,16 +73,21 @@ class Daemon:
         with open(self.file, "w") as out:
             # JSON is YAML. The figures are compared with earlier ones, which the talks' policy had.
             json.dump({"policy": "ios-5", **configuration}, out)
+        self.permitted = None
         if user:
             shutil.chown(self.directory, user)
             shutil.chown(self.file, user)
+            self.permitted = Permitted(user, self.binary, self.directory)
         self.log = open(os.path.join(self.directory, "log"), "a")
         self.begin(environment)
 
     def begin(self, environment=None):
         """Starts it, also again on the same state directory; returns when it listens."""
+        before = []
+        if self.permitted:
+            before, environment = self.permitted.before, {**(environment or os.environ), **self.permitted.environment}
         self.process = subprocess.Popen(
-            [*as_user(self.user), self.binary, "daemon", "--config", self.file, "--socket", self.path,
+            [*before, *as_user(self.user), self.binary, "daemon", "--config", self.file, "--socket", self.path,
              "--state-directory", self.state],
             stdin=subprocess.DEVNULL, stderr=self.log, env=environment)
         end = time.monotonic() + 20
@@ -99,6 +136,8 @@ class Daemon:
         finally:
             self.process.kill()
             self.process.wait()
+            if self.permitted:
+                self.permitted.end()
             shutil.rmtree(self.directory, ignore_errors=True)
 
 
