@@ -116,7 +116,7 @@ struct UserfaultConnection {
         // They aren't closed before the answer is sent.
         return withExtendedLifetime(reception) {}
       }
-    } catch {}  // The client has disconnected.
+    } catch {}  // The client has disconnected, or gets no answer, and says so.
   }
 
   private func perform(

@@ -11,9 +11,10 @@ import Testing
       && access("/dev/userfaultfd", F_OK) == 0,
     "takes root, setpriv, cgroups and /dev/userfaultfd"))
 struct OrdinaryUserfaultTests {
-  private let service: UserfaultServiceProcess
-  private let group: DelegatedTestGroup
+  // It is ended before its group is removed: members are destroyed in this order.
   private let daemon: TestDaemon
+  private let group: DelegatedTestGroup
+  private let service: UserfaultServiceProcess
   private let web: WebWorker
 
   init() throws {
@@ -143,7 +144,8 @@ private final class DelegatedTestGroup {
   }
 
   deinit {
-    for _ in 0..<100 where rmdir("\(path)/daemon") != 0 && errno == EBUSY { usleep(20_000) }
+    // What has been killed stays in it until the kernel has ended it. It can't be removed twice.
+    _ = try? eventually { [path] in rmdir("\(path)/daemon") == 0 || errno != EBUSY }
     for name in (try? listDirectory(path)) ?? [] { rmdir("\(path)/\(name)") }
     rmdir(path)
   }
