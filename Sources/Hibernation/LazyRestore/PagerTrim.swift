@@ -17,7 +17,10 @@ extension Pager {
     resumeTurn?.end()
     // If this pager dies after that, the next one fills everything.
     defer { if handedOver == nil { for process in processes { process.journal.phase = .filling } } }
-    if isContinuation { try recordPresentPages() }
+    if isContinuation {
+      try recordPresentPages()
+      for process in processes { process.tryFaultsAgain() }
+    }
     for process in processes {
       try retry.run { () throws(SystemCallError) in
         _ = try readIfPossible { () throws(SystemCallError) in try process.openPages() }
@@ -131,6 +134,16 @@ extension Pager {
 }
 
 extension LazyProcess {
+  /// Makes all threads that wait for a page try their accesses again, so that each sends a message
+  /// about its page: an earlier pager may have read the first one, and died before it answered.
+  fileprivate func tryFaultsAgain() {
+    let ranges = mappings.map { $0.address..<$0.end } + layout.moves.to
+    guard let start = ranges.map(\.lowerBound).min(), let end = ranges.map(\.upperBound).max()
+    else { return }
+    // What has grown since, a heap or a stack, is between its ends. There may be gaps.
+    userfault.wake(start, end - start)
+  }
+
   /// True if the image has nothing for an address that isn't in place already.
   fileprivate func isEmpty(_ page: UInt64) -> Bool {
     guard let original = layout.original(of: page), let chunk = chunk(with: original) else {

@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 import TestSupport
 import Testing
@@ -73,6 +74,24 @@ struct TrimPagerTests {
     try probe.talk.send("verify")
     try recover(probe, keepsTrims: keepsTrims)
     #expect(fileExists(probe.image) == keepsTrims)
+    try #require(try probe.talk.line().hasSuffix("errors 0"))
+    try check(probe)
+  }
+
+  @Test("A thread whose page fault was read by a daemon that died then gets its page")
+  func readFault() throws {
+    let probe = try start(Self.churn() + ["drops"])
+    try trim(probe)
+    // Its pager doesn't read the message about the next page fault, but this test does.
+    kill(probe.daemon.pid, SIGSTOP)
+    #expect(try eventually { try ProcessStat.read(probe.daemon.pid).state == .stopped })
+    let handle = try #require(try FaultHandle.find(in: probe.victim))
+    try probe.talk.send("verify")
+    #expect(try eventually { handle.userfault.isReadable })
+    let received = try #require(try handle.journal.read(from: handle.userfault))
+    #expect(Int(received.message.event) == CLINUX_UFFD_PAGEFAULT)
+    try probe.daemonDies(by: SIGKILL)
+    try recover(probe, keepsTrims: true)
     try #require(try probe.talk.line().hasSuffix("errors 0"))
     try check(probe)
   }
