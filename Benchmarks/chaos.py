@@ -32,6 +32,9 @@ POINTS = [
     *(f"{point}@{time}" for time in (1, 2, 3) for point in (
         "fill-marked", "registered", "fill-prepared", "filling", "event-read", "filled",
         "unregistered", "thawed"))]
+# Of trims by userfaultfd (`--trims`).
+TRIM_POINTS = [f"{point}@{time}" for time in (1, 2, 3) for point in (
+    "trimmed", "trim-handed-over", "trim-unregistered")]
 
 
 class Lost(Exception):
@@ -316,9 +319,10 @@ class Faults:
 class Keeper:
     """Runs a daemon, kills it at random, and starts the next one on the same state directory."""
 
-    def __init__(self, workers, seed, rest, pace, encrypt, faults):
-        self.pace, self.faults = pace, faults
-        self.chance = random.Random(seed)
+    def __init__(self, workers, rest, options, faults):
+        self.pace, self.faults = options.pace, faults
+        self.named = POINTS + (TRIM_POINTS if options.trims else [])
+        self.chance = random.Random(options.seed)
         self.environment = dict(os.environ)
         if rest == "traced":
             self.environment["DORMOUSE_CGROUP"] = "/proc/nowhere"
@@ -328,8 +332,9 @@ class Keeper:
                 "memory": {"budget": "32GB"}, "foreground": {"max": "unlimited"},
                 "background": {"suspend_after": "1h"}, "watchdog": {"launch": "2m"},
                 "hibernate": {"cooldown": "0s", "max_footprint": "unlimited", "min_footprint": "0B",
-                              "after": "never", "only_if_faster_than_relaunch": False, "encrypt": encrypt,
-                              "disk": {"daily_writes": "9000GB"}}},
+                              "after": "never", "only_if_faster_than_relaunch": False, "encrypt": options.encrypt,
+                              "disk": {"daily_writes": "9000GB"}},
+                "trim": {"mechanism": "userfaultfd", "min_gain": "0B"}},
             "workers": {w.name: {"command": w.program.command, "autostart": False}
                         for w in workers}}, self.environment, state=faults.state)
         self.kills, self.points, self.starts = 0, 0, 1
@@ -361,7 +366,7 @@ class Keeper:
             self.faults.empty()
             if fault == "records":
                 self.live_without_record()
-            point = self.chance.choice(POINTS) if self.chance.random() < 0.5 else None
+            point = self.chance.choice(self.named) if self.chance.random() < 0.5 else None
             self.begin(point)
         self.daemon.process.kill()
         self.daemon.process.wait()
@@ -409,13 +414,14 @@ class Keeper:
 
 
 class Worker:
-    def __init__(self, name, make, directory):
+    def __init__(self, name, make, directory, trims):
         self.name = name
         places = [os.path.join(directory, f"{name}-{role}") for role in ("worker", "twin")]
         for place in places:
             os.mkdir(place)
         self.program, self.reference = (make(place) for place in places)
-        self.rounds = self.hibernated = self.interrupted = 0
+        self.rounds = self.hibernated = self.interrupted = self.trims_done = 0
+        self.trims = trims
         self.refusals, self.failures, self.pid, self.note = {}, [], None, ""
 
     def begin(self, daemon):
@@ -442,6 +448,8 @@ class Worker:
     def one_round(self, keeper, chance):
         for _ in range(chance.randrange(4)):
             self.ask_both(self.program.change(chance))
+        if self.trims and not self.trimmed(keeper, chance):
+            return
         # Some requests are sent while it is hibernated, and answered when it has resumed.
         pending = [self.program.change(chance) for _ in range(chance.randrange(3))]
         for line in pending:
@@ -454,6 +462,22 @@ class Worker:
         self.ask_both(self.program.proof)
         self.rounds += 1
 
+    def trimmed(self, keeper, chance):
+        """Trims it a few times while it runs. Returns false if it isn't hibernated afterwards."""
+        for _ in range(chance.randrange(4)):
+            self.order(keeper, "trim")
+            for _ in range(chance.randrange(3)):
+                self.ask_both(self.program.change(chance))
+            if chance.random() < 0.2:
+                self.ask_both(self.program.proof)
+            if chance.random() < 0.1:
+                self.order(keeper, "fill")
+        if chance.random() < 0.5:
+            return True
+        self.ask_both(self.program.proof)
+        self.rounds += 1
+        return False
+
     def order(self, keeper, verb, insist=False):
         """True when the verb has succeeded. `insist`: repeats it until it has, even if daemons are killed."""
         end = time.monotonic() + PATIENCE
@@ -461,6 +485,7 @@ class Worker:
             try:
                 keeper.daemon.ask(verb, self.name)
                 self.hibernated += verb == "hibernate"
+                self.trims_done += verb == "trim"
                 return
             except (OSError, ValueError):  # the daemon has ended, before the request or during it
                 self.interrupted += verb == "hibernate"
@@ -535,10 +560,10 @@ def programs(directory):
 def play(options, rest, rounds, seconds, directory):
     """Rounds until one limit is reached; the workers and the keeper, with what they have seen."""
     os.mkdir(directory)
-    workers = [Worker(name, make, directory) for name, make in programs(directory)
+    workers = [Worker(name, make, directory, options.trims) for name, make in programs(directory)
                if not options.only or name in options.only.split(",")]
     faults = Faults(options.seed, directory, [kind for kind in options.faults.split(",") if kind])
-    keeper = Keeper(workers, options.seed, rest, options.pace, options.encrypt, faults)
+    keeper = Keeper(workers, rest, options, faults)
     try:
         for worker in workers:
             worker.begin(keeper.daemon)
@@ -582,11 +607,11 @@ def report(rest, workers, keeper, log, took):
     if keeper.faults.counts:
         print("Lives in which something else failed: " + ", ".join(
             f"{kind} {count}" for kind, count in keeper.faults.counts.items()) + ".\n")
-    print("| worker | rounds | hibernated | interrupted | not done | lost or changed | last words |")
-    print("|---|---:|---:|---:|---:|---:|---|")
+    print("| worker | rounds | hibernated | trimmed | interrupted | not done | lost or changed | last words |")
+    print("|---|---:|---:|---:|---:|---:|---:|---|")
     for worker in workers:
         failed += len(worker.failures)
-        print(f"| {worker.name} | {worker.rounds} | {worker.hibernated} | {worker.interrupted} | "
+        print(f"| {worker.name} | {worker.rounds} | {worker.hibernated} | {worker.trims_done} | {worker.interrupted} | "
               f"{sum(worker.refusals.values())} | {len(worker.failures)} | {worker.note} |")
     reasons = sorted({(text, w.name, n) for w in workers for text, n in w.refusals.items()})
     if reasons:
@@ -606,6 +631,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=3600, help="a limit for all of it")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--encrypt", action="store_true", help="with encrypted images")
+    parser.add_argument("--trims", action="store_true", help="trims to images, too, while the workers run")
     parser.add_argument("--pace", type=float, default=1,
                         help="a daemon's life times this; more on a busy machine")
     parser.add_argument("--only", help="names of workers, with commas between them")

@@ -344,4 +344,5 @@ def main():
     sys.exit(0 if all(whole) else 1)
 
 
-main()
+if __name__ == "__main__":
+    main()
