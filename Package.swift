@@ -213,7 +213,8 @@ let package = Package(
       ],
       swiftSettings: strict),
     .testTarget(
-      name: "ControlTests", dependencies: ["Control", "JSONLines", "Linux", "TestSupport"],
+      name: "ControlTests",
+      dependencies: ["Control", "JSONLines", "Linux", "TestSupport", "dormouse"],
       swiftSettings: strict),
     .testTarget(
       name: "WorkerProtocolTests", dependencies: ["WorkerProtocol", "JSONLines", "TestSupport"],
@@ -258,7 +259,7 @@ let package = Package(
       swiftSettings: strict),
     .testTarget(
       name: "EndToEndTests",
-      dependencies: ["CLinux", "Control", "JSONLines", "Linux", "TestSupport"],
+      dependencies: ["CLinux", "Control", "JSONLines", "Linux", "TestSupport", "dormouse"],
       swiftSettings: strict),
   ]
 )

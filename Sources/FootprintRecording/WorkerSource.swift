@@ -42,6 +42,8 @@ final class WorkerSource: RecordingSource {
     let response = try asking { () throws(ControlError) in
       try client.perform(.status, worker: name)
     }
+    // A daemon that ends refuses what it hasn't answered yet. `updates` ends the recording.
+    if response.result == .refused, state != nil { return }
     guard response.result == .done, let report = response.workers?.first else {
       throw .unknownWorker(escaped(response.text))
     }

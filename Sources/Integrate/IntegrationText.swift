@@ -77,19 +77,3 @@ public struct IntegrationText: Sendable {
     return ["--- \(path)", "+++ \(path)"] + lines
   }
 }
-
-extension FileOutcome {
-  public var report: IntegrationReport.File {
-    var position: (line: Int, column: Int)?
-    if case .syntax(let line, let column, _) = problem { position = (line, column) }
-    return IntegrationReport.File(
-      host: host.rawValue, path: path, problem: problem.map { CodedText($0.code, $0.text) },
-      line: position?.line, column: position?.column, isChanged: isChanged, difference: difference,
-      servers: servers.map { server in
-        IntegrationReport.Server(
-          name: server.name, project: server.project, state: server.state.rawValue,
-          command: server.command,
-          reason: server.refusal.map { CodedText($0.code, $0.text) })
-      })
-  }
-}

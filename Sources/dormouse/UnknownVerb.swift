@@ -62,3 +62,8 @@ struct UnknownVerb {
     "remove": "rm", "delete": "rm",
   ]
 }
+
+/// The end of a message about an unknown word: the nearest of the known ones, or nothing.
+func hint(for word: String, among names: [String]) -> String {
+  nearest(to: word, among: names).map { "; did you mean `\(escaped($0))`?" } ?? ""
+}

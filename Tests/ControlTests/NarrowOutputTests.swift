@@ -1,6 +1,8 @@
 import Control
 import Testing
 
+@testable import dormouse
+
 /// Text that is too wide for a terminal is wrapped at blanks, and no word or path is cut.
 @Suite("Output in a narrow terminal") struct NarrowOutputTests {
   private static func tokens(_ text: String) -> [String] {

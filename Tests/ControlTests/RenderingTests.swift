@@ -1,6 +1,8 @@
 import Control
 import Testing
 
+@testable import dormouse
+
 @Suite struct Rendering {
   private let all = [Sample.foreground, Sample.hibernated, Sample.terminated]
 

@@ -3,6 +3,8 @@ import JSONLines
 import TestSupport
 import Testing
 
+@testable import dormouse
+
 /// docs/schemas describes every key that the types have, and no other key.
 @Suite("The JSON Schemas of docs/schemas") struct SchemaTests {
   @Test(

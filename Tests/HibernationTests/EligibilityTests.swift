@@ -106,8 +106,7 @@ struct EligibilityTests {
     }
   }
 
-  @Test("Memory with tags is refused, because the tags would be lost with its pages")
-  func taggedMemory() throws {
+  @Test func `Memory with tags is refused, because the tags would be lost with its pages`() throws {
     let process = try ProcessStat.read(getpid())
     var mapping = MemoryMapping(start: 16 * pageSize, end: 32 * pageSize)
     try Eligibility.check(mappings: [mapping], of: process)

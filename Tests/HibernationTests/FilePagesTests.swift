@@ -39,8 +39,7 @@ struct FilePagesTests {
     #expect(try victim.ask("errors") == "errors 0 eintr 0")
   }
 
-  @Test("Pages of files stay in memory if the request doesn't ask to push them out")
-  func notAsked() throws {
+  @Test func `Pages of files stay in memory if the request doesn't ask to push them out`() throws {
     let victim = try Victim([try Fixture.compile("torture"), "1", "2", "3"])
     #expect(try victim.line().hasPrefix("ready"))
     #expect(try victim.cycle(service).filePages == nil)

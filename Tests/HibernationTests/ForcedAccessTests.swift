@@ -100,8 +100,7 @@ struct ForcedAccessTests {
     #expect(try victim.ask("errors") == "errors 0 eintr 0")
   }
 
-  @Test("The trial of what a tracer may do finds the same each time")
-  func trial() {
+  @Test func `The trial of what a tracer may do finds the same each time`() {
     for _ in 0..<3 {
       var (writes, showsRseq): (Int32, Int32) = (0, 0)
       #expect(clinux_try_as_tracer(&writes, &showsRseq) == 0)
@@ -115,8 +114,7 @@ struct ForcedAccessTests {
       ["protected", "\(pid)"], prefix: forced ? ["env", "DORMOUSE_TEST_PROC_MEM=1"] : [])
   }
 
-  @Test("Pages that a later daemon couldn't write stay in memory")
-  func keepsProtected() throws {
+  @Test func `Pages that a later daemon couldn't write stay in memory`() throws {
     let victim = try Victim([try Fixture.compile("hardening")])
     _ = try victim.line()
     #expect(try victim.ask("harden").hasSuffix(" right"))

@@ -56,8 +56,7 @@ struct PreforkTests {
     #expect(try eventually { try !isStopped(victim.process.pid) })
   }
 
-  @Test("A master that serves requests itself wakes with its children")
-  func serving() throws {
+  @Test func `A master that serves requests itself wakes with its children`() throws {
     let (victim, target, tree) = try asleep(.traced, "serving")
     try target.wake(tree)
     #expect(!target.masters.areStopped)

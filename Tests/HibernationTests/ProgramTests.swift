@@ -25,10 +25,9 @@ struct ProgramTests {
   }
 
   @Test(
-    "A node server answers on the same connection",
     .enabled(if: hasNode(), "node is not installed"),
     arguments: Nightly.one(of: Victim.Parking.available))
-  func node(parking: Victim.Parking) throws {
+  func `A node server answers on the same connection`(parking: Victim.Parking) throws {
     let victim = try Victim(["node", Fixture.path("http_state.js")], parking: parking)
     try checkServer(victim, atLeast: 8 << 20, keeps: 256 * pageSize)
   }

@@ -40,8 +40,7 @@ extension RecoveryTests {
     #expect(call > 20, "only \(call) calls were made")
   }
 
-  @Test("A daemon killed at its first call of ptrace(2) leaves no child behind")
-  func noChildStays() throws {
+  @Test func `A daemon killed at its first call of ptrace(2) leaves no child behind`() throws {
     // It is a race, which the child lost in three of four runs.
     for _ in 0..<8 {
       let null = try Descriptor.open("/dev/null", O_RDWR)

@@ -45,10 +45,8 @@ struct RecoveryTests {
     try recoverAndCheck(probe, sum)
   }
 
-  @Test(
-    "A daemon killed at random moments loses nothing",
-    arguments: Nightly.one(of: Victim.Parking.available))
-  func randomMoments(parking: Victim.Parking) throws {
+  @Test(arguments: Nightly.one(of: Victim.Parking.available))
+  func `A daemon killed at random moments loses nothing`(parking: Victim.Parking) throws {
     for seed in 0..<Self.randomRounds {
       var random = TestRandom(seed: seed)
       let probe = try Probe(Self.command(), parking: parking)
@@ -99,8 +97,7 @@ struct RecoveryTests {
     try recoverAndCheck(probe, sum)
   }
 
-  @Test("A worker that another process has let run without its memory isn't resumed")
-  func foreignContinue() throws {
+  @Test func `A worker that another process has let run without its memory isn't resumed`() throws {
     guard Victim.Parking.available.contains(.frozen) else {
       return notTestedHere("no cgroup for workers can be made here")
     }
@@ -137,8 +134,7 @@ struct RecoveryTests {
     }
   }
 
-  @Test("A worker isn't recovered beside a process of unknown origin")
-  func unknownProcess() throws {
+  @Test func `A worker isn't recovered beside a process of unknown origin`() throws {
     guard Victim.Parking.available.contains(.frozen) else {
       return notTestedHere("no cgroup for workers can be made here")
     }
@@ -162,8 +158,7 @@ struct RecoveryTests {
     #expect(error?.description.contains("process \(child) (sleep) did not exist") == true)
   }
 
-  @Test("A worker that may not be traced stays asleep until tracing is permitted")
-  func notPermitted() throws {
+  @Test func `A worker that may not be traced stays asleep until tracing is permitted`() throws {
     let probe = try Probe(Self.command(), parking: .traced, fault: .evicted)
     let sum = try Self.sum(probe)
     try probe.order("hibernate")

@@ -11,10 +11,8 @@ import Testing
 struct RefusalTests {
   let service = HibernationService()
 
-  @Test(
-    "A process that never waits is refused as busy",
-    arguments: Nightly.one(of: Victim.Parking.available))
-  func busy(parking: Victim.Parking) throws {
+  @Test(arguments: Nightly.one(of: Victim.Parking.available))
+  func `A process that never waits is refused as busy`(parking: Victim.Parking) throws {
     let victim = try Victim([try Fixture.compile("busy")], parking: parking)
     _ = try victim.line()
     // After two ticks of processor time it is past its last system call.
@@ -89,8 +87,7 @@ struct RefusalTests {
     }
   }
 
-  @Test("A process is refused while another process traces it")
-  func traced() throws {
+  @Test func `A process is refused while another process traces it`() throws {
     let victim = try Victim([try Fixture.compile("torture"), "1", "0", "1"])
     _ = try victim.line()
     let sum = try victim.ask("sum")
@@ -115,10 +112,8 @@ struct RefusalTests {
     #expect(try victim.ask("sum") == sum)
   }
 
-  @Test(
-    "A foreign SIGCONT doesn't wake a hibernated process",
-    arguments: Nightly.one(of: Victim.Parking.available))
-  func foreignContinue(parking: Victim.Parking) throws {
+  @Test(arguments: Nightly.one(of: Victim.Parking.available))
+  func `A foreign SIGCONT doesn't wake a hibernated process`(parking: Victim.Parking) throws {
     let victim = try Victim([try Fixture.compile("sigcont")], parking: parking)
     _ = try victim.line()
     let path = Fixture.imagePath()

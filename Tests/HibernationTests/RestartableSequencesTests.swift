@@ -36,8 +36,7 @@ struct RestartableSequencesTests {
     return (victim, areas)
   }
 
-  @Test("The kernel shows each thread's area, where the thread itself sees it")
-  func areas() throws {
+  @Test func `The kernel shows each thread's area, where the thread itself sees it`() throws {
     guard let (victim, areas) = try start(["3"], parking: .traced) else { return }
     try victim.suspend()
     let session = try TraceSession.seize(pid: victim.process.pid)

@@ -79,10 +79,9 @@ struct ResumeMarkerTests {
   }
 
   @Test(
-    "A lazy restore that can't be recorded is noted in the worker's cgroup",
     .enabled(
       if: Victim.cgroupRoot != nil && LazyRestoreTests.isPermitted(), "userfaultfd takes root"))
-  func lazily() throws {
+  func `A lazy restore that can't be recorded is noted in the worker's cgroup`() throws {
     let path = Fixture.imagePath()
     let victim = try Victim([try Fixture.compile("layers"), "1024"], parking: .frozen)
     try #require(try victim.line().hasPrefix("ready"))

@@ -66,10 +66,8 @@ struct ShortageTests {
     }
   }
 
-  @Test(
-    "A lazy wake that can't open a file leaves the worker asleep, or fills it later",
-    .enabled(if: LazyRestoreTests.isPermitted(), "userfaultfd takes root"))
-  func lazy() throws {
+  @Test(.enabled(if: LazyRestoreTests.isPermitted(), "userfaultfd takes root"))
+  func `A lazy wake that can't open a file leaves the worker asleep, or fills it later`() throws {
     try eachStep(lazy: true) { victim, hibernator, restingImage in
       try hibernator.resume(victim.target, from: restingImage)
     }
@@ -82,8 +80,7 @@ struct ShortageTests {
     }
   }
 
-  @Test("A step back is repeated while its failure may pass and the worker lives")
-  func repeating() throws {
+  @Test func `A step back is repeated while its failure may pass and the worker lives`() throws {
     let short = HibernationError(.reading, "no descriptor is free")
     var failures = 3
     try Operation.repeating(while: { true }) { () throws(HibernationError) in
@@ -156,8 +153,7 @@ struct ShortageTests {
     }
   }
 
-  @Test("A chunk that one thread couldn't read is the next one of another thread")
-  func chunk() {
+  @Test func `A chunk that one thread couldn't read is the next one of another thread`() {
     var order = FillOrder([(0, 0x1000), (1, 0x2000)])
     #expect(order.claimNext() == 0)
     order.unclaim(0)

@@ -177,8 +177,7 @@ struct SpawningTests {
       try eventually { try victim.ask("count") != count }, "no child has ended since")
   }
 
-  @Test("A seized process that isn't the intended one is released, and continues")
-  func wrongProcess() throws {
+  @Test func `A seized process that isn't the intended one is released, and continues`() throws {
     let victim = try Victim(["cat"])
     let other = ProcessIdentity(pid: victim.process.pid, startTime: 1)
     #expect(throws: TraceError.self) { try TraceSession.seize(other) }
@@ -190,8 +189,7 @@ struct SpawningTests {
     #expect(try victim.tracedThreads().isEmpty)
   }
 
-  @Test("A seized thread whose number has become another process's is released")
-  func wrongThread() throws {
+  @Test func `A seized thread whose number has become another process's is released`() throws {
     let victim = try Victim(["cat"])
     let stranger = try Victim(["cat"])
     let session = TraceSession(

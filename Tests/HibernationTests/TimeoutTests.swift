@@ -240,10 +240,8 @@ struct TimeoutTests {
     withExtendedLifetime(connection) {}
   }
 
-  @Test(
-    "A wait for asynchronous I/O ends in time, too",
-    arguments: Nightly.one(of: Victim.Parking.available))
-  func asynchronous(parking: Victim.Parking) throws {
+  @Test(arguments: Nightly.one(of: Victim.Parking.available))
+  func `A wait for asynchronous I/O ends in time, too`(parking: Victim.Parking) throws {
     try expectInTime(1500) {
       let subject = try Subject(["io_getevents"], 1500, .suspended, parking)
       subject.wait(until: 300)

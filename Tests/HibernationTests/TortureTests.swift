@@ -58,10 +58,8 @@ struct TortureTests {
     #expect(try victim.ask("errors") == "errors 0 eintr 0")
   }
 
-  @Test(
-    "An ordinary user's workers keep every byte",
-    .enabled(if: geteuid() != 0 || Program.find("setpriv") != nil, "setpriv is not installed"))
-  func ordinaryUser() throws {
+  @Test(.enabled(if: geteuid() != 0 || Program.find("setpriv") != nil, "setpriv is not installed"))
+  func `An ordinary user's workers keep every byte`() throws {
     let torture = try Fixture.compile("torture")
     let directory = Fixture.imagePath()
     _ = try systemCall("mkdir", on: directory) { mkdir(directory, 0o700) }

@@ -83,10 +83,9 @@ struct TreeTests {
   }
 
   @Test(
-    "Huge pages are restored as huge pages",
     .enabled(if: hasHugePages(), "this kernel gives no huge pages"),
     arguments: Nightly.one(of: Victim.Parking.available))
-  func hugePages(parking: Victim.Parking) throws {
+  func `Huge pages are restored as huge pages`(parking: Victim.Parking) throws {
     let victim = try Victim([try Fixture.compile("thp"), "32"], parking: parking)
     let before = try #require(try victim.line().split(separator: " ").last.flatMap { Int($0) })
     // If memory is fragmented, the kernel has no huge pages.

@@ -84,15 +84,15 @@ import Testing
 
   @Test func `Every kind of event reads back from the journal as it was written`() throws {
     let profiles = try ProfileCodec(base: LifecyclePolicy())
-    var kinds: Set<EventKind> = []
+    var kinds: Set<String> = []
     for event in Self.events {
-      kinds.insert(EventKind(of: event))
       var fields = FieldWriter()
       try fields.set(event, profiles)
       let tree = try #require(JSON(fields.object.line))
       #expect(try FieldReader(record: tree).event(profiles) == event)
+      kinds.insert(try #require(tree["e"]?.text))
     }
-    #expect(kinds == Set(EventKind.allCases), "no sample of some kind")
+    #expect(kinds == Set(EventKind.allCases.map(\.rawValue)), "no sample of some kind")
   }
 
   @Test("A policy is written as its difference from another, and reads back as it was")

@@ -126,19 +126,4 @@ public struct DefaultPaths: Sendable {
     guard let entry = getpwuid(user), let directory = entry.pointee.pw_dir else { return nil }
     return absolute(String(cString: directory))
   }
-
-  private static func linkTarget(_ path: String) -> String? {
-    withUnsafeTemporaryAllocation(of: CChar.self, capacity: Int(PATH_MAX)) { buffer in
-      guard let start = buffer.baseAddress else { return nil }
-      let length = readlink(path, start, buffer.count)
-      guard length > 0, length < buffer.count else { return nil }
-      return String(bytes: buffer[..<length])
-    }
-  }
-}
-
-extension String {
-  fileprivate init?(bytes: Slice<UnsafeMutableBufferPointer<CChar>>) {
-    self.init(validating: bytes.lazy.map { UInt8(bitPattern: $0) }, as: UTF8.self)
-  }
 }

@@ -135,7 +135,7 @@ private struct LogFile: ~Copyable {
     path = log.path + suffix
   }
 
-  var identity: FileIdentity? { FileIdentity(descriptor.raw) }
+  var identity: FileIdentity? { descriptor.status.map(FileIdentity.init) }
 
   /// The size in bytes.
   func size() throws(FileError) -> Int {
@@ -146,14 +146,9 @@ private struct LogFile: ~Copyable {
 
   func bytes(at offset: Int, count: Int) throws(FileError) -> [UInt8] {
     guard count > 0 else { return [] }
-    var buffer = [UInt8](repeating: 0, count: count)
-    let length = try FileError.wrap("reading", on: path) { () throws(SystemCallError) in
-      try systemCall("pread") {
-        buffer.withUnsafeMutableBytes { pread(descriptor.raw, $0.baseAddress, $0.count, offset) }
-      }
+    return try FileError.wrap("reading", on: path) { () throws(SystemCallError) in
+      try descriptor.readBytes(upTo: count, at: Int64(offset))
     }
-    buffer.removeLast(count - length)
-    return buffer
   }
 
   /// The file that has the name now, if that is another one.
@@ -202,13 +197,7 @@ private struct FileIdentity: Equatable {
     self.init(status)
   }
 
-  init?(_ descriptor: Int32) {
-    var status = stat()
-    guard fstat(descriptor, &status) == 0 else { return nil }
-    self.init(status)
-  }
-
-  private init(_ status: stat) {
+  init(_ status: stat) {
     number = [UInt64(status.st_dev), UInt64(status.st_ino)]
     size = status.st_size
     changed = [status.st_mtim.tv_sec, status.st_mtim.tv_nsec]

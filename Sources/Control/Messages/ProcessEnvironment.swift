@@ -11,7 +11,7 @@ public struct ProcessEnvironment: Hashable, Sendable {
   /// The environment from `/proc/self/environ`. The global `environ` isn't used: it is mutable,
   /// which Swift 6 rightly refuses. The environment is empty if the file can't be read.
   public static func current() -> ProcessEnvironment {
-    ProcessEnvironment(block: (try? readWholeFile("/proc/self/environ")) ?? [])
+    ProcessEnvironment(block: (try? readFile("/proc/self/environ")) ?? [])
   }
 
   /// - Parameter block: `NAME=VALUE` entries, each ended by NUL.
@@ -48,13 +48,6 @@ public struct FileError: Error, Hashable, Sendable, CustomStringConvertible {
 
   public var description: String {
     "\(operation) \(escaped(path)) failed: \(errorText(code))"
-  }
-}
-
-func readWholeFile(_ path: String) throws(FileError) -> [UInt8] {
-  do throws(SystemCallError) { return try readFile(path) } catch {
-    let operation = error.call == "open" ? "opening" : "reading"
-    throw FileError(operation: operation, path: path, code: error.code)
   }
 }
 

@@ -42,34 +42,6 @@ public struct PolicyValueReport: Codable, Hashable, Sendable {
   }
 }
 
-/// The output of `policy show --json`.
-public struct PolicyValuesReport: Codable, Hashable, Sendable {
-  public enum Source: String, Codable, Hashable, Sendable {
-    /// The running daemon has responded.
-    case daemon
-    /// The files were read, because they were named or no daemon runs.
-    case files
-  }
-
-  public var source: Source
-  /// The worker's name; absent for the machine's values.
-  public var worker: String?
-  public var values: [PolicyValueReport]
-
-  public init(source: Source, worker: String?, values: [PolicyValueReport]) {
-    self.source = source
-    self.worker = worker
-    self.values = values
-  }
-}
-
-/// The output of `policy diff --json`.
-public struct PolicyDifferencesReport: Codable, Hashable, Sendable {
-  public var differences: [PolicyDifferenceReport]
-
-  public init(differences: [PolicyDifferenceReport]) { self.differences = differences }
-}
-
 /// The output of `dormouse policy show --effective`: a line for each value. In a narrow terminal,
 /// long values and paths follow below their lines.
 public func renderPolicyValues(
@@ -98,42 +70,5 @@ public func renderPolicyValues(
   let lines =
     table.spilled([["VALUE"], ["FROM"]], width: width, color: color)
     + (notes.isEmpty ? [] : [""] + notes)
-  return lines.joined(separator: "\n") + "\n"
-}
-
-/// A key in which two policies differ, as `policy diff --json` prints it.
-public struct PolicyDifferenceReport: Codable, Hashable, Sendable {
-  public var key: String
-  public var left: String
-  public var right: String
-  /// The effect of the change from left to right on workers.
-  public var meaning: String?
-
-  public init(key: String, left: String, right: String, meaning: String?) {
-    self.key = key
-    self.left = left
-    self.right = right
-    self.meaning = meaning
-  }
-}
-
-/// The output of `dormouse policy diff`: a line for each key. In a narrow terminal, texts that
-/// don't fit follow below their lines.
-public func renderPolicyDifferences(
-  _ differences: [PolicyDifferenceReport], left: String, right: String, width: Int? = nil,
-  color: Bool = false
-) -> String {
-  var table = Table(columns: [
-    .init(title: "KEY"), .init(title: escaped(left)), .init(title: escaped(right)),
-    .init(title: ""),
-  ])
-  table.rows = differences.map { difference in
-    [
-      .init(escaped(difference.key)), .init(escaped(difference.left), .red),
-      .init(escaped(difference.right), .green), .init(difference.meaning ?? "", .dim),
-    ]
-  }
-  let lines = table.spilled(
-    [[""], [escaped(left), escaped(right)]], width: width, color: color)
   return lines.joined(separator: "\n") + "\n"
 }

@@ -25,7 +25,7 @@ func decimal(_ value: Double) -> String {
 }
 
 /// A percentage, such as `0 %` or `12.3 %`. A value above 0 is never shown as 0.
-func percentText(_ percent: Double) -> String {
+package func percentText(_ percent: Double) -> String {
   if percent <= 0 { return "0 %" }
   return percent < 0.05 ? "less than 0.1 %" : "\(decimal(percent)) %"
 }

@@ -5,20 +5,17 @@ import PolicyFile
 /// Loads the encryption library at the start of the daemon if a policy wants encrypted images. A
 /// missing library is then logged at the start, and not only at the first hibernation. Belongs to
 /// the loop's thread.
-final class EncryptionTrial {
+struct EncryptionTrial {
   /// Loads the library on another thread, and then calls back once on the loop, with the reason if
   /// it can't be loaded.
   typealias Attempt = (_ then: @escaping (JobOutcome<String?>) -> Void) -> Void
 
-  private let attempt: Attempt
-  private let log: (DaemonLog.Priority, String) -> Void
+  let log: (DaemonLog.Priority, String) -> Void
+  let attempt: Attempt
+}
 
-  init(log: @escaping (DaemonLog.Priority, String) -> Void, attempt: @escaping Attempt) {
-    self.log = log
-    self.attempt = attempt
-  }
-
-  convenience init(_ services: Services) {
+extension EncryptionTrial {
+  init(_ services: Services) {
     self.init(log: services.log.callAsFunction) { [jobs = services.jobs] then in
       jobs.run(about: "libcrypto", within: .seconds(30), Self.load, then: then)
     }

@@ -39,7 +39,9 @@ struct RunComponents {
     sleeps = WorkerSleeps(
       driver: driver, workers: workers, timers: loop, watches: loop, memory: memory,
       imageDisk: components.senses.imageDisk, costs: components.senses.hibernationCosts,
-      managers: ManagerWatching(driver, workers, timers: loop) { hibernation.prioritize($0.name) },
+      managers: ManagerWatching(driver: driver, workers: workers, timers: loop) {
+        hibernation.prioritize($0.name)
+      },
       log: log, kill: { [ends] in ends.kill($0) })
     processes = ProcessHolder(
       loop: loop, jobs: services.jobs, processes: services.processes,

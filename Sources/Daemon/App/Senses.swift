@@ -50,7 +50,7 @@ final class Senses {
     probes = ProbeAsker(loop, loop)
     liveness = LivenessSupervisor(
       timers: loop, driver: driver, probes: probes, activity: activity, launchedAt: launchedAt)
-    watchdogs = WatchdogReporter(driver, workers) { [recordWriter] in
+    watchdogs = WatchdogReporter(driver: driver, workers: workers) { [recordWriter] in
       recordWriter.save($0, state: $1)
     }
 

@@ -82,7 +82,7 @@ struct SharedComponents {
       Engine(policy: settings.configuration.policy, remembering: learnedMemory.consumeLearned()),
       clock: services.loop,
       replies: RequestReplies(records, timers: services.loop))
-    requests = WorkerRequests(driver, returning)
+    requests = WorkerRequests(driver: driver, returning: returning)
     restarts = RestartSupervisor(
       timers: services.loop, stopped: stoppedByOperator, phase: phase, driver: driver,
       workers: workers, log: log)

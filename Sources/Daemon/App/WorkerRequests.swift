@@ -3,14 +3,9 @@ import Policy
 
 /// Requests of clients and components about workers. If an earlier daemon has left the worker, the
 /// request waits until the worker is adopted. Belongs to the loop's thread.
-final class WorkerRequests {
-  private let driver: EngineDriver
-  private let returning: ReturningWorkers
-
-  init(_ driver: EngineDriver, _ returning: ReturningWorkers) {
-    self.driver = driver
-    self.returning = returning
-  }
+struct WorkerRequests {
+  let driver: EngineDriver
+  let returning: ReturningWorkers
 
   /// Sends the request to the engine, now or when the worker has been adopted.
   /// - Parameters:
@@ -23,7 +18,7 @@ final class WorkerRequests {
     occasion: Request.Occasion? = nil, lasting: Duration? = nil,
     then answer: @escaping (Answer) -> Void
   ) {
-    let isWaiting = returning.whenAdopted(worker) { [unowned self] in
+    let isWaiting = returning.whenAdopted(worker) {
       request(verb, worker, asked: asked, occasion: occasion, lasting: lasting, then: answer)
     }
     if !isWaiting {

@@ -2,29 +2,19 @@ import Lifecycle
 
 /// Wakes an external worker that sleeps when its manager wants something of it; see `SleepWatch`.
 /// It belongs to the event loop's thread.
-final class ManagerWatching {
+struct ManagerWatching {
   /// Returns why the worker should run; nil if it can sleep on.
   typealias Check = () -> String?
 
-  private let driver: EngineDriver
-  private let workers: WorkerRegistry
-  private let timers: any Timers
+  let driver: EngineDriver
+  let workers: WorkerRegistry
+  let timers: any Timers
   /// Makes the worker's resume precede others.
-  private let prioritize: (WorkerID) -> Void
+  let prioritize: (WorkerID) -> Void
 
   /// The time between two checks. A check reads two small files of /proc for each process, which
   /// takes 30 µs.
   static let interval = Duration.milliseconds(100)
-
-  init(
-    _ driver: EngineDriver, _ workers: WorkerRegistry, timers: any Timers,
-    prioritize: @escaping (WorkerID) -> Void
-  ) {
-    self.driver = driver
-    self.workers = workers
-    self.timers = timers
-    self.prioritize = prioritize
-  }
 
   /// Begins to watch the manager of a worker that has just fallen asleep. The watch ends when
   /// `managerWatch` is removed.
@@ -37,7 +27,7 @@ final class ManagerWatching {
   private var isNeeded: Bool { workers.values.contains { $0.managerWatch != nil } }
 
   private func checkLater() {
-    timers.after(Self.interval) { [unowned self] in
+    timers.after(Self.interval) {
       for worker in workers.values { check(worker) }
       if isNeeded { checkLater() }
     }

@@ -46,7 +46,7 @@ struct ActivitySample {
 
 /// Samples what running workers do, reports activity to the engine, and has a worker's footprint
 /// measured when its memory has changed. It belongs to the event loop's thread.
-final class ActivitySampler {
+struct ActivitySampler {
   /// The change of anonymous memory, in bytes, from which a worker is measured again.
   private static let minMove: UInt64 = 128 * 1024
 
@@ -54,22 +54,11 @@ final class ActivitySampler {
   /// message about it.
   private static let afterMessage = Duration.seconds(3)
 
-  private let clock: any Timers
-  private let driver: EngineDriver
-  private let workers: WorkerRegistry
-  private let source: any ActivitySource
-  private let meter: FootprintMeter
-
-  init(
-    clock: any Timers, driver: EngineDriver, workers: WorkerRegistry,
-    source: any ActivitySource, meter: FootprintMeter
-  ) {
-    self.clock = clock
-    self.driver = driver
-    self.workers = workers
-    self.source = source
-    self.meter = meter
-  }
+  let clock: any Timers
+  let driver: EngineDriver
+  let workers: WorkerRegistry
+  let source: any ActivitySource
+  let meter: FootprintMeter
 
   /// Prepares for a sample of all workers.
   func beginSamples() { source.collectLatches() }
@@ -88,7 +77,7 @@ final class ActivitySampler {
     {
       return false
     }
-    readActivity(of: worker) { [unowned self] reading in
+    readActivity(of: worker) { reading in
       if let reading { apply(reading, of: worker) }
     }
     return true

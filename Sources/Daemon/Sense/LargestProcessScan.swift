@@ -5,20 +5,15 @@ import Policy
 /// Finds the largest processes of the machine when memory has run out. A machine may have thousands
 /// of processes, so they are read on another thread and until a deadline. It belongs to the event
 /// loop's thread.
-final class LargestProcessScan {
-  private let jobs: LoopJobs
-  private let workers: WorkerRegistry
+struct LargestProcessScan {
+  let jobs: LoopJobs
+  let workers: WorkerRegistry
 
   static let maxProcesses = 5
   static let limit = Duration.seconds(2)
   /// The time after which the caller continues without a result. A process may keep others from
   /// reading even its small files.
   private static let timeout = Duration.seconds(5)
-
-  init(jobs: LoopJobs, workers: WorkerRegistry) {
-    self.jobs = jobs
-    self.workers = workers
-  }
 
   /// Finds the processes. `then` is called on the event loop, with nil if they can't be read in
   /// time.

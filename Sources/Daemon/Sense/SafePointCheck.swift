@@ -5,23 +5,19 @@ import Supervision
 /// Finds a reason against freezing a worker that the engine doesn't know: locks on files. Between
 /// this check and the freeze a worker could take a lock. A worker that has been idle for the whole
 /// grace seldom does. It belongs to the event loop's thread.
-final class SafePointCheck {
+struct SafePointCheck {
   /// Counts the file locks of a worker's processes, and calls back once on the event loop, later.
   typealias Count = (
     _ process: WorkerProcess, _ id: WorkerID, _ then: @escaping (Int) -> Void
   ) -> Void
 
-  private let driver: EngineDriver
-  private let workers: WorkerRegistry
-  private let countLocks: Count
+  let driver: EngineDriver
+  let workers: WorkerRegistry
+  let countLocks: Count
+}
 
-  init(driver: EngineDriver, workers: WorkerRegistry, countLocks: @escaping Count) {
-    self.driver = driver
-    self.workers = workers
-    self.countLocks = countLocks
-  }
-
-  convenience init(services: Services, driver: EngineDriver, workers: WorkerRegistry) {
+extension SafePointCheck {
+  init(services: Services, driver: EngineDriver, workers: WorkerRegistry) {
     let (mechanics, loop) = (services.mechanics, services.loopReturn)
     self.init(driver: driver, workers: workers) { process, id, then in
       let (root, session, cgroup) = (process.identity, process.session, process.cgroup)

@@ -4,28 +4,15 @@ import Supervision
 
 /// Probes each running worker with `liveness:` through a `LivenessMonitor` of its run. No worker
 /// falls asleep while a question is under way. It belongs to the event loop's thread.
-final class LivenessSupervisor {
-  private let timers: any Timers
-  private let driver: EngineDriver
-  private let probes: any ProbeQuestions
-  private let activity: ActivitySampler
-  private let launchedAt: (WorkerID) -> Instant
-
-  init(
-    timers: any Timers, driver: EngineDriver, probes: any ProbeQuestions,
-    activity: ActivitySampler, launchedAt: @escaping (WorkerID) -> Instant
-  ) {
-    self.timers = timers
-    self.driver = driver
-    self.probes = probes
-    self.activity = activity
-    self.launchedAt = launchedAt
-  }
+struct LivenessSupervisor {
+  let timers: any Timers
+  let driver: EngineDriver
+  let probes: any ProbeQuestions
+  let activity: ActivitySampler
+  let launchedAt: (WorkerID) -> Instant
 
   func questions(to worker: WorkerUnit, _ process: WorkerProcess) -> RunQuestions {
-    RunQuestions(
-      supervisor: self, driver: driver, probes: probes, activity: activity, worker: worker,
-      process: process)
+    RunQuestions(supervisor: self, worker: worker, process: process)
   }
 
   /// Begins, pauses or ends the probes of a worker.
@@ -79,32 +66,17 @@ extension WorkerUnit {
 
 /// Asks one run of a worker questions that don't count as activity: those of its `LivenessMonitor`
 /// and its `ShedOverHTTP`.
-final class RunQuestions {
-  private unowned let supervisor: LivenessSupervisor
-  private let driver: EngineDriver
-  private let probes: any ProbeQuestions
-  private let activity: ActivitySampler
-  private weak var worker: WorkerUnit?
-  private let process: WorkerProcess
-
-  fileprivate init(
-    supervisor: LivenessSupervisor, driver: EngineDriver, probes: any ProbeQuestions,
-    activity: ActivitySampler, worker: WorkerUnit, process: WorkerProcess
-  ) {
-    self.supervisor = supervisor
-    self.driver = driver
-    self.probes = probes
-    self.activity = activity
-    self.worker = worker
-    self.process = process
-  }
+struct RunQuestions {
+  fileprivate let supervisor: LivenessSupervisor
+  fileprivate weak var worker: WorkerUnit?
+  fileprivate let process: WorkerProcess
 
   /// Whether the worker runs and no operation on it is under way.
   var mayBeAsked: Bool {
     guard let worker, worker.process === process, !worker.hasExited, !worker.isBusy else {
       return false
     }
-    return driver.state.state(of: worker.id)?.runs == true
+    return supervisor.driver.state.state(of: worker.id)?.runs == true
   }
 
   /// Whether traffic on the worker's connections counts as activity.
@@ -117,25 +89,25 @@ final class RunQuestions {
   func ask(
     _ probe: Policy.Probe, then answer: @escaping (ProbeRunner.Outcome) -> Void
   ) -> () -> Void {
-    probes.put(probe, to: process, then: answer)
+    supervisor.probes.put(probe, to: process, then: answer)
   }
 
   /// Reads whether traffic has come since the last reading. While a question is under way, the only
   /// reading is the one that consumes the question's own traffic.
   func readTraffic(then: @escaping (_ hasTraffic: Bool) -> Void) {
     guard let worker else { return then(false) }
-    activity.readActivity(of: worker) { then($0?.hasTraffic == true) }
+    supervisor.activity.readActivity(of: worker) { then($0?.hasTraffic == true) }
   }
 
   func recordActivity() {
     guard let worker else { return }
     worker.sample.sign = .traffic
-    driver.send(.activity(worker.id))
+    supervisor.driver.send(.activity(worker.id))
   }
 
   /// - Parameter reason: the beginning of a sentence that says what fails.
   func reportUnhealthy(_ reason: String) {
-    if let worker { driver.send(.unhealthy(worker.id, reason)) }
+    if let worker { supervisor.driver.send(.unhealthy(worker.id, reason)) }
   }
 
   /// A question's answer has come, and its connection is closed.

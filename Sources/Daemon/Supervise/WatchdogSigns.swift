@@ -34,21 +34,11 @@ struct WatchdogSigns: Equatable {
 
 /// Reports workers' watchdogs to the engine: the interval, and the last sign of life when the
 /// engine asks. It belongs to the event loop's thread.
-final class WatchdogReporter {
-  private let driver: EngineDriver
-  private let workers: WorkerRegistry
-  private let saveRecord: (WorkerUnit, WorkerState) -> Void
-
-  /// - Parameter saveRecord: called when the interval has changed, so that the next daemon knows
-  ///   it.
-  init(
-    _ driver: EngineDriver, _ workers: WorkerRegistry,
-    saveRecord: @escaping (WorkerUnit, WorkerState) -> Void
-  ) {
-    self.driver = driver
-    self.workers = workers
-    self.saveRecord = saveRecord
-  }
+struct WatchdogReporter {
+  let driver: EngineDriver
+  let workers: WorkerRegistry
+  /// Called when the interval has changed, so that the next daemon knows it.
+  let saveRecord: (WorkerUnit, WorkerState) -> Void
 
   /// Reports the interval of a worker that has been launched or adopted.
   func startWatchdog(of worker: WorkerUnit) {

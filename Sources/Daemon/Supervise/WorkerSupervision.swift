@@ -2,25 +2,13 @@ import Lifecycle
 
 /// Reports what happens to workers to the classes that supervise them: restarts, dependencies,
 /// health. It belongs to the event loop's thread.
-final class WorkerSupervision {
-  private let workers: WorkerRegistry
-  private let restarts: RestartSupervisor
-  private let starter: DependencyStarter
-  private let reloads: WorkerReloads
-  private let liveness: LivenessSupervisor
-  private let listening: ListeningSockets
-
-  init(
-    workers: WorkerRegistry, restarts: RestartSupervisor, starter: DependencyStarter,
-    reloads: WorkerReloads, liveness: LivenessSupervisor, listening: ListeningSockets
-  ) {
-    self.workers = workers
-    self.restarts = restarts
-    self.starter = starter
-    self.reloads = reloads
-    self.liveness = liveness
-    self.listening = listening
-  }
+struct WorkerSupervision {
+  let workers: WorkerRegistry
+  let restarts: RestartSupervisor
+  let starter: DependencyStarter
+  let reloads: WorkerReloads
+  let liveness: LivenessSupervisor
+  let listening: ListeningSockets
 
   /// Handles a transition of a worker that is in the registry. Call it at each.
   func supervise(_ transition: Transition) {

@@ -4,38 +4,19 @@ import PolicyFile
 
 /// Adds the workers of the configuration, and starts those with autostart. It belongs to the event
 /// loop's thread.
-final class DeclaredWorkers {
-  private let driver: EngineDriver
-  private let workers: WorkerRegistry
-  private let returning: ReturningWorkers
-  private let phase: DaemonPhase
+struct DeclaredWorkers {
+  let driver: EngineDriver
+  let workers: WorkerRegistry
+  let returning: ReturningWorkers
+  let phase: DaemonPhase
   /// The daemon's environment.
-  private let environment: [String: String]
-  private let restarts: RestartSupervisor
-  private let starter: DependencyStarter
-  private let learnedMemory: LearnedMemoryKeeper
-  private let wrappers: RegisteredWrappers
-  private let stoppedByOperator: StoppedByOperator
-  private let log: DaemonLog
-
-  init(
-    driver: EngineDriver, workers: WorkerRegistry, returning: ReturningWorkers,
-    phase: DaemonPhase, environment: [String: String], restarts: RestartSupervisor,
-    starter: DependencyStarter, learnedMemory: LearnedMemoryKeeper, wrappers: RegisteredWrappers,
-    stoppedByOperator: StoppedByOperator, log: DaemonLog
-  ) {
-    self.driver = driver
-    self.workers = workers
-    self.returning = returning
-    self.phase = phase
-    self.environment = environment
-    self.restarts = restarts
-    self.starter = starter
-    self.learnedMemory = learnedMemory
-    self.wrappers = wrappers
-    self.stoppedByOperator = stoppedByOperator
-    self.log = log
-  }
+  let environment: [String: String]
+  let restarts: RestartSupervisor
+  let starter: DependencyStarter
+  let learnedMemory: LearnedMemoryKeeper
+  let wrappers: RegisteredWrappers
+  let stoppedByOperator: StoppedByOperator
+  let log: DaemonLog
 
   /// The environment of a worker. The configuration's variables override those of the daemon's
   /// environment.
@@ -72,7 +53,7 @@ final class DeclaredWorkers {
       let waits =
         front.map { front in
           front != id
-            && returning.whenAdopted(front) { [unowned self] in
+            && returning.whenAdopted(front) {
               if !phase.isClosing { startAutomatically(id, verb: verb) }
             }
         } ?? false

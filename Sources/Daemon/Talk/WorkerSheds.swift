@@ -3,30 +3,15 @@ import Policy
 
 /// Carries out the engine's requests for memory, and has what all of them share. It belongs to the
 /// event loop's thread.
-final class WorkerSheds {
+struct WorkerSheds {
   let loop: any Timers & DescriptorWatches
   let processes: any Processes
+  let driver: EngineDriver
+  let workers: WorkerRegistry
   let meter: FootprintMeter
   let scanner: ProcessScanner
-  private let driver: EngineDriver
-  private let workers: WorkerRegistry
-  private let liveness: LivenessSupervisor
-  private let log: DaemonLog
-
-  init(
-    loop: any Timers & DescriptorWatches, processes: any Processes, driver: EngineDriver,
-    workers: WorkerRegistry, meter: FootprintMeter, scanner: ProcessScanner,
-    liveness: LivenessSupervisor, log: DaemonLog
-  ) {
-    self.loop = loop
-    self.processes = processes
-    self.driver = driver
-    self.workers = workers
-    self.meter = meter
-    self.scanner = scanner
-    self.liveness = liveness
-    self.log = log
-  }
+  let liveness: LivenessSupervisor
+  let log: DaemonLog
 
   func beginShed(_ id: WorkerID, _ kind: Directive.ShedKind, until deadline: Instant) {
     guard let worker = workers[id], let process = worker.process else { return }

@@ -1,9 +1,10 @@
+import JSONLines
 import Lifecycle
 import Policy
 
 extension FieldWriter {
   private mutating func set(_ request: Request) throws {
-    set(request.worker)
+    begin(.request, request.worker)
     set("verb", request.verb.rawValue)
     set("id", Int64(bitPattern: request.id))
     if let asked = request.asked { set("asked", asked) }
@@ -20,124 +21,155 @@ extension FieldWriter {
     }
   }
 
-  private mutating func set(_ worker: WorkerID, _ state: WorkerState) {
+  /// Writes the members `e` and `w`, with which the record of a worker's event begins.
+  private mutating func begin(_ kind: EventKind, _ worker: WorkerID) {
+    set("e", kind.rawValue)
     set(worker)
-    set("state", state.rawValue)
   }
 
-  /// Writes `e`, `w` and the other members of the event.
+  private mutating func set(
+    _ kind: EventKind, of worker: WorkerID, because reason: String, flag: String? = nil,
+    _ isSet: Bool = false
+  ) {
+    begin(kind, worker)
+    set("why", reason)
+    if let flag { set(flag, isSet) }
+  }
+
+  private mutating func set(_ kind: EventKind, of worker: WorkerID, _ bytes: ByteCount) {
+    begin(kind, worker)
+    set("bytes", bytes)
+  }
+
+  private mutating func set(
+    _ kind: EventKind, of worker: WorkerID, _ name: String, coded value: some Encodable
+  ) throws {
+    begin(kind, worker)
+    try set(name, coded: value)
+  }
+
+  /// Writes `e`, `w` and the other members of the event. The switches have no default on purpose: a
+  /// new event doesn't compile until it is written.
   mutating func set(_ event: Event, _ profiles: ProfileCodec) throws {
-    set("e", EventKind(of: event).rawValue)
     switch event {
-    case .added(let worker, let profile), .profileChanged(let worker, let profile):
-      set(worker)
-      set("profile", try profiles.tree(profile))
-    case .adopted(let worker, let profile, let state):
-      set(worker, state)
-      set("profile", try profiles.tree(profile))
-    case .moved(let worker, let state, let reason):
-      set(worker, state)
-      if let reason { set("why", reason) }
+    case .added(_, let profile), .profileChanged(_, let profile), .adopted(_, let profile, _):
+      try setProfile(of: event, profiles.tree(profile))
     case .request(let request): try set(request)
-    case .removed(let worker), .released(let worker), .launched(let worker), .ready(let worker),
-      .shedAnswered(let worker), .suspended(let worker), .activity(let worker), .worked(let worker),
-      .watchdogTriggered(let worker):
-      set(worker)
-    case .launchFailed(let worker, let reason), .suspendFailed(let worker, let reason),
-      .purgeFailed(let worker, let reason), .wakeNeeded(let worker, let reason),
-      .unhealthy(let worker, let reason), .timerDue(let worker, let reason):
-      set(worker)
-      set("why", reason)
+    case .removed(let worker): begin(.removed, worker)
+    case .released(let worker): begin(.released, worker)
+    case .launched(let worker): begin(.launched, worker)
+    case .ready(let worker): begin(.ready, worker)
+    case .shedAnswered(let worker): begin(.shedAnswered, worker)
+    case .suspended(let worker): begin(.suspended, worker)
+    case .activity(let worker): begin(.activity, worker)
+    case .worked(let worker): begin(.worked, worker)
+    case .watchdogTriggered(let worker): begin(.watchdogTriggered, worker)
+    case .launchFailed(let worker, let reason): set(.launchFailed, of: worker, because: reason)
+    case .suspendFailed(let worker, let reason): set(.suspendFailed, of: worker, because: reason)
+    case .purgeFailed(let worker, let reason): set(.purgeFailed, of: worker, because: reason)
+    case .wakeNeeded(let worker, let reason): set(.wakeNeeded, of: worker, because: reason)
+    case .unhealthy(let worker, let reason): set(.unhealthy, of: worker, because: reason)
+    case .timerDue(let worker, let reason): set(.timerDue, of: worker, because: reason)
+    case .fillFailed(let worker, let reason): set(.fillFailed, of: worker, because: reason)
+    case .trimLost(let worker, let reason): set(.trimLost, of: worker, because: reason)
+    case .hibernateFailed(let worker, let reason, let permanent):
+      set(.hibernateFailed, of: worker, because: reason, flag: "permanent", permanent)
+    case .trimFailed(let worker, let reason, let permanent):
+      set(.trimFailed, of: worker, because: reason, flag: "permanent", permanent)
+    case .resumeFailed(let worker, let reason, let intact):
+      set(.resumeFailed, of: worker, because: reason, flag: "intact", intact)
+    case .footprint(let worker, let bytes): set(.footprint, of: worker, bytes)
+    case .purgeableOffered(let worker, let bytes): set(.purgeableOffered, of: worker, bytes)
+    case .purged(let worker, let bytes): set(.purged, of: worker, bytes)
+    case .swapped(let worker, let bytes): set(.swapped, of: worker, bytes)
+    case .filled(let worker, let bytes): set(.filled, of: worker, bytes)
+    case .trimmed(let worker, let result): try set(.trimmed, of: worker, "trim", coded: result)
+    case .resumed(let worker, let took): try set(.resumed, of: worker, "took", coded: took)
+    case .extendTimeout(let worker, let time):
+      try set(.extendTimeout, of: worker, "by", coded: time)
+    case .watchdogInterval(let worker, let interval):
+      try set(.watchdogInterval, of: worker, "every", coded: interval)
+    case .found(let worker, let condition): try set(.found, of: worker, "found", coded: condition)
+    case .fileLocks(let worker, let held): try set(.fileLocks, of: worker, "held", coded: held)
+    case .hold(let worker, let holds): try set(.hold, of: worker, "holds", coded: holds)
+    case .taskEnded(let worker, let task): try set(.taskEnded, of: worker, "task", coded: task)
+    case .moved, .shedFinished, .hibernated, .exited, .taskBegan, .watchdogSeen, .channelsChanged:
+      try setMembers(event)
+    case .memory, .disk, .stalled, .pressureSet, .machineSlept, .deadline: try setMachine(event)
+    }
+  }
+
+  private mutating func setProfile(of event: Event, _ profile: JSON) {
+    switch event {
+    case .added(let worker, _): begin(.added, worker)
+    case .adopted(let worker, _, let state):
+      begin(.adopted, worker)
+      set("state", state.rawValue)
+    case .profileChanged(let worker, _): begin(.profileChanged, worker)
+    default: break
+    }
+    set("profile", profile)
+  }
+
+  /// Writes an event of a worker that has several members.
+  private mutating func setMembers(_ event: Event) throws {
+    switch event {
+    case .moved(let worker, let state, let reason):
+      begin(.moved, worker)
+      set("state", state.rawValue)
+      if let reason { set("why", reason) }
     case .shedFinished(let worker, let before, let after):
-      set(worker)
+      begin(.shedFinished, worker)
       set("before", before)
       set("after", after)
     case .hibernated(let worker, let result):
-      set(worker)
+      begin(.hibernated, worker)
       set("before", result.footprintBefore)
       set("after", result.footprintAfter)
       set("image", result.imageSize)
       try set("took", coded: result.duration)
-    case .hibernateFailed(let worker, let reason, let permanent):
-      set(worker)
-      set("why", reason)
-      set("permanent", permanent)
-    case .resumed(let worker, let took):
-      set(worker)
-      try set("took", coded: took)
-    case .resumeFailed(let worker, let reason, let intact):
-      set(worker)
-      set("why", reason)
-      set("intact", intact)
     case .exited(let worker, let status):
-      set(worker)
+      begin(.exited, worker)
       set(status)
-    case .footprint, .purgeableOffered, .purged, .swapped, .filled, .fillFailed, .trimmed,
-      .trimFailed, .trimLost:
-      try setMemory(event)
     case .taskBegan(let worker, let task, let limit):
-      set(worker)
+      begin(.taskBegan, worker)
       set("task", task)
       try set("limit", coded: limit)
-    case .taskEnded(let worker, let task):
-      set(worker)
-      set("task", task)
+    case .watchdogSeen(let worker, let sign):
+      begin(.watchdogSeen, worker)
+      if let sign { set("seen", sign) }
+    case .channelsChanged(let worker, let canShed, let canAnswer):
+      begin(.channelsChanged, worker)
+      set("canShed", canShed)
+      set("canAnswer", canAnswer)
+    default: break
+    }
+  }
+
+  /// Writes an event of the machine.
+  private mutating func setMachine(_ event: Event) throws {
+    switch event {
     case .memory(let reading):
+      set("e", "memory")
       set("total", reading.total)
       set("available", reading.available)
       try set("some", coded: reading.someStall)
       try set("full", coded: reading.fullStall)
       if reading.swapFree > .zero { set("swap", reading.swapFree) }
-    case .hold(let worker, let holds):
-      set(worker)
-      set("holds", holds)
-    case .fileLocks(let worker, let held):
-      set(worker)
-      set("held", Int64(held))
-    case .extendTimeout(let worker, let time):
-      set(worker)
-      try set("by", coded: time)
-    case .watchdogInterval(let worker, let interval):
-      set(worker)
-      try set("every", coded: interval)
-    case .watchdogSeen(let worker, let sign):
-      set(worker)
-      if let sign { set("seen", sign) }
-    case .disk(let reading): try set("disk", coded: reading)
-    case .stalled(let level): set("level", level.name)
+    case .disk(let reading):
+      set("e", "disk")
+      try set("disk", coded: reading)
+    case .stalled(let level):
+      set("e", "stalled")
+      set("level", level.name)
     case .pressureSet(let level, let time):
+      set("e", "pressureSet")
       set("level", level.name)
       try set("for", coded: time)
-    case .channelsChanged(let worker, let canShed, let canAnswer):
-      set(worker)
-      set("canShed", canShed)
-      set("canAnswer", canAnswer)
-    case .found(let worker, let condition):
-      set(worker)
-      try set("found", coded: condition)
-    case .machineSlept(let time): try set("for", coded: time)
-    case .deadline: break
-    }
-  }
-  /// Writes an event about where a worker's memory is.
-  private mutating func setMemory(_ event: Event) throws {
-    switch event {
-    case .footprint(let worker, let bytes), .purgeableOffered(let worker, let bytes),
-      .purged(let worker, let bytes), .swapped(let worker, let bytes),
-      .filled(let worker, let bytes):
-      set(worker)
-      set("bytes", bytes)
-    case .trimmed(let worker, let result):
-      set(worker)
-      try set("trim", coded: result)
-    case .trimFailed(let worker, let reason, let permanent):
-      set(worker)
-      set("why", reason)
-      set("permanent", permanent)
-    case .fillFailed(let worker, let reason), .trimLost(let worker, let reason):
-      set(worker)
-      set("why", reason)
-    default: break
+    case .machineSlept(let time):
+      set("e", "machineSlept")
+      try set("for", coded: time)
+    default: set("e", "deadline")
     }
   }
 }

@@ -18,9 +18,11 @@ struct BackgroundDaemon {
   /// The path of the file with the daemon's messages.
   var log: String { "\(state)/daemon.log" }
 
-  var isRunning: Bool {
+  var isRunning: Bool { Self.listens(at: socket) }
+
+  static func listens(at path: String) -> Bool {
     do throws(ControlError) {
-      _ = try ControlClient(connectingTo: socket)
+      _ = try ControlClient(connectingTo: path)
       return true
     } catch { return error.exit != .noDaemon }
   }

@@ -52,11 +52,13 @@ struct ConnectionOptions: ParsableArguments {
   var isNamed: Bool { socket != nil || project != nil }
 
   /// False if no daemon listens. `connect` reports any other failure.
-  var hasDaemon: Bool {
-    do throws(ControlError) {
-      _ = try ControlClient(connectingTo: path)
-      return true
-    } catch { return error.exit != .noDaemon }
+  var hasDaemon: Bool { BackgroundDaemon.listens(at: path) }
+
+  /// The workers; nil if the daemon can't be asked now, or is busy for 2 s.
+  func workersIfAnswered() -> [WorkerReport]? {
+    // The callers do without the answer.
+    guard var daemon = try? connect() else { return nil }
+    return try? daemon.client.perform(.ps, timeout: .seconds(2)).workers
   }
 
   func connect() throws -> DaemonConnection {

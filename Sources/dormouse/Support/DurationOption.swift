@@ -1,4 +1,5 @@
 import ArgumentParser
+import Control
 import PolicyFile
 
 /// Reads an option's duration: `500ms`, `90s`, `2m`, `1h`. A number alone is in seconds.
@@ -14,5 +15,36 @@ import PolicyFile
   switch OptionUnits.size(text) {
   case .success(let bytes): return Double(bytes)
   case .failure(let problem): throw ValidationError("it \(problem)")
+  }
+}
+
+/// Reads the duration of an option that ArgumentParser has read as a text.
+func duration(_ text: String, of option: String) throws -> Duration {
+  try value(OptionUnits.duration(text), of: option)
+}
+
+/// Reads the size of an option that ArgumentParser has read as a text, in bytes.
+func size(_ text: String, of option: String) throws -> Int64 {
+  try value(OptionUnits.size(text), of: option)
+}
+
+/// Reads the value of `--for`, in seconds.
+///
+/// - Parameter limit: The maximum, such as `24h`.
+func secondsOfFor(_ text: String, upTo limit: String) throws -> Double {
+  let time = try duration(text, of: "--for")
+  guard time > .zero, try time <= duration(limit, of: "--for") else {
+    throw CommandFailure(
+      exit: .usage,
+      text: "--for must be more than 0 and at most \(limit), not `\(escaped(text))`")
+  }
+  return time / .seconds(1)
+}
+
+private func value<Value>(
+  _ result: Result<Value, OptionUnits.UnitError>, of option: String
+) throws -> Value {
+  do { return try result.get() } catch {
+    throw CommandFailure(exit: .usage, text: escaped("\(option) \(error)"))
   }
 }

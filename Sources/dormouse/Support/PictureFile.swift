@@ -1,24 +1,40 @@
 import Control
 import Linux
 
-/// The file of a picture. It is written under another name and renamed, so that a failure leaves an
-/// earlier file unchanged.
-struct PictureFile {
+/// The file that a verb writes: a picture, a configuration, a trace. It is written under another
+/// name and renamed, so that a failure leaves an earlier file unchanged.
+final class PictureFile {
   private let path: String
   private let file: StateFile
+  private var buffer: [UInt8] = []
 
   init(_ path: String) throws(FileError) {
     self.path = path
-    do throws(SystemCallError) { file = try StateFile(path, mode: 0o644) } catch {
-      throw FileError(operation: "writing", path: path, code: error.code)
+    file = try FileError.wrap("writing", on: path) { () throws(SystemCallError) in
+      try StateFile(path, mode: 0o644)
     }
   }
 
+  /// Writes the whole content.
   func write(_ text: String) throws(FileError) {
-    do throws(SystemCallError) {
-      try file.write(Array(text.utf8))
+    buffer += text.utf8
+    try flush()
+    try FileError.wrap("writing", on: path) { () throws(SystemCallError) in
       try file.commit(.none)
-    } catch { throw FileError(operation: "writing", path: path, code: error.code) }
+    }
+  }
+
+  /// Adds a piece of a large content, whose last one `write` adds.
+  func add(_ text: String) throws(FileError) {
+    buffer += text.utf8
+    if buffer.count > 1 << 20 { try flush() }
+  }
+
+  private func flush() throws(FileError) {
+    try FileError.wrap("writing", on: path) { () throws(SystemCallError) in
+      try file.write(buffer)
+    }
+    buffer.removeAll(keepingCapacity: true)
   }
 
   func discard() { file.discard() }

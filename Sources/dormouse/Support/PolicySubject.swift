@@ -71,8 +71,7 @@ enum PolicySubject {
   private static func unknown(
     _ worker: String, in configuration: DaemonConfiguration
   ) -> CommandFailure {
-    let names = configuration.workers.map(\.name)
-    let hint = nearest(to: worker, among: names).map { "; did you mean `\(escaped($0))`?" } ?? ""
+    let hint = hint(for: worker, among: configuration.workers.map(\.name))
     return CommandFailure(
       exit: .unknownWorker, text: "the configuration has no worker `\(escaped(worker))`\(hint)")
   }

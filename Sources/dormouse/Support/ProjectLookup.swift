@@ -1,6 +1,5 @@
 import Control
 import Linux
-import PolicyFile
 
 /// Finds the project that an option or the current directory names.
 struct ProjectLookup {
@@ -38,12 +37,11 @@ struct ProjectLookup {
       throw CommandFailure(
         exit: .usage, text: "there is no dormouse.yaml in \(escaped(text)), nor above it")
     }
-    let hint = nearest(to: text, among: projects.map(\.name)).map {
-      "; did you mean `\(escaped($0))`?"
-    }
+    let hint = hint(for: text, among: projects.map(\.name))
     throw CommandFailure(
       exit: .usage,
-      text: "there is no project `\(escaped(text))`\(hint ?? "; `dormouse ls` lists them")")
+      text: "there is no project `\(escaped(text))`"
+        + (hint.isEmpty ? "; `dormouse ls` lists them" : hint))
   }
 
   /// Returns the project that is named, or else that of the current directory.

@@ -11,6 +11,7 @@ struct WorkerSelection: ParsableArguments {
   @Argument(
     help: "The workers: names, groups (@bots), or patterns such as 'bot0*'.", completion: .workers)
   var names: [String] = []
+  @OptionGroup var connection: ConnectionOptions
 
   /// Checks the arguments of a verb that needs a worker, for its `validate`.
   func check() throws {
@@ -108,13 +109,13 @@ struct WorkerPatterns {
   ) -> CommandFailure {
     let isGroup = pattern.hasPrefix("@")
     let candidates = isGroup ? groups(of: workers) : workers.map(\.name)
-    let hint = nearest(to: pattern, among: candidates).map { "; did you mean `\(escaped($0))`?" }
     let what =
       isGroup
       ? "no worker is in the group"
       : isPattern(pattern) ? "no worker's name fits" : "there is no worker"
     return CommandFailure(
-      exit: .unknownWorker, text: "\(what) `\(escaped(pattern))`\(hint ?? "")")
+      exit: .unknownWorker,
+      text: "\(what) `\(escaped(pattern))`\(hint(for: pattern, among: candidates))")
   }
 
   /// The groups as they are written, such as `@bots`, by name and each once.

@@ -35,13 +35,12 @@ func writeAll(
   }
 }
 
-/// Reads the available bytes, at most as many as fit. The result is 0 at the end of the file.
-func readSome(_ buffer: inout [UInt8], from file: Int32, path: String) throws(FileError) -> Int {
-  while true {
-    let count = kernelResult {
-      buffer.withUnsafeMutableBytes { Glibc.read(file, $0.baseAddress, $0.count) }
-    }
-    if count != -Int(EINTR) { return try check("reading", on: path, result: count) }
+/// Reads the available bytes, at most `maximum`. The result is empty at the end of the file.
+func readSome(
+  _ file: Descriptor, upTo maximum: Int, path: String
+) throws(FileError) -> [UInt8] {
+  try FileError.wrap("reading", on: path) { () throws(SystemCallError) in
+    try file.read(upTo: maximum)
   }
 }
 

@@ -5,8 +5,11 @@ import Glibc
 enum Terminal {
   /// True if standard output gets colours: it is a terminal that isn't dumb, and NO_COLOR isn't set
   /// (no-color.org).
-  static var showsColor: Bool {
-    guard isatty(STDOUT_FILENO) == 1 else { return false }
+  static var showsColor: Bool { showsColor(STDOUT_FILENO) }
+
+  /// True if this descriptor gets colours.
+  static func showsColor(_ descriptor: Int32) -> Bool {
+    guard isatty(descriptor) == 1 else { return false }
     let environment = ProcessEnvironment.current().variables
     return environment["NO_COLOR", default: ""].isEmpty && environment["TERM"] != "dumb"
   }

@@ -14,7 +14,8 @@ import Testing
 
   init() throws {
     channels = try ConversationWorld()
-    reporter = WatchdogReporter(world.driver, world.workers) { [records] worker, state in
+    reporter = WatchdogReporter(driver: world.driver, workers: world.workers) {
+      [records] worker, state in
       records.saved.append("\(worker.id) \(state.rawValue)")
     }
   }

@@ -17,7 +17,7 @@ import Testing
 
   init() {
     driver = .forTest(timers, notes)
-    requests = WorkerRequests(driver, returning)
+    requests = WorkerRequests(driver: driver, returning: returning)
     driver.send(.added(unit.id, unit.profile))
   }
 

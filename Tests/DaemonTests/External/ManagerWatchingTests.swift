@@ -20,7 +20,7 @@ import Testing
 
   init() {
     driver = .forTest(timers, notes)
-    managers = ManagerWatching(driver, workers, timers: timers) { [world] in
+    managers = ManagerWatching(driver: driver, workers: workers, timers: timers) { [world] in
       world.prioritized.append($0)
     }
   }

@@ -79,7 +79,7 @@ final class AdapterWorld {
       queue: Self.journalQueue, log: { _, _ in })
     heldToTheEnd = services
     driver = .forTest(timers, notes, saved)
-    requests = WorkerRequests(driver, returning)
+    requests = WorkerRequests(driver: driver, returning: returning)
     recordWriter = WorkerRecordWriter(records: services.records, bootID: Self.bootID, log: log)
     stoppedByOperator = StoppedByOperator(path: "/state/stopped", files: files)
     restarts = RestartSupervisor(
@@ -166,7 +166,8 @@ final class AdapterWorld {
     WorkerSleeps(
       driver: driver, workers: workers, timers: services.loop, watches: services.loop,
       memory: memory, imageDisk: senses.imageDisk, costs: senses.hibernationCosts,
-      managers: ManagerWatching(driver, workers, timers: timers) { _ in }, log: log,
+      managers: ManagerWatching(driver: driver, workers: workers, timers: timers) { _ in },
+      log: log,
       kill: { [unowned self] in fakeMemory == nil ? ends.kill($0) : killed.append($0) })
   }
   private(set) lazy var processes = ProcessHolder(

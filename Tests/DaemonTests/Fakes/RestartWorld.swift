@@ -36,7 +36,7 @@ final class RestartWorld {
       timers: timers, wallClock: { 1_795_341_600_000_000_000 },
       stopped: StoppedByOperator(path: "/state/stopped", files: files), phase: phase,
       driver: driver, workers: workers, log: log)
-    requesting = WorkerRequests(driver, returning)
+    requesting = WorkerRequests(driver: driver, returning: returning)
     starter = DependencyStarter(
       clock: timers, driver: driver, workers: workers, returning: returning,
       restarts: supervisor, requests: requesting)

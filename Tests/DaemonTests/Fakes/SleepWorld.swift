@@ -57,7 +57,8 @@ final class SleepWorld {
     sleeps = WorkerSleeps(
       driver: driver, workers: workers, timers: timers, watches: watches, memory: memory,
       imageDisk: imageDisk, costs: HibernationCosts(imageDisk) { _, _ in },
-      managers: ManagerWatching(driver, workers, timers: timers) { _ in }, log: log,
+      managers: ManagerWatching(driver: driver, workers: workers, timers: timers) { _ in },
+      log: log,
       kill: { [kills] in kills.ids.append($0) })
     worker = .forTest("web")
     worker.process = try .forTest("web")

@@ -34,11 +34,12 @@ final class ShellWorld {
     records: saved, bootID: "boot", log: processes.log)
   private(set) lazy var endCheck = ShellDaemonEnd(self)
   private(set) lazy var reloads = ShellReloads(self, configuration)
-  private(set) lazy var requests = WorkerRequests(driver, returning)
+  private(set) lazy var requests = WorkerRequests(driver: driver, returning: returning)
   private(set) lazy var supervision = ShellSupervision(self)
   private(set) lazy var liveness = ShellLiveness(self)
   private(set) lazy var shedding = ShellSheds(self)
-  private(set) lazy var watchdogs = WatchdogReporter(driver, workers) { [recordWriter] in
+  private(set) lazy var watchdogs = WatchdogReporter(driver: driver, workers: workers) {
+    [recordWriter] in
     recordWriter.save($0, state: $1)
   }
   /// The workers have no channels.
@@ -91,7 +92,8 @@ final class ShellWorld {
   private(set) lazy var sleeps = WorkerSleeps(
     driver: driver, workers: workers, timers: clock, watches: clock, memory: memory,
     imageDisk: imageDisk, costs: HibernationCosts(imageDisk) { _, _ in },
-    managers: ManagerWatching(driver, workers, timers: clock) { _ in }, log: processes.log,
+    managers: ManagerWatching(driver: driver, workers: workers, timers: clock) { _ in },
+    log: processes.log,
     kill: { [unowned self] in run(of: $0)?.kill() })
   private(set) lazy var ending = DaemonEnd(
     driver: driver, workers: workers, returning: returning, requests: requests,

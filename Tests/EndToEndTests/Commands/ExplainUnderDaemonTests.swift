@@ -32,27 +32,6 @@ import Testing
     }
   }
 
-  @Test(
-    "`shadow` logs decisions on a worker without applying them, and `enforce` applies them again")
-  func shadow() throws {
-    let daemon = try TestDaemon(
-      """
-      policy_overrides: { background: { suspend_after: 1s }, hibernate: { after: never } }
-      workers:
-        calm: { command: [sleep, "1000"] }
-      """)
-    try daemon.done("shadow", "calm")
-    try daemon.done("background", "calm")
-    let shown = try eventually {
-      try daemon.done("status", "calm").contains("would have freed")
-    }
-    #expect(shown)
-    #expect(try daemon.worker("calm").state == "background")
-    #expect(try daemon.done("explain", "calm").contains("shadow mode"))
-    try daemon.done("enforce", "calm")
-    try daemon.wait("calm", toBe: "suspended")
-  }
-
   @Test("A worker that holds a file lock isn't suspended before it releases the lock")
   func locks() throws {
     let scratch = try Scratch()

@@ -56,9 +56,8 @@ import Testing
     }
   }
 
-  // MARK: the stair-step
-
-  @Test func `A protocol warning brings the footprint back, and the recording shows it`() throws {
+  /// A connected worker in the foreground, what feeds it, and its first footprint.
+  private func cache() throws -> (Feeder, TestDaemon, pid: Int32, start: Int64) {
     let feeder = try Feeder()
     let daemon = try TestDaemon(
       """
@@ -69,7 +68,13 @@ import Testing
     #expect(try eventually { (try daemon.worker("cache").connections ?? 0) > 0 })
     let pid = try #require(try daemon.worker("cache").pid)
     try feeder.say("footprint")
-    let start = try footprint(pid)
+    return (feeder, daemon, pid, try footprint(pid))
+  }
+
+  // MARK: the stair-step
+
+  @Test func `A protocol warning brings the footprint back, and the recording shows it`() throws {
+    let (feeder, daemon, pid, start) = try cache()
 
     let file = "\(daemon.scratch.path)/worker.footprint"
     let recorder = try footprint(
@@ -77,13 +82,24 @@ import Testing
       socket: daemon.socket
     ).start(output: "\(file).out", error: "\(file).err")
     try waitFor(file, toHave: #""footprint""#)
-    try feeder.say("fill 24")
-    #expect(try eventually { try footprint(pid) >= start + 24 * Self.megabyte })
-    try daemon.done("warn", "cache")
-    #expect(try eventually { try footprint(pid) <= start + Self.megabyte })
+    var warnings = 0
+    // On a busy machine the footprint may begin to fall after `WarningEffect.quiet`; then the
+    // recording shows no effect, and the warning is repeated.
+    let isShown = try eventually {
+      warnings += 1
+      try feeder.say("fill 24")
+      let isFull = try eventually { try footprint(pid) >= start + 24 * Self.megabyte }
+      try daemon.done("warn", "cache")
+      let isEmpty = try eventually { try footprint(pid) <= start + Self.megabyte }
+      guard isFull && isEmpty else { return false }
+      return try eventually(within: .seconds(2)) {
+        try show(file, in: daemon.scratch).statistics.warnings.contains {
+          $0.after <= start + Self.megabyte && $0.givenBack >= 23 * Self.megabyte
+        }
+      }
+    }
+    #expect(isShown, "\((try? readText(file)) ?? "")")
     try waitFor(file, toHave: #""mark":"returned""#)
-    let after = try footprint(pid)
-    #expect(after <= start + Self.megabyte, "\(start) → \(after)")
 
     // The change to the background and the hibernation are in the same recording.
     try daemon.done("background", "cache")
@@ -96,10 +112,7 @@ import Testing
     #expect(shown.worker == "cache")
     #expect(shown.statistics.peak >= start + 24 * Self.megabyte)
     #expect(shown.statistics.hibernations == 1 && shown.statistics.backgrounds == 1)
-    let warning = try #require(shown.statistics.warnings.first)
-    #expect(shown.statistics.warnings.count == 1)
-    #expect(warning.after <= start + Self.megabyte, "\(warning)")
-    #expect(warning.givenBack >= 23 * Self.megabyte, "\(warning)")
+    #expect(shown.statistics.warnings.count == warnings)
     #expect(try readText(file).contains(#""end":"interrupted""#))
     // Without a terminal it prints a line for each event, and one for the file.
     let said = try readText("\(file).out")
@@ -110,17 +123,7 @@ import Testing
   /// The C library keeps freed memory in each thread's heap; a warning must free that as well.
   @Test("Every one of five warnings brings the footprint back to within 1 MB of its start")
   func warnedAgain() throws {
-    let feeder = try Feeder()
-    let daemon = try TestDaemon(
-      """
-      policy_overrides: { background: { suspend_after: 1h } }
-      workers: { cache: { command: [sh, -c, "exec \(Self.hoard) <\(feeder.path)"] } }
-      """)
-    try daemon.wait("cache", toBe: "foreground")
-    #expect(try eventually { (try daemon.worker("cache").connections ?? 0) > 0 })
-    let pid = try #require(try daemon.worker("cache").pid)
-    try feeder.say("footprint")
-    let start = try footprint(pid)
+    let (feeder, daemon, pid, start) = try cache()
     for round in 1...5 {
       try feeder.say("fill 24")
       #expect(try eventually { try footprint(pid) >= start + 24 * Self.megabyte })
@@ -139,7 +142,7 @@ import Testing
     let scratch = try Scratch()
     let feeder = try Feeder()
     let file = "\(scratch.path)/command.footprint"
-    let moments = (1...60).flatMap { ["--warn-at", "\($0)s"] }
+    let moments = (1...180).flatMap { ["--warn-at", "\($0)s"] }
     let recorder = try footprint(
       ["record", "--every", "20ms", "-o", file] + moments
         + ["--", "sh", "-c", "exec \(Self.hoard) <\(feeder.path)"], in: scratch
@@ -151,22 +154,17 @@ import Testing
     try feeder.say("footprint")
     try waitFor("\(file).out", toHave: "footprint")
     let start = try footprint(pid)
-    // A warning may come in between; then the fill is repeated.
+    // A warning may come during the fill, or too early for a busy machine; then the fill is
+    // repeated. The file can be read while it grows.
     #expect(
       try eventually {
-        if try footprint(pid) >= start + 15 * Self.megabyte { return true }
         try feeder.say("fill 16")
-        return try eventually(within: .milliseconds(500)) {
-          try footprint(pid) >= start + 15 * Self.megabyte
+        return try eventually(within: .seconds(2)) {
+          try show(file, in: scratch).statistics.warnings
+            .contains { $0.givenBack >= 14 * Self.megabyte }
         }
-      })
-    #expect(try eventually { try footprint(pid) <= start + Self.megabyte })
-    // The file can be read while it grows.
-    #expect(
-      try eventually {
-        try show(file, in: scratch).statistics.warnings
-          .contains { $0.givenBack >= 14 * Self.megabyte }
       }, "\((try? readText(file)) ?? "")")
+    #expect(try eventually { try footprint(pid) <= start + Self.megabyte })
     try feeder.say("quit")
     #expect(try recorder.wait(.seconds(60)) == 0)
     #expect(try show(file, in: scratch).statistics.peak >= start + 15 * Self.megabyte)
@@ -248,7 +246,8 @@ import Testing
     ).start(output: "\(file).out", error: "\(file).err")
     try waitFor(file, toHave: #""footprint""#)
     daemon.stop(timeout: .seconds(60))
-    #expect(try recorder.wait(.seconds(60)) == 5)
+    let code = try recorder.wait(.seconds(60))
+    #expect(code == 5, "\((try? readText("\(file).err")) ?? "")")
     #expect(try show(file, in: daemon.scratch).statistics.samples > 0)
   }
 

@@ -5,6 +5,8 @@ import Linux
 import TestSupport
 import Testing
 
+@testable import dormouse
+
 @Suite("The journal of a daemon") struct JournalTests {
   private static let configuration = """
     policy_overrides: { background: { suspend_after: 1s } }

@@ -3,6 +3,8 @@ import JSONLines
 import TestSupport
 import Testing
 
+@testable import dormouse
+
 @Suite("The outcome of verbs as JSON") struct OutcomeTests {
   private static let three = """
     policy_overrides: { background: { suspend_after: 1h }, hibernate: { after: never } }

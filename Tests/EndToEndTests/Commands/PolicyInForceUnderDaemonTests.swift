@@ -2,6 +2,8 @@ import Control
 import TestSupport
 import Testing
 
+@testable import dormouse
+
 @Suite("`policy show --effective` with a running daemon") struct PolicyInForceTests {
   private static let text = """
     policy_overrides:

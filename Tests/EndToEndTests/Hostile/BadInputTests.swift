@@ -92,32 +92,6 @@ import Testing
     try daemon.done("run", "new", "--", "sleep", "622")
   }
 
-  @Test func `Without a daemon a verb fails with exit code 4 and says how to start one`() throws {
-    let daemon = try TestDaemon(Self.idle, starts: false)
-    let outcome = try daemon.verb("ps")
-    #expect(outcome.code == 4)
-    #expect(outcome.error.contains("start one with `dormouse daemon -d`"))
-    // A socket file that a killed daemon left behind counts as no daemon.
-    _ = try UnixSocket.bound(to: daemon.socket, .stream)
-    #expect(try daemon.verb("ps").code == 4)
-    try daemon.start()
-    #expect(try daemon.verb("ps").code == 0)
-  }
-
-  @Test("The daemon and a verb both refuse a socket path that is too long for the kernel")
-  func longSocket() throws {
-    let daemon = try TestDaemon(Self.idle, starts: false)
-    let long = "\(daemon.scratch.path)/\(String(repeating: "s", count: 100))"
-    let process = try daemon.launch(
-      ["--config", daemon.configuration, "--socket", long, "--state-directory", daemon.state])
-    #expect(try process.wait(.seconds(60)) == 73)
-    #expect(daemon.logText.contains("107"), "\(daemon.logText)")
-    let client = try Command(arguments: [TestMachine.executable, "ps", "--socket", long])
-      .run(in: daemon.scratch)
-    #expect(client.code == 1)
-    #expect(client.error.contains("107"), "\(client)")
-  }
-
   @Test(
     "A second daemon refuses to start on the same state directory or the same socket",
     arguments: Nightly.one(of: Setting.ofTestUser))

@@ -10,19 +10,6 @@ import Testing
 
     """
 
-  @Test("A configuration with circular dependencies is refused, and the error shows the circle")
-  func circle() throws {
-    let daemon = try TestDaemon(
-      """
-      workers:
-        one: { command: sleep 1, depends_on: [two] }
-        two: { command: sleep 1, depends_on: [one] }
-      """, starts: false)
-    let process = try daemon.launch()
-    #expect(try process.wait(.seconds(60)) == 65)
-    try daemon.waitForLogText("`one` → `two` → `one`")
-  }
-
   @Test(
     "A worker that daemonises itself is terminated with all of its processes, and the log says why",
     arguments: Nightly.one(of: Setting.ofTestUser))

@@ -19,22 +19,6 @@ import Testing
     """
   }
 
-  @Test func `A worker that exits at once becomes terminated, with its exit status`() throws {
-    let daemon = try TestDaemon(
-      Self.policy() + """
-          quick: { command: [sh, -c, "exit 7"], autostart: false }
-          never: { command: [sh, -c, "exit 8"], autostart: false, readiness: { notify: true } }
-        """)
-    _ = try daemon.verb("start", "quick")
-    try daemon.wait("quick", toBe: "terminated")
-    #expect(try daemon.worker("quick").lastExit?.text == "exited with status 7")
-    let outcome = try daemon.verb("start", "never")
-    #expect(outcome.code == 1)
-    #expect(
-      outcome.error == "dormouse: never has ended: exited with status 8 while launching\n")
-    #expect(try eventually { try daemon.zombies().isEmpty })
-  }
-
   @Test func `The launch watchdog terminates a worker that never becomes ready`() throws {
     let daemon = try TestDaemon(
       Self.policy(launch: "500ms")

@@ -51,13 +51,11 @@ struct UserfaultServiceTests {
     }
   }
 
-  @Test("A user that isn't in the group can't connect")
-  func outsider() throws {
+  @Test func `A user that isn't in the group can't connect`() throws {
     #expect(try lines(client(Self.other, "ask", "device")) == ["Permission denied 0"])
   }
 
-  @Test("A member of the group in another user namespace is refused")
-  func namespace() throws {
+  @Test func `A member of the group in another user namespace is refused`() throws {
     let inside = ["unshare", "--user", "--map-root-user"]
     guard
       try Command(arguments: ["setpriv"] + Self.member + inside + ["true"])
@@ -68,8 +66,7 @@ struct UserfaultServiceTests {
     try expectServes(Self.member)
   }
 
-  @Test("Descriptors that aren't one userfaultfd are refused, and change nothing")
-  func descriptors() throws {
+  @Test func `Descriptors that aren't one userfaultfd are refused, and change nothing`() throws {
     let directory = try service.openDirectory()
     let text = try lines(client(Self.member, "pass", directory))
     #expect(
@@ -77,8 +74,7 @@ struct UserfaultServiceTests {
         + Array(repeating: "refused request 0", count: 4) + ["done 0"])
   }
 
-  @Test("Packets that aren't requests are refused")
-  func garbage() throws {
+  @Test func `Packets that aren't requests are refused`() throws {
     let text = try lines(client(Self.member, "garbage"))
     #expect(text == Array(repeating: "refused request 0", count: 9))
     try expectServes(Self.member)
@@ -98,10 +94,8 @@ struct UserfaultServiceTests {
     #expect(try eventually { try lines(client(Self.member, "ask", "device")) == ["done 1"] })
   }
 
-  @Test(
-    "A file whose close never ends delays only its own user",
-    .enabled(if: HungFileSystem.isPossible, "takes /dev/fuse"))
-  func hungFile() throws {
+  @Test(.enabled(if: HungFileSystem.isPossible, "takes /dev/fuse"))
+  func `A file whose close never ends delays only its own user`() throws {
     let directory = try service.openDirectory()
     let fileSystem = try HungFileSystem(over: directory, opens: true)
     let output = service.scratch.uniquePath("out")

@@ -49,8 +49,7 @@ struct OrdinaryUserfaultTests {
       .filter { $0.contains("userfaultfd") }
   }
 
-  @Test("A worker is resumed lazily, also the second time without the service")
-  func lazily() throws {
+  @Test func `A worker is resumed lazily, also the second time without the service`() throws {
     let (connection, digest, pid) = try start()
     for round in 0..<2 {
       try daemon.done("hibernate", "web")

@@ -47,31 +47,6 @@ import Testing
     #expect(try daemon.done("status", "big").contains("memory pressure was "))
   }
 
-  @Test("At critical pressure ios-5 hibernates a foreground worker, which answers its next request")
-  func hibernateRunning() throws {
-    let web = try WebWorker(megabytes: 20, name: "web", more: "restart: no")
-    let daemon = try TestDaemon(
-      """
-      policy_overrides:
-        background: { suspend_after: 1h, shed_deadline: 300ms }
-        hibernate: { after: never }
-      workers:
-
-      """ + web.entry())
-    try daemon.done("start", "web")
-    #expect(try HTTPConnection(port: web.port).get("/count") == "1")
-    #expect(try eventually { try daemon.worker("web").footprint > 20_000_000 })
-    let pid = try daemon.worker("web").pid
-    try daemon.done("pressure", "set", "critical", "--for", "1h", "--yes")
-    try daemon.wait("web", toBe: "hibernated")
-    try daemon.done("pressure", "set", "auto")
-    #expect(try HTTPConnection(port: web.port).get("/count") == "2")
-    try daemon.wait("web", toBe: "foreground")
-    #expect(try daemon.worker("web").pid == pid && pid != nil)
-    #expect(try daemon.ask(.jetsam).jetsam == nil)
-    #expect(try daemon.done("replay").contains("every decision is the same as recorded"))
-  }
-
   @Test(
     "`pressure set` raises the pressure level for a time, and the level is shown and journalled")
   func set() throws {

@@ -75,21 +75,6 @@ import Testing
     #expect(try eventually { try listDirectory("\(daemon.state)/images").isEmpty })
   }
 
-  @Test(arguments: Nightly.one(of: Setting.available))
-  func `A hibernated worker can be brought to the foreground five times`(setting: Setting) throws {
-    let web = try WebWorker()
-    let daemon = try TestDaemon(Self.patient + web.entry(setting), setting: setting)
-    try daemon.wait("web", toBe: "foreground")
-    let connection = try HTTPConnection(port: web.port)
-    let digest = try connection.get("/digest")
-    for round in 1...5 {
-      #expect(try daemon.ask(.hibernate, "web").result == .done)
-      #expect(try daemon.ask(.foreground, "web").result == .done)
-      #expect(try connection.get("/count") == "\(round)")
-    }
-    #expect(try connection.get("/digest") == digest)
-  }
-
   @Test(arguments: Nightly.one(of: Setting.ofTestUser))
   func `A process tree is hibernated and resumed as one worker`(setting: Setting) throws {
     let scratch = try Scratch()

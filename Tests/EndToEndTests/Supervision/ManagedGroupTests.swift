@@ -190,23 +190,6 @@ struct ManagedGroupTests {
     try daemon.wait("web", toBe: "background")
   }
 
-  @Test("A manager may freeze and thaw the cgroup of a sleeping worker", arguments: Sleep.allCases)
-  func frozenByManager(sleep: Sleep) throws {
-    let (daemon, unit) = try asleep(sleep)
-    try unit.freezer("1")
-    #expect(try eventually { try unit.group.isFrozen })
-    #expect(try daemon.worker("web").state == sleep.state)
-    try unit.freezer("0")
-    #expect(try unit.ask().hasSuffix("True"))
-    // A worker whose manager has frozen it isn't suspended.
-    try unit.freezer("1")
-    #expect(try eventually { try unit.group.isFrozen })
-    let refusal = try daemon.verb("suspend", "web")
-    #expect(refusal.code != 0 && refusal.error.contains("has frozen its cgroup"), "\(refusal)")
-    try unit.freezer("0")
-    #expect(try unit.ask().hasSuffix("True"))
-  }
-
   @Test(
     "Without a daemon, SIGCONT doesn't run a hibernated adopted worker; the next one resumes it")
   func continuedWithoutDaemon() throws {
@@ -219,17 +202,6 @@ struct ManagedGroupTests {
     try daemon.start()
     #expect(try unit.server.wait(.seconds(60)) == 0)
     #expect(unit.lines.last == "saved 1 True")
-  }
-
-  @Test("A killed daemon leaves an adopted worker asleep, and the next daemon wakes it")
-  func nextDaemon() throws {
-    let (daemon, unit) = try asleep(.hibernate)
-    try daemon.crash()
-    try daemon.start()
-    #expect(
-      try eventually { (try? daemon.worker("web"))?.state == "background" })
-    #expect(try daemon.worker("web").isAdopted == true)
-    #expect(try unit.ask() == "2 True")
   }
 
   @Test func `A daemon that ends wakes its adopted worker and releases it`() throws {

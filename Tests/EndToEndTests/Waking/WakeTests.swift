@@ -82,25 +82,6 @@ import Testing
     #expect(try client.ask("BLPOP nothing 0.05") == "*-1")
   }
 
-  @Test(arguments: Nightly.one(of: Setting.ofTestUser))
-  func `A connection to a Unix socket wakes a hibernated worker`(setting: Setting) throws {
-    let port = try freePort()
-    let scratch = try Scratch()
-    let path = "\(scratch.path)/redis.sock"
-    let daemon = try TestDaemon(
-      Self.manual + """
-          redis:
-            command: [redis-server, --port, "\(port)", --unixsocket, "\(path)", --save, ""]
-            readiness: { tcp: \(port) }
-
-        """, setting: setting)
-    try daemon.wait("redis", toBe: "foreground")
-    try daemon.done("hibernate", "redis")
-    try daemon.expectSleep("redis", "hibernated")
-    #expect(try LineClient(path: path).ask("PING") == "+PONG")
-    try daemon.waitForLogText("a connection on \(path)")
-  }
-
   @Test(arguments: Nightly.one(of: Setting.available))
   func `No request is lost and no descriptor leaks over many sleeps`(setting: Setting) throws {
     let web = try WebWorker(megabytes: 2)

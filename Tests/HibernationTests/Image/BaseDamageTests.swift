@@ -85,8 +85,7 @@ struct BaseDamageTests {
     #expect(try victim.ask("verify") == "same")
   }
 
-  @Test("Damage to a base's pages is detected at the latest when they are read")
-  func damagedPages() throws {
+  @Test func `Damage to a base's pages is detected at the latest when they are read`() throws {
     let path = Fixture.imagePath()
     let victim = try victim(path)
     var bytes = try readFile(path + ".base")
@@ -112,10 +111,8 @@ struct BaseDamageTests {
     }
   }
 
-  @Test(
-    "A full disk leaves the worker as it was, and its base is removed to free space",
-    .enabled(if: geteuid() == 0, "mounting a small file system takes root"))
-  func fullDisk() throws {
+  @Test(.enabled(if: geteuid() == 0, "mounting a small file system takes root"))
+  func `A full disk leaves the worker as it was, and its base is removed to free space`() throws {
     let disk = Fixture.imagePath()
     _ = try systemCall("mkdir", on: disk) { mkdir(disk, 0o700) }
     let size = "size=\(1024 * pageSize)"

@@ -66,8 +66,7 @@ struct CryptoLibraryTests {
     #expect(Array(sealed.dropLast(16)) == plain)
   }
 
-  @Test("Changed data isn't opened, and unauthenticated data is erased")
-  func changed() throws {
+  @Test func `Changed data isn't opened, and unauthenticated data is erased`() throws {
     let library = try CryptoLibrary.load()
     let vector = Self.vectors[3]
     let key = try secret(vector.key)
@@ -95,8 +94,7 @@ struct CryptoLibraryTests {
     #expect(opens(Array(sealed.dropFirst()), nonce, context) == nil)
   }
 
-  @Test("An image's key is derived as in RFC 5869 (its first test case)")
-  func hkdf() throws {
+  @Test func `An image's key is derived as in RFC 5869 (its first test case)`() throws {
     let key = try CryptoLibrary.load().deriveKey(
       from: secret(String(repeating: "0b", count: 22)), salt: Array(0..<13),
       info: Array(0xf0...0xf9))
@@ -138,8 +136,7 @@ struct CryptoLibraryTests {
     }
   }
 
-  @Test("Threads may seal and open at the same time")
-  func concurrently() async throws {
+  @Test func `Threads may seal and open at the same time`() async throws {
     let seal = try Seal(
       Array(0..<16), bootKey: SecretBytes(randomCount: 32), library: CryptoLibrary.load())
     await withTaskGroup(of: Bool.self) { group in
@@ -187,8 +184,7 @@ struct CryptoLibraryTests {
 
 /// These tests need no library.
 @Suite struct MissingCryptoLibraryTests {
-  @Test("A missing library is an error that says what to install")
-  func missing() {
+  @Test func `A missing library is an error that says what to install`() {
     let error = #expect(throws: CryptoLibraryError.self) {
       _ = try CryptoLibrary(anyOf: ["libdormouse-nothing.so.3", "libdormouse-nothing.so.1.1"])
     }
@@ -198,8 +194,7 @@ struct CryptoLibraryTests {
         + "No such file or directory; install OpenSSL 3 (Debian: libssl3)")
   }
 
-  @Test("Another library of that name is an error that names the missing function")
-  func other() {
+  @Test func `Another library of that name is an error that names the missing function`() {
     let error = #expect(throws: CryptoLibraryError.self) {
       _ = try CryptoLibrary(anyOf: ["libm.so.6"])
     }
@@ -209,15 +204,13 @@ struct CryptoLibraryTests {
         + "install OpenSSL 3 (Debian: libssl3)")
   }
 
-  @Test("An image that can't be read because the library is missing may be read later")
-  func transient() {
+  @Test func `An image that can't be read because the library is missing may be read later`() {
     let error = SealError.library(.missing("libcrypto.so.3", reason: "no such file"))
     #expect(ImageError.locked(path: "/i", error).isTransient)
     #expect(!ImageError.locked(path: "/i", .key(.missing)).isTransient)
   }
 
-  @Test("Keys are equal if their bytes are equal")
-  func equal() {
+  @Test func `Keys are equal if their bytes are equal`() {
     let key = SecretBytes(randomCount: 32)
     #expect(key == key.withBytes { bytes in SecretBytes(count: 32) { $0.copyMemory(from: bytes) } })
     #expect(key != SecretBytes(randomCount: 32))

@@ -41,8 +41,7 @@ struct DamagedImageTests {
     #expect(try victim.ask("errors") == "errors 0 eintr 0")
   }
 
-  @Test("A missing directory leaves the worker as it was")
-  func noDirectory() throws {
+  @Test func `A missing directory leaves the worker as it was`() throws {
     let (victim, sum) = try torture(.traced)
     let error = try victim.refusal(service, at: Fixture.scratch + "/none/image")
     #expect(error.description.contains("No such file or directory"))

@@ -117,8 +117,7 @@ final class FailingDevice {
 struct ImageCacheTests {
   let service = HibernationService()
 
-  @Test("While memory is short, an image on the disk doesn't stay in the page cache")
-  func dropped() throws {
+  @Test func `While memory is short, an image on the disk doesn't stay in the page cache`() throws {
     let path = Fixture.imagePath()
     let victim = try Victim([try Fixture.compile("torture"), "4", "14", "5"])
     try #require(try victim.line().hasPrefix("ready"))

@@ -21,8 +21,7 @@ struct ImageDirectoryTests {
     #expect(rmdir(directory) == 0 && rename(directory + ".away", directory) == 0)
   }
 
-  @Test("An image that is missing in another directory than its own wasn't removed")
-  func absence() throws {
+  @Test func `An image that is missing in another directory than its own wasn't removed`() throws {
     let file = try Descriptor.open(path, O_WRONLY | O_CREAT, mode: 0o600)
     let mark = ImageMark(id: .random(), indexChecksum: 1, fileLength: 2)
     let expected = ImageExpectation.image(of: mark, at: path)
@@ -67,8 +66,7 @@ struct ImageDirectoryTests {
     #expect(try victim.ask("verify") == "same")
   }
 
-  @Test("A worker whose image was removed isn't let run by a recovery")
-  func removed() throws {
+  @Test func `A worker whose image was removed isn't let run by a recovery`() throws {
     let service = HibernationService()
     let victim = try Victim([try Fixture.compile("layers"), "256"])
     try #require(try victim.line().hasPrefix("ready"))

@@ -9,8 +9,7 @@ import Testing
 /// The image format by itself (docs/image-format.md).
 @Suite(.serialized)
 struct ImageFormatTests {
-  @Test("A written image is read again unchanged")
-  func roundTrip() throws {
+  @Test func `A written image is read again unchanged`() throws {
     let path = try Self.image(chunks: 3)
     let image = try ImageReader(path: path)
     #expect(image.progress == .committed)
@@ -24,8 +23,7 @@ struct ImageFormatTests {
     #expect(contents == (0..<3).map { Self.pages(seed: UInt64($0)) })
   }
 
-  @Test("Only the owner can read an image, and no partial file is left")
-  func permissions() throws {
+  @Test func `Only the owner can read an image, and no partial file is left`() throws {
     let path = try Self.image(chunks: 1)
     var status = stat()
     #expect(stat(path, &status) == 0)
@@ -33,16 +31,14 @@ struct ImageFormatTests {
     #expect(access(path + ".partial", F_OK) != 0)
   }
 
-  @Test("A discarded writer leaves no file")
-  func givesUp() throws {
+  @Test func `A discarded writer leaves no file`() throws {
     let path = Fixture.imagePath()
     _ = try ImageWriter(path: path)
     #expect(access(path + ".partial", F_OK) != 0)
     #expect(access(path, F_OK) != 0)
   }
 
-  @Test("The progress that a worker is at rest is written in place")
-  func progress() throws {
+  @Test func `The progress that a worker is at rest is written in place`() throws {
     let path = Fixture.imagePath()
     let writer = try ImageWriter(path: path)
     _ = try writer.commit(processes: [])
@@ -74,8 +70,7 @@ struct ImageFormatTests {
     }
   }
 
-  @Test("A later version is an error that names the version")
-  func unknownVersion() throws {
+  @Test func `A later version is an error that names the version`() throws {
     var file = try readFile(try Self.image(chunks: 1))
     file[8] = 2
     let path = Fixture.imagePath()
@@ -84,8 +79,7 @@ struct ImageFormatTests {
     #expect(error?.description.hasSuffix("has format version 2, this Dormouse reads 1") == true)
   }
 
-  @Test("Every truncation is detected")
-  func truncated() throws {
+  @Test func `Every truncation is detected`() throws {
     let file = try readFile(try Self.image(chunks: 2))
     let path = Fixture.imagePath()
     for length in stride(from: 0, to: file.count, by: 61) {
@@ -94,8 +88,7 @@ struct ImageFormatTests {
     }
   }
 
-  @Test("No flipped bit changes the pages, threads or ranges that are read")
-  func flippedBits() throws {
+  @Test func `No flipped bit changes the pages, threads or ranges that are read`() throws {
     let file = try readFile(try Self.image(chunks: 2))
     let path = Fixture.imagePath()
     try Self.write(file, to: path)
@@ -120,8 +113,7 @@ struct ImageFormatTests {
     #expect(noticed >= positions.count - 8)
   }
 
-  @Test("Damage with right checksums is an error, or gives a consistent image")
-  func resealed() throws {
+  @Test func `Damage with right checksums is an error, or gives a consistent image`() throws {
     let files = try [
       readFile(Self.image(chunks: 2)), readFile(Self.image(chunks: 3, hasMappings: true)),
     ]

@@ -18,8 +18,7 @@ import Testing
       }, durability: .cached)
   }
 
-  @Test("An image stays while one of its processes lives, and its base with it")
-  func living() throws {
+  @Test func `An image stays while one of its processes lives, and its base with it`() throws {
     try write(ProcessIdentity(pid: 1, startTime: .max), thisProcess)
     let base = ImageLayout.basePath(of: path)
     try write(base)
@@ -42,8 +41,7 @@ import Testing
     #expect(Hibernator.removeUnlessNeeded(path) == nil, "there is none any more")
   }
 
-  @Test("An image that can't be read stays until the machine starts again")
-  func unreadable() throws {
+  @Test func `An image that can't be read stays until the machine starts again`() throws {
     let file = try Descriptor.open(path, O_WRONLY | O_CREAT, mode: 0o600)
     try file.writeAll("not an image")
     #expect(Hibernator.removeUnlessNeeded(path) != nil)
@@ -70,15 +68,13 @@ import Testing
     #expect(!fileExists(path))
   }
 
-  @Test("An empty image file is removed, because it holds no memory")
-  func empty() throws {
+  @Test func `An empty image file is removed, because it holds no memory`() throws {
     _ = try Descriptor.open(path, O_WRONLY | O_CREAT, mode: 0o600)
     #expect(Hibernator.removeUnlessNeeded(path) == nil)
     #expect(!fileExists(path))
   }
 
-  @Test("An image that can't be read is removed with the worker that had its name")
-  func unreadableOfEnded() throws {
+  @Test func `An image that can't be read is removed with the worker that had its name`() throws {
     _ = try Descriptor.open(path, O_WRONLY | O_CREAT, mode: 0o600)
     #expect(Hibernator.removeUnlessNeeded(path, isUnreadableNeeded: false) == nil)
     #expect(!fileExists(path))

@@ -12,10 +12,8 @@ struct MemoryOwnerTests {
 
   private static let testPage = PageRange(address: 0x1000_0000_0000, length: pageSize)
 
-  @Test(
-    "A process that gets the pid of a worker's process keeps its memory",
-    .enabled(if: geteuid() == 0, "choosing a process's number takes root"))
-  func numberUsedAgain() throws {
+  @Test(.enabled(if: geteuid() == 0, "choosing a process's number takes root"))
+  func `A process that gets the pid of a worker's process keeps its memory`() throws {
     let program = try Fixture.compile("stranger")
     let worker = try Victim([program, "0"])
     try #require(try worker.line() == "ready \(worker.process.pid)")
@@ -55,10 +53,8 @@ struct MemoryOwnerTests {
     return try #require(error)
   }
 
-  @Test(
-    "Workers whose images were exchanged aren't resumed",
-    arguments: Nightly.one(of: Victim.Parking.available))
-  func exchanged(parking: Victim.Parking) throws {
+  @Test(arguments: Nightly.one(of: Victim.Parking.available))
+  func `Workers whose images were exchanged aren't resumed`(parking: Victim.Parking) throws {
     let (one, sum) = try torture(parking, seed: 3)
     let (other, otherSum) = try torture(parking, seed: 4)
     let (path, otherPath) = (Fixture.imagePath(), Fixture.imagePath())
@@ -140,8 +136,7 @@ struct MemoryOwnerTests {
     #expect(try victim.ask("sum") == sum)
   }
 
-  @Test("A mark survives a worker's record, and no other text is read as a mark")
-  func marks() {
+  @Test func `A mark survives a worker's record, and no other text is read as a mark`() {
     let mark = ImageMark(
       id: ImageID(halves: (.max, 7)), indexChecksum: 0xffff_ffff, fileLength: 1 << 40)
     #expect(ImageMark(text: mark.text) == mark)
@@ -150,10 +145,8 @@ struct MemoryOwnerTests {
     }
   }
 
-  @Test(
-    "A file that isn't regular is refused as an image at once",
-    arguments: ["fifo", "link", "device", "directory"])
-  func noFile(kind: String) throws {
+  @Test(arguments: ["fifo", "link", "device", "directory"])
+  func `A file that isn't regular is refused as an image at once`(kind: String) throws {
     let path = Fixture.imagePath()
     let real = Fixture.imagePath()
     _ = try ImageWriter(path: real).commit(processes: [])
@@ -167,8 +160,7 @@ struct MemoryOwnerTests {
     #expect(error?.description == "\(path) is not a hibernation image: not a regular file")
   }
 
-  @Test("A FIFO with a fault journal's name doesn't block the search for journals")
-  func falseJournal() throws {
+  @Test func `A FIFO with a fault journal's name doesn't block the search for journals`() throws {
     let path = "/memfd:dormouse-faults (deleted)"
     guard geteuid() == 0, Program.find("python3") != nil else {
       return notTestedHere("a FIFO in / takes root, and python3")

@@ -217,8 +217,7 @@ struct OverlayTests {
     #expect(try victim.ask("verify") == "same")
   }
 
-  @Test("A hibernation without overlays removes the base and stops tracking writes")
-  func switchedOff() throws {
+  @Test func `A hibernation without overlays removes the base and stops tracking writes`() throws {
     let service = HibernationService()
     let victim = try Victim([try Fixture.compile("layers"), "256"], parking: .frozen)
     try #require(try victim.line().hasPrefix("ready"))

@@ -42,10 +42,8 @@ struct PageDivisionTests {
     ranges.flatMap { Array($0.pages) }.map { $0 / pageSize }
   }
 
-  @Test(
-    "A page is kept only with proof, and every page is in exactly one part",
-    arguments: 0..<UInt64(300))
-  func division(seed: UInt64) {
+  @Test(arguments: 0..<UInt64(300))
+  func `A page is kept only with proof, and every page is in exactly one part`(seed: UInt64) {
     var random = TestRandom(seed: seed)
     let moving = Self.randomSet(0.7, using: &random)
     let base = Self.randomSet(0.7, using: &random)
@@ -104,8 +102,7 @@ struct PageDivisionTests {
     }
   }
 
-  @Test("Pages that a chunk doesn't have aren't found in it")
-  func foreignRanges() {
+  @Test func `Pages that a chunk doesn't have aren't found in it`() {
     func range(_ page: UInt64, _ count: UInt64) -> PageRange {
       PageRange(address: page * pageSize, length: count * pageSize)
     }

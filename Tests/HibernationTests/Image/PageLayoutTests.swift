@@ -15,8 +15,7 @@ struct PageLayoutTests {
     return message
   }
 
-  @Test("Moves are applied one after the other, and dropped memory stays dropped")
-  func inTurn() throws {
+  @Test func `Moves are applied one after the other, and dropped memory stays dropped`() throws {
     let layout = try PageLayout(replaying: [
       [message(CLINUX_UFFD_REMAP, 0x1000, 0x9000, 0x2000)],
       [message(CLINUX_UFFD_REMOVE, 0xa000, 0xb000)],
@@ -45,8 +44,7 @@ struct PageLayoutTests {
     }
   }
 
-  @Test("The order of a move and another change counts if both concern the same place")
-  func order() {
+  @Test func `The order of a move and another change counts if both concern the same place`() {
     let move = message(CLINUX_UFFD_REMAP, 0x1000, 0x9000, 0x1000)
     func counts(_ later: FaultJournal.Message, _ isMapped: Bool = true) -> Bool {
       PageLayout.mayPrecede(later, move, isMapped: { _ in isMapped })
@@ -83,8 +81,7 @@ struct PageLayoutTests {
     #expect(layout.currentAddress(of: 0x5000) == nil)
   }
 
-  @Test("A run of pages has the same place as each of its pages alone")
-  func runs() throws {
+  @Test func `A run of pages has the same place as each of its pages alone`() throws {
     var random = TestRandom(seed: 11)
     for _ in 0..<400 {
       var batches: [[FaultJournal.Message]] = []
@@ -128,8 +125,7 @@ struct PageLayoutTests {
     }
   }
 
-  @Test("Changes that no correct program can have made are an error")
-  func ambiguous() {
+  @Test func `Changes that no correct program can have made are an error`() {
     #expect(throws: PageLayout.Ambiguous.self) {
       try PageLayout(replaying: [
         [

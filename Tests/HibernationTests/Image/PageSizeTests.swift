@@ -12,10 +12,8 @@ struct PageSizeTests {
     "ImageFormatTests", "PageDivisionTests", "FillOrderTests", "PageRangeTests", "PageLayoutTests",
   ]
 
-  @Test(
-    "Images, and what is known of pages, are right with pages of other sizes",
-    .enabled(if: getenv("DORMOUSE_TEST_PAGE_SIZE") == nil), arguments: [16384, 65536])
-  func otherSizes(size: Int) throws {
+  @Test(.enabled(if: getenv("DORMOUSE_TEST_PAGE_SIZE") == nil), arguments: [16384, 65536])
+  func `Images, and what is known of pages, are right with pages of other sizes`(size: Int) throws {
     let output = Fixture.imagePath()
     let file = try Descriptor.open(output, O_RDWR | O_CREAT, mode: 0o600)
     let filter = "^(HibernationTests|LinuxTests)\\.(\(Self.suites.joined(separator: "|")))/"

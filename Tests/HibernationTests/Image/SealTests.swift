@@ -35,8 +35,7 @@ struct SealTests {
     }
   }
 
-  @Test("A sealed image is read again, and its file shows no content")
-  func roundTrip() throws {
+  @Test func `A sealed image is read again, and its file shows no content`() throws {
     let path = try ImageFormatTests.image(chunks: 3, sealed: true)
     let image = try ImageReader(path: path)
     #expect(image.processes.map(\.pid) == [17, 18])
@@ -52,8 +51,7 @@ struct SealTests {
     #expect(try Self.contains(registers.bytes, at: ImageFormatTests.image(chunks: 1)))
   }
 
-  @Test("A sealed image with any flipped bit is refused")
-  func flippedBits() throws {
+  @Test func `A sealed image with any flipped bit is refused`() throws {
     let file = try readFile(ImageFormatTests.image(chunks: 2, sealed: true))
     let path = Fixture.imagePath()
     var random = TestRandom(seed: 39)
@@ -68,8 +66,7 @@ struct SealTests {
     }
   }
 
-  @Test("A flipped bit is refused even if the checksums are corrected")
-  func resealed() throws {
+  @Test func `A flipped bit is refused even if the checksums are corrected`() throws {
     let file = try readFile(ImageFormatTests.image(chunks: 2, sealed: true))
     let header = ImageFormatTests.Header(file)
     let path = Fixture.imagePath()
@@ -84,8 +81,7 @@ struct SealTests {
     }
   }
 
-  @Test("Chunks can't be exchanged within an image or between two images")
-  func swapped() throws {
+  @Test func `Chunks can't be exchanged within an image or between two images`() throws {
     // Both images have the same content, so that only the chunks' offsets differ.
     let paths = try (0..<2).map { _ in
       try ImageFormatTests.image(chunks: 2, sealed: true, seeds: [5, 5])
@@ -124,8 +120,7 @@ struct SealTests {
     unlink(directory + "/image")
   }
 
-  @Test("Only its possessor can read the key, and a discarded key is removed")
-  func keyring() throws {
+  @Test func `Only its possessor can read the key, and a discarded key is removed`() throws {
     let directory = Fixture.imagePath()
     _ = try systemCall("mkdir", on: directory) { mkdir(directory, 0o700) }
     _ = try BootKey.forSealing(in: directory)

@@ -3,8 +3,7 @@ import Testing
 @testable import Hibernation
 
 struct DroppedPagesTests {
-  @Test("Dropped ranges are joined, whatever their order, and each address has one answer")
-  func joined() {
+  @Test func `Dropped ranges are joined, whatever their order, and each address has one answer`() {
     var random = SystemRandomNumberGenerator()
     for _ in 0..<200 {
       var pages = DroppedPages()

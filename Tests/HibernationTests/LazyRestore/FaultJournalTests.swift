@@ -35,8 +35,7 @@ struct FaultJournalTests {
     #expect(ftruncate(held.raw, 0) == -1)
   }
 
-  @Test("A later daemon adopts what was read, and no descriptor's number with it")
-  func adopted() throws {
+  @Test func `A later daemon adopts what was read, and no descriptor's number with it`() throws {
     let journal = try FaultJournal.create(of: thisProcess, userfault: 1, inode: 2)
     journal.phase = .filling
     let (file, _) = try #require(
@@ -57,8 +56,7 @@ struct FaultJournalTests {
     #expect(adopted.openForks == 1)
   }
 
-  @Test("A journal with an event that no kernel sends isn't adopted")
-  func unknownEvent() throws {
+  @Test func `A journal with an event that no kernel sends isn't adopted`() throws {
     let journal = try FaultJournal.create(of: thisProcess, userfault: 1, inode: 3)
     defer { withExtendedLifetime(journal) {} }
     let (file, _) = try #require(try FaultJournal.all(in: getpid()).first { $0.header.inode == 3 })
@@ -152,8 +150,7 @@ struct FaultJournalTests {
     #expect(throws: FaultJournal.Damaged.self) { try FaultJournal.adopt(file) }
   }
 
-  @Test("A process that has ended has no journals")
-  func ended() throws {
+  @Test func `A process that has ended has no journals`() throws {
     // The kernel never gives such a high number.
     #expect(try FaultJournal.all(in: .max).isEmpty)
     #expect(try Eligibility.foreignUserfaults(of: .max).isEmpty)

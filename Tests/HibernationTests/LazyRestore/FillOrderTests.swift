@@ -14,15 +14,13 @@ struct FillOrderTests {
     (0..<count).map { _ in order.claimNext() }
   }
 
-  @Test("Without a thread that waits, chunks are filled by their addresses")
-  func ascending() {
+  @Test func `Without a thread that waits, chunks are filled by their addresses`() {
     var order = FillOrder([(7, 0x3000), (8, 0x1000), (9, 0x2000)])
     let all = Self.next(4, of: &order)
     #expect(all == [8, 9, 7, nil])
   }
 
-  @Test("The fill follows a worker upwards and downwards, and then does the rest")
-  func follows() {
+  @Test func `The fill follows a worker upwards and downwards, and then does the rest`() {
     var order = Self.order(10)
     func want(_ chunk: Int, then count: Int) -> [Int?] {
       order.prioritizeNeighbors(of: chunk)

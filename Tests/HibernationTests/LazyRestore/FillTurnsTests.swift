@@ -3,8 +3,7 @@ import Testing
 @testable import Hibernation
 
 @Suite("Turns of background fills") struct FillTurnsTests {
-  @Test("A fill waits while a first answer is under way, for five seconds at most")
-  func answers() {
+  @Test func `A fill waits while a first answer is under way, for five seconds at most`() {
     let turns = FillTurns(maxConcurrent: 2)
     turns.whileAnswering {
       #expect(!turns.enter(after: .zero))
@@ -14,8 +13,7 @@ import Testing
     #expect(turns.enter(after: .zero))
   }
 
-  @Test("No more fills than permitted use the processors, unless they hang")
-  func fills() {
+  @Test func `No more fills than permitted use the processors, unless they hang`() {
     let turns = FillTurns(maxConcurrent: 1)
     #expect(turns.enter(after: .zero))
     #expect(!turns.enter(after: .seconds(4)))
@@ -26,8 +24,7 @@ import Testing
     #expect(turns.enter(after: .zero))
   }
 
-  @Test("An answer that fails is over")
-  func failure() {
+  @Test func `An answer that fails is over`() {
     struct Failed: Error {}
     let turns = FillTurns(maxConcurrent: 1)
     #expect(throws: Failed.self) { try turns.whileAnswering { throw Failed() } }

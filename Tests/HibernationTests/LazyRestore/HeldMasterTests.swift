@@ -49,8 +49,7 @@ struct HeldMasterTests {
   }
 
   /// In a past defect the next daemon hibernated the worker, and a late SIGCONT let it run on.
-  @Test("A standby pager continues a held master before it removes the image")
-  func continuesFirst() throws {
+  @Test func `A standby pager continues a held master before it removes the image`() throws {
     let probe = try Probe(Self.command(), parking: .frozen, fault: .filling, isLazy: true)
     #expect(try probe.talk.line().hasPrefix("ready"))
     try probe.perform("hibernate")

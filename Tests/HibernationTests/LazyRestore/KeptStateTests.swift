@@ -18,8 +18,7 @@ import Testing
     BaseFile(path: "\(scratch.path)/image.base", id: .random(), made: Clocks.monotonic)
   }
 
-  @Test("A base stays on disk when all pages are in place")
-  func stays() throws {
+  @Test func `A base stays on disk when all pages are in place`() throws {
     let scratch = try Scratch(["image.base": "pages"])
     let hibernator = Hibernator()
     let (fill, outcome) = Self.fill(keeping: Self.base(in: scratch))
@@ -40,8 +39,7 @@ import Testing
     #expect(!fileExists("\(scratch.path)/image.base"))
   }
 
-  @Test("Nothing is kept of a process that has ended")
-  func ended() {
+  @Test func `Nothing is kept of a process that has ended`() {
     let hibernator = Hibernator()
     let alive = ProcessIdentity(pid: 7, startTime: 1)
     let ended = ProcessIdentity(pid: 7, startTime: 0)

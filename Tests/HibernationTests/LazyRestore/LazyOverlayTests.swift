@@ -168,8 +168,7 @@ struct LazyOverlayTests {
     service.forget(name)
   }
 
-  @Test("A base that was made for full restores isn't used for a lazy one")
-  func baseOfFullRestore() throws {
+  @Test func `A base that was made for full restores isn't used for a lazy one`() throws {
     let service = HibernationService()
     let victim = try Victim([try Fixture.compile("layers"), "1024"], parking: .frozen)
     try #require(try victim.line().hasPrefix("ready"))

@@ -125,10 +125,8 @@ struct LazyRestoreTests {
 
   static let churnRounds = Nightly.rounds(5, of: 20, variable: "DORMOUSE_CHURN_ROUNDS")
 
-  @Test(
-    "Pages that another process has touched during the sleep are restored",
-    .enabled(if: isPermitted(), "userfaultfd for workers takes root here"))
-  func strayPages() throws {
+  @Test(.enabled(if: isPermitted(), "userfaultfd for workers takes root here"))
+  func `Pages that another process has touched during the sleep are restored`() throws {
     let victim = try Victim([try Fixture.compile("churn"), "2", "4", "64"], parking: .frozen)
     #expect(try victim.line().hasPrefix("ready"))
     let path = Fixture.imagePath()
@@ -159,10 +157,8 @@ struct LazyRestoreTests {
     }
   }
 
-  @Test(
-    "A lazily restored python server answers on the same connection",
-    .enabled(if: isPermitted(), "userfaultfd for workers takes root here"))
-  func python() throws {
+  @Test(.enabled(if: isPermitted(), "userfaultfd for workers takes root here"))
+  func `A lazily restored python server answers on the same connection`() throws {
     guard Program.find("python3") != nil else {
       return notTestedHere("python3 is not installed")
     }
@@ -186,10 +182,8 @@ struct LazyRestoreTests {
     #expect(try connection.get("/digest") == digest)
   }
 
-  @Test(
-    "Missing pages count as the worker's memory until all of them are filled",
-    .enabled(if: isPermitted(), "userfaultfd for workers takes root here"))
-  func accounting() throws {
+  @Test(.enabled(if: isPermitted(), "userfaultfd for workers takes root here"))
+  func `Missing pages count as the worker's memory until all of them are filled`() throws {
     let victim = try Victim([try Fixture.compile("churn"), "2", "16", "64"], parking: .frozen)
     #expect(try victim.line().hasPrefix("ready"))
     let pid = victim.process.pid
@@ -225,8 +219,7 @@ struct LazyRestoreTests {
     #expect(try victim.ask("verify").hasSuffix("errors 0"))
   }
 
-  @Test("A restore without a cgroup is eager, and says so")
-  func withoutGroup() throws {
+  @Test func `A restore without a cgroup is eager, and says so`() throws {
     let victim = try Victim([try Fixture.compile("churn"), "2", "2", "64"], parking: .traced)
     #expect(try victim.line().hasPrefix("ready"))
     let path = Fixture.imagePath()
@@ -236,10 +229,8 @@ struct LazyRestoreTests {
     #expect(try victim.ask("verify").hasSuffix("errors 0"))
   }
 
-  @Test(
-    "A restore without permission for userfaultfd is eager, and says so",
-    .enabled(if: geteuid() == 0 && Program.find("setpriv") != nil, "takes root, and setpriv"))
-  func notPermitted() throws {
+  @Test(.enabled(if: geteuid() == 0 && Program.find("setpriv") != nil, "takes root, and setpriv"))
+  func `A restore without permission for userfaultfd is eager, and says so`() throws {
     let churn = try Fixture.compile("churn")
     let victim = try Victim(
       ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", churn, "2", "2", "64"],

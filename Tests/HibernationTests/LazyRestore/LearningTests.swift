@@ -26,8 +26,7 @@ import Testing
     #expect(set.pages.contains(oldest * pageSize))
   }
 
-  @Test("A large worker has a larger working set, but not one that prevents overlays")
-  func limit() {
+  @Test func `A large worker has a larger working set, but not one that prevents overlays`() {
     func megabytes(ofMemory memory: UInt64) -> Int {
       (WorkingSet.limit(ofMemory: memory) * Int(pageSize)) >> 20
     }
@@ -49,8 +48,7 @@ import Testing
     #expect(set.pages.count == 200 + WorkingSet.lateLimit)
   }
 
-  @Test("Each page counts once, and all of them count")
-  func count() {
+  @Test func `Each page counts once, and all of them count`() {
     var touched = Self.touched(0..<10)
     for page in UInt64(0)..<5000 { touched.insert(page * pageSize, hasAnswered: page > 8) }
     #expect(touched.count == 5000)
@@ -58,8 +56,7 @@ import Testing
     #expect(touched.late.count == TouchedPages.lateLimit)
   }
 
-  @Test("The pages of a timer's wake aren't a working set; those of a request are")
-  func few() {
+  @Test func `The pages of a timer's wake aren't a working set; those of a request are`() {
     var set = WorkingSet()
     for _ in 0..<20 { set.learn(Self.touched(0..<9), ofMemory: 1 << 20) }
     #expect(!set.isLearned && set.pages.count == 9)
@@ -68,11 +65,10 @@ import Testing
   }
 
   @Test(
-    "A worker that has needed few pages still learns page by page, from small chunks",
     .enabled(
       if: LazyRestoreTests.isPermitted() && Victim.cgroupRoot != nil,
       "userfaultfd for workers takes root here"))
-  func learnsUntilKnown() throws {
+  func `A worker that has needed few pages still learns page by page, from small chunks`() throws {
     let service = HibernationService()
     let victim = try Victim([try Fixture.compile("churn"), "2", "4", "64"], parking: .frozen)
     #expect(try victim.line().hasPrefix("ready"))
@@ -183,8 +179,7 @@ import Testing
     #expect(late)
   }
 
-  @Test("A process that has ended or can't be asked has no output")
-  func noProcess() {
+  @Test func `A process that has ended or can't be asked has no output`() {
     for pids in [[], [Int32.max]] {
       var output = FirstOutput(of: pids)
       let isSeen = output.check()

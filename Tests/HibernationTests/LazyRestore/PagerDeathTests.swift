@@ -119,8 +119,7 @@ struct PagerDeathTests {
     #expect(try probe.talk.ask("sum") == sum)
   }
 
-  @Test("A daemon killed at random moments of a lazy restore loses nothing")
-  func randomMoments() throws {
+  @Test func `A daemon killed at random moments of a lazy restore loses nothing`() throws {
     var refused = 0
     for seed in 0..<Self.rounds {
       var random = TestRandom(seed: seed)
@@ -178,10 +177,8 @@ struct PagerDeathTests {
     }
   }
 
-  @Test(
-    "When the daemon dies, the standby pager continues at once",
-    arguments: [FaultPoint.fillPrepared, .filling, .filled, .unregistered])
-  func standby(fault: FaultPoint) throws {
+  @Test(arguments: [FaultPoint.fillPrepared, .filling, .filled, .unregistered])
+  func `When the daemon dies, the standby pager continues at once`(fault: FaultPoint) throws {
     let probe = try Probe(
       Self.command(), parking: .frozen, fault: fault, isLazy: true, hasStandby: true)
     #expect(try probe.talk.line().hasPrefix("ready"))
@@ -201,8 +198,7 @@ struct PagerDeathTests {
     #expect(try recoverAndCheck(probe, "\(fault)"))
   }
 
-  @Test("A standby pager and a new daemon don't disturb each other")
-  func standbyAndNewDaemon() throws {
+  @Test func `A standby pager and a new daemon don't disturb each other`() throws {
     for seed in 0..<Self.rounds {
       var random = TestRandom(seed: seed)
       let probe = try Probe(Self.command(), parking: .frozen, isLazy: true, hasStandby: true)

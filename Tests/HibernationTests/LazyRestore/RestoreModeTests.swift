@@ -52,10 +52,8 @@ struct RestoreModeTests {
     #expect(access(path, F_OK) != 0)
   }
 
-  @Test(
-    "A copy of an old tracker doesn't make it a worker that handles its page faults",
-    .enabled(if: KernelFeatures.detect().writeTracking, "this kernel can't track writes"))
-  func copyOfTracker() throws {
+  @Test(.enabled(if: KernelFeatures.detect().writeTracking, "this kernel can't track writes"))
+  func `A copy of an old tracker doesn't make it a worker that handles its page faults`() throws {
     let overlays = Mode.available.filter(\.isOverlay)
     for mode in overlays {
       let service = HibernationService()

@@ -24,10 +24,8 @@ struct ResumeHistoryTests {
     return history
   }
 
-  @Test(
-    "The first resume is lazy and learns, and later ones are lazy while they are fast enough"
-  )
-  func course() {
+  @Test
+  func `The first resume is lazy and learns, and later ones are lazy while they are fast enough`() {
     var history = ResumeHistory()
     let first = history.plan(.auto, anonymous: 16 << 20)
     #expect(first == RestorePlan(lazy: "to learn which pages it needs first"))
@@ -43,8 +41,7 @@ struct ResumeHistoryTests {
     #expect(history.plan(.auto, anonymous: 16 << 20).reason.hasSuffix("lazily, 80.0 ms in full"))
   }
 
-  @Test("One or two slow lazy resumes, on a busy machine, don't make the next ones eager")
-  func busyMoment() {
+  @Test func `One or two slow lazy resumes, on a busy machine, don't make the next ones eager`() {
     var history = ResumeHistory()
     history.record(Self.lazyResume(learning: true))
     for _ in 0..<2 { history.record(Self.lazyResume(waited: 900_000_000)) }
@@ -54,8 +51,7 @@ struct ResumeHistoryTests {
     #expect(history.plan(.auto, anonymous: 16 << 20).isLazy)
   }
 
-  @Test("A small worker's first resume is eager, and its present size counts")
-  func firstOfSmall() {
+  @Test func `A small worker's first resume is eager, and its present size counts`() {
     #expect(!ResumeHistory().plan(.auto, anonymous: 1 << 20).isLazy)
     var history = ResumeHistory()
     history.recordEager(1_500_000, bytes: 1 << 20)
@@ -63,14 +59,12 @@ struct ResumeHistoryTests {
     #expect(history.plan(.auto, anonymous: 1 << 20).reason.hasPrefix("small"))
   }
 
-  @Test("The policy's choice of a resume mode overrides the history")
-  func policy() {
+  @Test func `The policy's choice of a resume mode overrides the history`() {
     #expect(!Self.learned(Self.lazyResume()).plan(.eager, anonymous: 0).isLazy)
     #expect(ResumeHistory().plan(.lazy, anonymous: 0).isLazy)
   }
 
-  @Test("Resumes are eager, and say why, if a lazy restore has no advantage")
-  func eager() {
+  @Test func `Resumes are eager, and say why, if a lazy restore has no advantage`() {
     let cases: [(ResumeHistory, String)] = [
       (Self.learned(Self.lazyResume(waited: 16_000_000)), "19.0 ms lazily, 18.0 ms in full"),
       (Self.learned(Self.lazyResume(halt: Self.halt)), "forks"),
@@ -82,8 +76,7 @@ struct ResumeHistoryTests {
     }
   }
 
-  @Test("After sixteen eager resumes a lazy restore is tried again")
-  func secondChance() {
+  @Test func `After sixteen eager resumes a lazy restore is tried again`() {
     var history = Self.learned(Self.lazyResume(halt: Self.halt))
     for _ in 1..<ResumeHistory.resumesUntilRetry {
       history.recordEager(18_000_000, bytes: 16 << 20)
@@ -123,8 +116,7 @@ struct ResumeHistoryTests {
     #expect(history.learnsMore)
   }
 
-  @Test("A worker that needs many other pages every second time doesn't learn for ever")
-  func alternates() {
+  @Test func `A worker that needs many other pages every second time doesn't learn for ever`() {
     var history = ResumeHistory()
     history.record(Self.lazyResume(learning: true, waits: 600))
     var learned = 0
@@ -138,8 +130,7 @@ struct ResumeHistoryTests {
     #expect(learned < 12, "of 60")
   }
 
-  @Test("The times of resumes that learn more don't decide between lazy and full")
-  func learningTimes() {
+  @Test func `The times of resumes that learn more don't decide between lazy and full`() {
     var history = ResumeHistory()
     history.record(Self.lazyResume(learning: true, waits: 600))
     for _ in 0..<3 { history.record(Self.lazyResume(waited: 900_000_000, waits: 400, more: true)) }

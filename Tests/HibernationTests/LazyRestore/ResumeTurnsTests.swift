@@ -31,8 +31,7 @@ import Testing
     #expect(order.withLock { $0 } == [0, 1, 2])
   }
 
-  @Test("A turn ends once, and a turn to which nothing refers any more is over")
-  func end() {
+  @Test func `A turn ends once, and a turn to which nothing refers any more is over`() {
     let turns = ResumeTurns(maxConcurrent: 1)
     let first = turns.acquire()
     first.end()
@@ -44,8 +43,7 @@ import Testing
     #expect(turns.holderCount == 0)
   }
 
-  @Test("A resume doesn't wait for another one that hangs")
-  func hangs() {
+  @Test func `A resume doesn't wait for another one that hangs`() {
     let turns = ResumeTurns(maxConcurrent: 1)
     let hanging = turns.acquire()
     let began = Clocks.monotonic

@@ -26,30 +26,18 @@ struct LaunchSettings {
 
 /// Plans launches: it derives command, user, limits, sockets and log from a worker's configuration.
 /// Belongs to the loop's thread.
-final class LaunchPlanner {
-  private let settings: LaunchSettings
-  private let restarts: RestartSupervisor
-  private let log: (DaemonLog.Priority, String) -> Void
+struct LaunchPlanner {
+  let settings: LaunchSettings
+  let restarts: RestartSupervisor
+  let log: (DaemonLog.Priority, String) -> Void
   /// Limits the memory of a running worker on another thread. `then` is called on the loop if that
   /// fails.
-  private let limit:
+  let limit:
     (WorkerID, WorkerCgroup, ByteCount, _ then: @escaping (SystemCallError) -> Void) -> Void
+}
 
-  init(
-    settings: LaunchSettings, restarts: RestartSupervisor,
-    log: @escaping (DaemonLog.Priority, String) -> Void,
-    limit:
-      @escaping (
-        WorkerID, WorkerCgroup, ByteCount, _ then: @escaping (SystemCallError) -> Void
-      ) -> Void
-  ) {
-    self.settings = settings
-    self.restarts = restarts
-    self.log = log
-    self.limit = limit
-  }
-
-  convenience init(settings: LaunchSettings, restarts: RestartSupervisor, services: Services) {
+extension LaunchPlanner {
+  init(settings: LaunchSettings, restarts: RestartSupervisor, services: Services) {
     let (mechanics, loopReturn) = (services.mechanics, services.loopReturn)
     self.init(settings: settings, restarts: restarts) { [log = services.log] in
       log($0, $1)
@@ -218,8 +206,8 @@ final class LaunchPlanner {
     guard let cgroup else {
       return warnOfMemoryLimit(id, limit: limit, cgroup: nil, error: nil)
     }
-    self.limit(id, cgroup, limit) { [weak self] error in
-      self?.warnOfMemoryLimit(id, limit: limit, cgroup: cgroup, error: error)
+    self.limit(id, cgroup, limit) { error in
+      warnOfMemoryLimit(id, limit: limit, cgroup: cgroup, error: error)
     }
   }
 }

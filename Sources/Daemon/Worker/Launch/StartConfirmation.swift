@@ -18,7 +18,7 @@ private struct IdleSample {
 /// wants a processor or waits for a disk, as in a server that waits for its first client. A worker
 /// that continues to work counts as running after 1 s; one that has hardly got a processor in that
 /// time, after 5 s. Belongs to the loop's thread.
-final class StartConfirmation {
+struct StartConfirmation {
   private static let minTime = Duration.milliseconds(100)
   private static let maxTime = Duration.seconds(1)
   /// The limit for a worker that hardly gets a processor on a busy machine.
@@ -29,24 +29,12 @@ final class StartConfirmation {
   /// The timeout for one reading of the processes. Only a lost outcome takes longer.
   static let timeout = Duration.seconds(10)
 
-  private let timers: any Timers
-  private let driver: EngineDriver
-  private let workers: WorkerRegistry
-  private let requests: WorkerRequests
-  private let restarts: RestartSupervisor
-  private let scanner: ProcessScanner
-
-  init(
-    timers: any Timers, driver: EngineDriver, workers: WorkerRegistry, requests: WorkerRequests,
-    restarts: RestartSupervisor, scanner: ProcessScanner
-  ) {
-    self.timers = timers
-    self.driver = driver
-    self.workers = workers
-    self.requests = requests
-    self.restarts = restarts
-    self.scanner = scanner
-  }
+  let timers: any Timers
+  let driver: EngineDriver
+  let workers: WorkerRegistry
+  let requests: WorkerRequests
+  let restarts: RestartSupervisor
+  let scanner: ProcessScanner
 
   /// Passes on the answer to a start: at once, or when it is known whether the worker keeps
   /// running.
@@ -104,7 +92,7 @@ final class StartConfirmation {
   }
 
   private func sampleLater(at worker: WorkerUnit, idleSince used: UInt64?) {
-    timers.after(Self.interval) { [unowned self] in sample(at: worker, idleSince: used) }
+    timers.after(Self.interval) { sample(at: worker, idleSince: used) }
   }
 }
 

@@ -3,7 +3,6 @@ import Control
 import FootprintTrace
 import Glibc
 import Linux
-import PolicyFile
 
 struct FootprintCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
@@ -52,31 +51,24 @@ struct OverOption: ParsableArguments {
   var over: String?
 
   func bytes() throws -> Int64 {
-    guard let over else { return RecordingStatistics.defaultLimit }
-    switch OptionUnits.size(over) {
-    case .success(let bytes): return bytes
-    case .failure(let problem):
-      throw CommandFailure(exit: .usage, text: escaped("--over \(problem)"))
-    }
+    try over.map { try size($0, of: "--over") } ?? RecordingStatistics.defaultLimit
   }
 }
 
 enum RecordingFiles {
   /// Reads a recording. `-` is standard input.
   static func read(_ path: String) throws -> Recording {
-    let file = try check(
-      "reading", on: path,
-      result: kernelResult(path) {
-        path == "-" ? dup(STDIN_FILENO) : open($0, O_RDONLY | O_CLOEXEC)
-      })
-    defer { close(file) }
+    let file = try FileError.wrap("reading", on: path) { () throws(SystemCallError) in
+      path == "-"
+        ? Descriptor(owning: try systemCall("dup") { dup(STDIN_FILENO) })
+        : try Descriptor.open(path)
+    }
     var reader = RecordingReader(file: path == "-" ? "standard input" : path)
-    var buffer = [UInt8](repeating: 0, count: 1 << 18)
     do {
       while true {
-        let count = try readSome(&buffer, from: file, path: path)
-        if count == 0 { return try reader.finish() }
-        try reader.feed(Array(buffer[..<count]))
+        let bytes = try readSome(file, upTo: 1 << 18, path: path)
+        if bytes.isEmpty { return try reader.finish() }
+        try reader.feed(bytes)
       }
     } catch let error as RecordingError {
       throw CommandFailure(exit: .badConfiguration, text: escaped(error.description))

@@ -4,7 +4,6 @@ import FootprintRecording
 import FootprintTrace
 import Glibc
 import Linux
-import PolicyFile
 import Supervision
 import Wrap
 
@@ -114,7 +113,7 @@ struct FootprintRecordCommand: ParsableCommand {
   }
 
   private func settings() throws -> RecorderSettings {
-    let interval = try duration(every, "--every")
+    let interval = try duration(every, of: "--every")
     guard interval >= .milliseconds(1) else {
       throw CommandFailure(exit: .usage, text: "--every is at least 1ms")
     }
@@ -123,9 +122,10 @@ struct FootprintRecordCommand: ParsableCommand {
         exit: .usage, text: "--warn-signal: there is no signal \(escaped(warnSignal))")
     }
     var settings = RecorderSettings(
-      subject: try subject(), every: interval, limit: try limit.map { try duration($0, "--for") },
+      subject: try subject(), every: interval,
+      limit: try limit.map { try duration($0, of: "--for") },
       version: Dormouse.version)
-    settings.warnings = try warnAt.map { try duration($0, "--warn-at") }
+    settings.warnings = try warnAt.map { try duration($0, of: "--warn-at") }
     settings.warning = signal
     settings.file = output
     return settings
@@ -134,23 +134,9 @@ struct FootprintRecordCommand: ParsableCommand {
   private func subject() throws -> RecorderSettings.Subject {
     if let name { return .worker(name, socket: connection.path, isNamed: connection.socket != nil) }
     if let pid { return .process(pid) }
-    let first = Int(CommandLine.argc) - command.count
-    do throws(CommandLookupError) {
-      let path = try locateCommand(
-        command.first ?? "", searchPath: getenv("PATH").map { String(cString: $0) },
-        directory: ".")
-      return .command(path: path, command, firstArgument: first)
-    } catch {
-      throw CommandFailure(exit: error.exit, text: error.description)
-    }
-  }
-
-  private func duration(_ text: String, _ option: String) throws -> Duration {
-    switch OptionUnits.duration(text) {
-    case .success(let value): return value
-    case .failure(let problem):
-      throw CommandFailure(exit: .usage, text: escaped("\(option) \(problem)"))
-    }
+    return .command(
+      path: try locateHere(command.first ?? ""), command,
+      firstArgument: Int(CommandLine.argc) - command.count)
   }
 }
 

@@ -71,7 +71,6 @@ struct ShadowCommand: WorkerCommand {
       """)
   static let verb = ControlRequest.Verb.shadow
   @OptionGroup var selection: WorkerSelection
-  @OptionGroup var connection: ConnectionOptions
 }
 
 struct EnforceCommand: WorkerCommand {
@@ -79,5 +78,4 @@ struct EnforceCommand: WorkerCommand {
     commandName: "enforce", abstract: "Apply the policy to workers again, after `shadow`.")
   static let verb = ControlRequest.Verb.enforce
   @OptionGroup var selection: WorkerSelection
-  @OptionGroup var connection: ConnectionOptions
 }

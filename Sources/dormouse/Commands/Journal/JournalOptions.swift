@@ -11,24 +11,15 @@ struct Since: ExpressibleByArgument {
   var duration: Duration
   private let text: String
 
-  static let hour = Since(hours: 1)
-  static let week = Since(days: 7)
+  static let hour = Since(duration: .seconds(3600), text: "1h")
+  static let week = Since(duration: .seconds(7 * 86_400), text: "7d")
 
-  private init(hours: Int64) {
-    duration = .seconds(hours * 3600)
-    text = "\(hours)h"
-  }
-
-  private init(days: Int64) {
-    duration = .seconds(days * 86_400)
-    text = "\(days)d"
-  }
+  private init(duration: Duration, text: String) { (self.duration, self.text) = (duration, text) }
 
   /// Reads `90s`, `30m`, `12h`, `7d` or `2w`. A number alone is in seconds.
   init?(argument: String) {
     guard case .success(let duration) = OptionUnits.duration(argument) else { return nil }
-    self.duration = duration
-    text = argument
+    self.init(duration: duration, text: argument)
   }
 
   var defaultValueDescription: String { text }
@@ -103,5 +94,12 @@ extension DaemonConnection {
     guard response.result == .done else { throw CommandFailure(response) }
     guard let location = response.journal else { throw CommandFailure.noReport(of: "the journal") }
     return location
+  }
+
+  /// Returns the directory of the daemon's journal. It throws an error if the daemon keeps none.
+  mutating func journalDirectory() throws -> String {
+    if let directory = try journal().directory { return directory }
+    throw CommandFailure(
+      exit: .notDone, text: "the daemon keeps no journal: `journal: { enabled: false }`")
   }
 }

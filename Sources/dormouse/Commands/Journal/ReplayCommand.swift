@@ -88,30 +88,16 @@ struct ReplayCommand: ParsableCommand {
     guard policy == nil || !given.isEmpty else {
       throw CommandFailure(exit: .usage, text: "--policy names no policy")
     }
-    let loaded = try given.map { try load($0) }
+    let loaded = try given.map(PolicyCheck.usable)
     return zip(given, loaded).map { text, policy in
       (loaded.count { $0.name == policy.name } > 1 ? text : policy.name, policy)
     }
   }
 
-  private func load(_ policy: String) throws -> LifecyclePolicy {
-    let result = PolicyCheck.ofThisProcess().policy(policy)
-    PolicyCheck.complain(result.diagnostics)
-    guard let value = result.value else {
-      throw CommandFailure(
-        exit: .badConfiguration, text: "the policy \(escaped(policy)) can't be used")
-    }
-    return value.policy
-  }
-
   private func path() throws -> String {
     if let journal { return journal }
     var daemon = try connection.connect()
-    guard let directory = try daemon.journal().directory else {
-      throw CommandFailure(
-        exit: .notDone, text: "the daemon keeps no journal: `journal: { enabled: false }`")
-    }
-    return directory
+    return try daemon.journalDirectory()
   }
 
   /// Compares all policies in one pass over the journal.

@@ -58,12 +58,10 @@ struct ReportCommand: ParsableCommand {
     }
     if let worker, reports.isEmpty {
       let names = Set(weeks.values.flatMap { $0.keys.map(\.name) })
-      let hint = nearest(to: worker, among: names.sorted()).map {
-        "; did you mean `\(escaped($0))`?"
-      }
       throw CommandFailure(
         exit: .unknownWorker,
-        text: "no counts for a worker `\(escaped(worker))` in that time\(hint ?? "")")
+        text: "no counts for a worker `\(escaped(worker))` in that time"
+          + hint(for: worker, among: names.sorted()))
     }
     let crashes = CrashReport.sorted(groups, of: worker)
     if json { return try Output.json(WeeksReport(weeks: reports, crashes: crashes)) }
@@ -79,8 +77,7 @@ struct ReportCommand: ParsableCommand {
   private func savedNow() -> String? {
     guard stateDirectory == nil, worker == nil,
       // If the daemon can't be asked, the counts are shown without this line.
-      var daemon = try? connection.connect(),
-      let workers = try? daemon.client.perform(.ps, timeout: .seconds(2)).workers
+      let workers = connection.workersIfAnswered()
     else { return nil }
     return savedNowText(workers)
   }

@@ -97,10 +97,10 @@ struct BenchCommand: ParsableCommand {
       report = try Bench.run(options, progress: Self.show)
     } catch {
       picture?.discard()
-      Self.clearProgress()
+      Progress.clear()
       throw error.failure
     }
-    Self.clearProgress()
+    Progress.clear()
     try picture?.write(report.picture)
     if json {
       try Output.json(report)
@@ -123,13 +123,7 @@ struct BenchCommand: ParsableCommand {
     let here = try currentDirectory()
     let paths = DefaultPaths.ofThisProcess()
     let environment = ProcessEnvironment.current().variables
-    let program: String
-    do {
-      program = try locateCommand(
-        command.first ?? "", searchPath: environment["PATH"], directory: here)
-    } catch {
-      throw CommandFailure(exit: .notDone, text: error.description)
-    }
+    let program = try locate(command.first, in: here, path: environment["PATH"])
     var options = BenchOptions(
       command: [program] + command.dropFirst(), directory: here, environment: environment,
       imageDirectory: stateDirectory.map { absolutePath($0, in: here) } ?? paths.stateDirectory)
@@ -145,15 +139,10 @@ struct BenchCommand: ParsableCommand {
   // MARK: progress
 
   private static func show(_ progress: BenchProgress) {
-    guard isatty(STDERR_FILENO) == 1 else { return }
     let what = progress.mechanism.map {
       "round \(progress.round) of \(progress.rounds): \($0.title)"
     }
-    Output.standardError("\r\u{1B}[K\(what ?? "starting the program")")
-  }
-
-  private static func clearProgress() {
-    if isatty(STDERR_FILENO) == 1 { Output.standardError("\r\u{1B}[K") }
+    Progress.show(what ?? "starting the program")
   }
 }
 

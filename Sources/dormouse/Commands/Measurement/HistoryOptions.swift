@@ -44,11 +44,7 @@ struct HistorySpan {
       return try JournalFiles.segments(at: directory)
     }
     var daemon = try connection.connect()
-    guard let directory = try daemon.journal().directory else {
-      throw CommandFailure(
-        exit: .notDone, text: "the daemon keeps no journal: `journal: { enabled: false }`")
-    }
-    return try JournalFiles.segments(at: directory)
+    return try JournalFiles.segments(at: daemon.journalDirectory())
   }
 }
 

@@ -131,12 +131,7 @@ struct SimulateCommand: ParsableCommand {
     if history.journal, policy == nil, !settings.isEmpty || !order.isEmpty { return [] }
     var policies: [LifecyclePolicy] = []
     for name in (policy ?? Self.defaultPolicies).split(separator: ",") {
-      let result = PolicyCheck.ofThisProcess().policy(String(name))
-      PolicyCheck.complain(result.diagnostics)
-      guard let value = result.value else {
-        throw ExitCode(CommandExit.badConfiguration.rawValue)
-      }
-      policies.append(try settings.applied(to: value.policy))
+      policies.append(try settings.applied(to: PolicyCheck.usable(String(name))))
     }
     guard !policies.isEmpty else {
       throw CommandFailure(exit: .usage, text: "--policy names no policy")
@@ -199,12 +194,11 @@ extension LifecyclePolicy {
 
 /// A line of progress on standard error, on a terminal only.
 enum Progress {
-  static func show(_ what: String, _ share: Double) {
-    guard isatty(STDERR_FILENO) == 1 else { return }
-    Output.standardError("\r\u{1B}[K\(what): \(Int(share * 100)) %")
+  static func show(_ what: String, _ share: Double) { show("\(what): \(Int(share * 100)) %") }
+
+  static func show(_ text: String) {
+    if isatty(STDERR_FILENO) == 1 { Output.standardError("\r\u{1B}[K\(text)") }
   }
 
-  static func clear() {
-    if isatty(STDERR_FILENO) == 1 { Output.standardError("\r\u{1B}[K") }
-  }
+  static func clear() { show("") }
 }

@@ -1,7 +1,7 @@
 import ArgumentParser
 import Control
 import Glibc
-import class Linux.StateFile
+import class Linux.Descriptor
 import func Linux.kernelResult
 import struct Linux.SystemCallError
 import Simulation
@@ -78,19 +78,17 @@ extension TraceLoader.Unit: ExpressibleByArgument {}
 enum TraceFiles {
   /// Reads a trace piece by piece: a day of the data set of 2019 has 1.5 GB.
   static func read(_ path: String, into loader: inout TraceLoader) throws {
-    let file = try check(
-      "reading", on: path, result: kernelResult(path) { open($0, O_RDONLY | O_CLOEXEC) })
-    defer { close(file) }
-    var status = stat()
-    let size = fstat(file, &status) == 0 ? Double(max(1, status.st_size)) : 1
+    let file = try FileError.wrap("reading", on: path) { () throws(SystemCallError) in
+      try Descriptor.open(path)
+    }
+    let size = Double(max(1, file.fileSize ?? 1))
     loader.begin(file: path)
-    var buffer = [UInt8](repeating: 0, count: 1 << 20)
     var done = 0.0
     while true {
-      let count = try readSome(&buffer, from: file, path: path)
-      if count == 0 { break }
-      try loader.feed(Array(buffer[..<count]))
-      done += Double(count)
+      let bytes = try readSome(file, upTo: 1 << 20, path: path)
+      if bytes.isEmpty { break }
+      try loader.feed(bytes)
+      done += Double(bytes.count)
       Progress.show("reading \(escaped(path))", min(1, done / size))
     }
     try loader.end()
@@ -104,48 +102,15 @@ enum TraceFiles {
     for file in writer.files(format) {
       let path = "\(directory)/\(file.name)"
       // A million lines have 100 MB, so they are written in pieces.
-      let output = try PieceFile(path)
+      let output = try PictureFile(path)
       var failure: FileError?
       writer.write(file) { text in
         guard failure == nil else { return }
         do throws(FileError) { try output.add(text) } catch { failure = error }
       }
       if let failure { throw failure }
-      try output.finish()
+      try output.write("")
       try Output.line(path)
     }
-  }
-}
-
-/// A file that is written in pieces under another name, and renamed when it is complete.
-private final class PieceFile {
-  private let path: String
-  private let file: StateFile
-  private var buffer: [UInt8] = []
-
-  init(_ path: String) throws(FileError) {
-    self.path = path
-    do throws(SystemCallError) { file = try StateFile(path, mode: 0o644) } catch {
-      throw FileError(operation: "writing", path: path, code: error.code)
-    }
-  }
-
-  func add(_ text: String) throws(FileError) {
-    buffer += text.utf8
-    if buffer.count > 1 << 20 { try flush() }
-  }
-
-  func finish() throws(FileError) {
-    try flush()
-    do throws(SystemCallError) { try file.commit(.none) } catch {
-      throw FileError(operation: "writing", path: path, code: error.code)
-    }
-  }
-
-  private func flush() throws(FileError) {
-    do throws(SystemCallError) { try file.write(buffer) } catch {
-      throw FileError(operation: "writing", path: path, code: error.code)
-    }
-    buffer.removeAll(keepingCapacity: true)
   }
 }

@@ -112,13 +112,22 @@ struct PolicyCheck {
     return library.loadWithOrigins(nameOrPath)
   }
 
+  /// Returns a policy by its name or path. Its problems are printed, and an error ends the verb.
+  static func usable(_ nameOrPath: String) throws -> LifecyclePolicy {
+    let result = ofThisProcess().policy(nameOrPath)
+    complain(result.diagnostics)
+    if let value = result.value { return value.policy }
+    throw CommandFailure(
+      exit: .badConfiguration, text: "the policy \(escaped(nameOrPath)) can't be used")
+  }
+
   private func isDirectory(_ path: String) -> Bool {
     library.path(of: path) == nil && fileStatus(of: path)?.isDirectory == true
   }
 
   /// Prints diagnostics on standard error in compilers' format.
   static func complain(_ diagnostics: [Diagnostic]) {
-    let color = Terminal.showsColorOnStandardError
+    let color = Terminal.showsColor(STDERR_FILENO)
     for diagnostic in diagnostics {
       Output.standardError((color ? colored(diagnostic) : diagnostic.rendered) + "\n")
     }
@@ -181,14 +190,5 @@ enum ConfigurationText {
       default: return false
       }
     }
-  }
-}
-
-extension Terminal {
-  /// True if diagnostics on standard error get colours, by the rules of `showsColor`.
-  static var showsColorOnStandardError: Bool {
-    guard isatty(STDERR_FILENO) == 1 else { return false }
-    let environment = ProcessEnvironment.current().variables
-    return environment["NO_COLOR", default: ""].isEmpty && environment["TERM"] != "dumb"
   }
 }

@@ -64,7 +64,7 @@ struct PolicySuggestCommand: ParsableCommand {
   var journal: String?
 
   func run() throws {
-    let base = try policy.map(load)
+    let base = try policy.map(PolicyCheck.usable)
     let history = try HistorySpan(journal: journal, since: since)
       .read(connection, minLength: minHistory.duration)
     var search = PolicySearch(
@@ -82,24 +82,14 @@ struct PolicySuggestCommand: ParsableCommand {
     return library.names.compactMap { library.load($0).value }
   }
 
-  private func load(_ name: String) throws -> LifecyclePolicy {
-    let result = PolicyCheck.ofThisProcess().policy(name)
-    PolicyCheck.complain(result.diagnostics)
-    guard let value = result.value else {
-      throw CommandFailure(
-        exit: .badConfiguration, text: "the policy \(escaped(name)) can't be used")
-    }
-    return value.policy
-  }
-
   private func chosen(_ history: RecordedHistory) throws -> Set<WorkerID>? {
     guard !worker.isEmpty else { return nil }
     let names = history.trace.workers.map(\.name)
     for name in worker where !names.contains(name) {
-      let hint = nearest(to: name, among: names).map { "; did you mean `\(escaped($0))`?" } ?? ""
       throw CommandFailure(
         exit: .unknownWorker,
-        text: "the journal has no worker `\(escaped(name))` in that time\(hint)")
+        text: "the journal has no worker `\(escaped(name))` in that time"
+          + hint(for: name, among: names))
     }
     return Set(worker.map { WorkerID($0) })
   }

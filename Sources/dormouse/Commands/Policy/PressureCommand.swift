@@ -1,7 +1,6 @@
 import ArgumentParser
 import Control
 import Glibc
-import PolicyFile
 
 struct PressureCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
@@ -43,7 +42,7 @@ struct PressureSetCommand: ParsableCommand {
   }
 
   func run() throws {
-    let seconds = try seconds()
+    let seconds = try secondsOfFor(time, upTo: "24h")
     var daemon = try connection.connect()
     guard !dryRun else { return try forecast(seconds, &daemon) }
     if level != .auto, !yes { try confirm(&daemon) }
@@ -73,19 +72,6 @@ struct PressureSetCommand: ParsableCommand {
     let answer = readLine(strippingNewline: true)?.lowercased()
     guard answer == "y" || answer == "yes" else {
       throw CommandFailure(exit: .notDone, text: "nothing changed")
-    }
-  }
-
-  private func seconds() throws -> Double {
-    switch OptionUnits.duration(time) {
-    case .success(let time) where time > .zero && time <= .seconds(86_400):
-      return time / .seconds(1)
-    case .success:
-      throw CommandFailure(
-        exit: .usage,
-        text: "--for must be more than 0 and at most 24h, not `\(escaped(time))`")
-    case .failure(let problem):
-      throw CommandFailure(exit: .usage, text: escaped("--for \(problem)"))
     }
   }
 

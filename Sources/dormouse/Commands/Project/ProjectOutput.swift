@@ -94,10 +94,7 @@ struct ProjectOutput {
   /// Returns texts such as `web (pid 4711)`. The result is empty if the daemon doesn't answer.
   private func stillRunning() -> [String] {
     // If the daemon can't be asked, `down` names the workers later.
-    guard var daemon = try? connection.connect(),
-      let workers = try? daemon.client.perform(.ps, timeout: .seconds(2)).workers
-    else { return [] }
-    return workers.compactMap { worker in
+    (connection.workersIfAnswered() ?? []).compactMap { worker in
       worker.pid.map { "\(escaped(worker.name)) (pid \($0))" }
     }
   }

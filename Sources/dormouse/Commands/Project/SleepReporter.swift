@@ -65,10 +65,7 @@ final class SleepReporter {
 
   private func savedNow() -> String? { workers().flatMap(savedNowText) }
 
-  /// Returns the workers; nil if the daemon is busy, or has ended.
-  private func workers() -> [WorkerReport]? {
-    // If the daemon can't be asked, the lines are printed without its information.
-    guard var daemon = try? connection.connect() else { return nil }
-    return try? daemon.client.perform(.ps, timeout: .seconds(2)).workers
-  }
+  /// Returns the workers; nil if the daemon is busy, or has ended. The lines are then printed
+  /// without its information.
+  private func workers() -> [WorkerReport]? { connection.workersIfAnswered() }
 }

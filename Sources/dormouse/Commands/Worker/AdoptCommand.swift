@@ -200,7 +200,6 @@ struct ReleaseCommand: WorkerCommand {
     abstract: "Wake adopted workers, and stop managing them.")
   static let verb = ControlRequest.Verb.release
   @OptionGroup var selection: WorkerSelection
-  @OptionGroup var connection: ConnectionOptions
 }
 
 extension DaemonConnection {

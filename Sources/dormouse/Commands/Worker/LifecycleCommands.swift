@@ -1,11 +1,9 @@
 import ArgumentParser
 import Control
-import PolicyFile
 
 /// A verb that is applied to chosen workers, with one sentence about each.
 protocol WorkerCommand: ParsableCommand {
   static var verb: ControlRequest.Verb { get }
-  var connection: ConnectionOptions { get }
   var selection: WorkerSelection { get }
 }
 
@@ -13,7 +11,7 @@ extension WorkerCommand {
   func validate() throws { try selection.check() }
 
   func run() throws {
-    var daemon = try connection.connect()
+    var daemon = try selection.connection.connect()
     let quietly = selection.json
     try daemon.apply(Self.configuration.commandName ?? "", to: selection, Self.verb) {
       daemon, names in
@@ -27,7 +25,6 @@ struct StartCommand: WorkerCommand {
     commandName: "start", abstract: "Launch workers; ends when they are ready.")
   static let verb = ControlRequest.Verb.start
   @OptionGroup var selection: WorkerSelection
-  @OptionGroup var connection: ConnectionOptions
 }
 
 struct StopCommand: ParsableCommand {
@@ -42,7 +39,6 @@ struct StopCommand: ParsableCommand {
   @Flag(help: "End only the daemon, and leave all workers to the next one.")
   var keepWorkers = false
   @OptionGroup var selection: WorkerSelection
-  @OptionGroup var connection: ConnectionOptions
 
   func validate() throws {
     guard keepWorkers else { return try selection.check() }
@@ -58,7 +54,7 @@ struct StopCommand: ParsableCommand {
   }
 
   func run() throws {
-    var daemon = try connection.connect()
+    var daemon = try selection.connection.connect()
     let json = selection.json
     if keepWorkers {
       return try daemon.report(daemon.request(.leave), of: "stop", json: json)
@@ -77,12 +73,11 @@ struct RestartCommand: ParsableCommand {
       to it. Other workers displace none from it.
       """)
   @OptionGroup var selection: WorkerSelection
-  @OptionGroup var connection: ConnectionOptions
 
   func validate() throws { try selection.check() }
 
   func run() throws {
-    var daemon = try connection.connect()
+    var daemon = try selection.connection.connect()
     let json = selection.json
     try daemon.apply("restart", to: selection, .restart) { daemon, names in
       try daemon.restart(names, quietly: json)
@@ -96,7 +91,6 @@ struct ForegroundCommand: WorkerCommand {
     abstract: "Bring workers to the foreground; a sleeping worker is woken.")
   static let verb = ControlRequest.Verb.foreground
   @OptionGroup var selection: WorkerSelection
-  @OptionGroup var connection: ConnectionOptions
 }
 
 struct BackgroundCommand: WorkerCommand {
@@ -104,7 +98,6 @@ struct BackgroundCommand: WorkerCommand {
     commandName: "background", abstract: "Send workers to the background.")
   static let verb = ControlRequest.Verb.background
   @OptionGroup var selection: WorkerSelection
-  @OptionGroup var connection: ConnectionOptions
 }
 
 struct SuspendCommand: WorkerCommand {
@@ -113,7 +106,6 @@ struct SuspendCommand: WorkerCommand {
     abstract: "Suspend workers: they get no processor time until they are woken.")
   static let verb = ControlRequest.Verb.suspend
   @OptionGroup var selection: WorkerSelection
-  @OptionGroup var connection: ConnectionOptions
 }
 
 struct HibernateCommand: WorkerCommand {
@@ -129,7 +121,6 @@ struct HibernateCommand: WorkerCommand {
       """)
   static let verb = ControlRequest.Verb.hibernate
   @OptionGroup var selection: WorkerSelection
-  @OptionGroup var connection: ConnectionOptions
 }
 
 struct WakeCommand: WorkerCommand {
@@ -145,7 +136,6 @@ struct WakeCommand: WorkerCommand {
       """)
   static let verb = ControlRequest.Verb.wake
   @OptionGroup var selection: WorkerSelection
-  @OptionGroup var connection: ConnectionOptions
 }
 
 struct TerminateCommand: WorkerCommand {
@@ -154,7 +144,6 @@ struct TerminateCommand: WorkerCommand {
     abstract: "End workers as a lack of memory would: a hibernated worker isn't woken first.")
   static let verb = ControlRequest.Verb.terminate
   @OptionGroup var selection: WorkerSelection
-  @OptionGroup var connection: ConnectionOptions
 }
 
 struct WarnCommand: WorkerCommand {
@@ -162,7 +151,6 @@ struct WarnCommand: WorkerCommand {
     commandName: "warn", abstract: "Ask workers to free memory, and show what they freed.")
   static let verb = ControlRequest.Verb.warn
   @OptionGroup var selection: WorkerSelection
-  @OptionGroup var connection: ConnectionOptions
 }
 
 struct TrimCommand: WorkerCommand {
@@ -180,7 +168,6 @@ struct TrimCommand: WorkerCommand {
       """)
   static let verb = ControlRequest.Verb.trim
   @OptionGroup var selection: WorkerSelection
-  @OptionGroup var connection: ConnectionOptions
 }
 
 struct FillCommand: WorkerCommand {
@@ -197,7 +184,6 @@ struct FillCommand: WorkerCommand {
       """)
   static let verb = ControlRequest.Verb.fill
   @OptionGroup var selection: WorkerSelection
-  @OptionGroup var connection: ConnectionOptions
 }
 
 struct ProtectCommand: ParsableCommand {
@@ -221,13 +207,12 @@ struct ProtectCommand: ParsableCommand {
   var time: String?
   @Flag(help: "Remove the protection.") var off = false
   @OptionGroup var selection: WorkerSelection
-  @OptionGroup var connection: ConnectionOptions
 
   func validate() throws { try selection.check() }
 
   func run() throws {
     let seconds = try seconds()
-    var daemon = try connection.connect()
+    var daemon = try selection.connection.connect()
     let (json, off) = (selection.json, off)
     try daemon.apply("protect", to: selection, off ? .unprotect : .protect) { daemon, names in
       try daemon.attempt(
@@ -241,14 +226,6 @@ struct ProtectCommand: ParsableCommand {
     guard !off else {
       throw CommandFailure(exit: .usage, text: "--off ends the protection at once, without --for")
     }
-    switch OptionUnits.duration(time) {
-    case .success(let time) where time > .zero && time <= .seconds(30 * 86_400):
-      return time / .seconds(1)
-    case .success:
-      throw CommandFailure(
-        exit: .usage, text: "--for must be more than 0 and at most 30d, not `\(escaped(time))`")
-    case .failure(let problem):
-      throw CommandFailure(exit: .usage, text: escaped("--for \(problem)"))
-    }
+    return try secondsOfFor(time, upTo: "30d")
   }
 }

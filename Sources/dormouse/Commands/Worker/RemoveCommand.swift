@@ -17,7 +17,6 @@ struct RemoveCommand: ParsableCommand {
   @Flag(name: .shortAndLong, help: "Stop workers that run, and remove them then.")
   var force = false
   @OptionGroup var selection: WorkerSelection
-  @OptionGroup var connection: ConnectionOptions
 
   func validate() throws {
     try selection.check()
@@ -25,7 +24,7 @@ struct RemoveCommand: ParsableCommand {
   }
 
   func run() throws {
-    var daemon = try connection.connect()
+    var daemon = try selection.connection.connect()
     try daemon.apply("rm", to: selection, force ? .removeRunning : .remove) { daemon, names in
       let states = daemon.states()
       return try daemon.attempt(

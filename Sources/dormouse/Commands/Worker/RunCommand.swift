@@ -161,18 +161,20 @@ struct RunCommand: ParsableCommand {
       throw CommandFailure(exit: .usage, text: escaped("--set \(error)"))
     }
     return LaunchSpecification(
-      command: [try locate(in: here, path: inherited.variables["PATH"])] + command.dropFirst(),
+      command: [try locate(command.first, in: here, path: inherited.variables["PATH"])]
+        + command.dropFirst(),
       directory: directory.map { absolutePath($0, in: here) } ?? here,
       environment: environment, importance: importance, notify: notify ? true : nil,
       settings: chosen.isEmpty ? nil : chosen)
   }
+}
 
-  private func locate(in here: String, path: String?) throws -> String {
-    do {
-      return try locateCommand(command.first ?? "", searchPath: path, directory: here)
-    } catch {
-      throw CommandFailure(exit: .notDone, text: error.description)
-    }
+/// Finds a command that another process will execute.
+func locate(_ command: String?, in directory: String, path: String?) throws -> String {
+  do {
+    return try locateCommand(command ?? "", searchPath: path, directory: directory)
+  } catch {
+    throw CommandFailure(exit: .notDone, text: error.description)
   }
 }
 

@@ -111,7 +111,7 @@ struct WrapCommand: ParsableCommand {
     }
     let first = Int(CommandLine.argc) - wrapped.count
     let inheritance = Inheritance.ofThisProcess(firstArgument: first)
-    let path = try locate(program)
+    let path = try locateHere(program)
     let paths = DefaultPaths.ofThisProcess()
     var settings = WrapSettings(
       command: wrapped, path: path, inheritance: inheritance, policy: try effectivePolicy(paths),
@@ -193,15 +193,6 @@ struct WrapCommand: ParsableCommand {
     return hostGrace == "never" ? nil : try duration(hostGrace, of: "--host-grace")
   }
 
-  private func locate(_ program: String) throws -> String {
-    do throws(CommandLookupError) {
-      return try locateCommand(
-        program, searchPath: getenv("PATH").map { String(cString: $0) }, directory: ".")
-    } catch {
-      throw CommandFailure(exit: error.exit, text: error.description)
-    }
-  }
-
   private func effectivePolicy(_ paths: DefaultPaths) throws -> LifecyclePolicy {
     var result = LifecyclePolicy.wrapping()
     if let policy {
@@ -237,14 +228,6 @@ struct WrapCommand: ParsableCommand {
     return result
   }
 
-  private func duration(_ text: String, of option: String) throws -> Duration {
-    switch OptionUnits.duration(text) {
-    case .success(let value): return value
-    case .failure(let problem):
-      throw CommandFailure(exit: .usage, text: escaped("\(option) \(problem)"))
-    }
-  }
-
   /// Executes the command as without `dormouse wrap --`.
   private func execute(_ path: String, _ inheritance: Inheritance, because reason: String) -> Never
   {
@@ -252,6 +235,16 @@ struct WrapCommand: ParsableCommand {
     let failure = inheritance.execute(path)
     Output.complain("can't start \(escaped(path)): \(String(cString: strerror(failure)))")
     WrapEnd.notStarted("").perform()
+  }
+}
+
+/// Finds a command that this process is going to execute, in its own PATH and directory.
+func locateHere(_ command: String) throws -> String {
+  do throws(CommandLookupError) {
+    return try locateCommand(
+      command, searchPath: getenv("PATH").map { String(cString: $0) }, directory: ".")
+  } catch {
+    throw CommandFailure(exit: error.exit, text: error.description)
   }
 }
 

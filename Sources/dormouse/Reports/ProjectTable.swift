@@ -1,5 +1,7 @@
+import Control
+
 /// The output of `dormouse ls`: a line for each project.
-public func renderProjects(
+func renderProjects(
   _ projects: [ProjectReport], width: Int? = nil, color: Bool = false
 ) -> String {
   var table = Table(columns: [
@@ -20,7 +22,7 @@ public func renderProjects(
 }
 
 /// The output of `dormouse policy list`: a line for each policy.
-public func renderPolicies(
+func renderPolicies(
   _ policies: [PoliciesReport.Policy], width: Int? = nil, color: Bool = false
 ) -> String {
   var table = Table(columns: [

@@ -1,44 +1,38 @@
+import Control
+
 /// The dirty memory of a worker by the kind of its mappings (`footprint NAME`). Sizes are in bytes.
-public struct DirtyMemoryReport: Codable, Hashable, Sendable {
-  public var worker: String
+struct DirtyMemoryReport: Codable, Hashable, Sendable {
+  var worker: String
   /// The number of processes that were read.
-  public var processes: Int
+  var processes: Int
   /// The number of processes that may not be read.
-  public var unreadable: Int
+  var unreadable: Int
   /// The sum over all mappings. `swapped` is a sum, too.
-  public var dirty: Int64
-  public var swapped: Int64
+  var dirty: Int64
+  var swapped: Int64
   /// The groups with the most memory, the largest first.
-  public var mappings: [Mappings]
+  var mappings: [Mappings]
   /// The sum of all other groups.
-  public var others: Sum
+  var others: Sum
 
-  public struct Mappings: Codable, Hashable, Sendable {
+  struct Mappings: Codable, Hashable, Sendable {
     /// The kind is `heap`, `stack`, `anonymous`, `file`, `shared_memory` or `other`.
-    public var kind: String
+    var kind: String
     /// The file's path, or the name that the process or the kernel has given the mapping.
-    public var name: String?
-    public var dirty: Int64
-    public var swapped: Int64
+    var name: String?
+    var dirty: Int64
+    var swapped: Int64
     /// The number of mappings in this group.
-    public var count: Int
-
-    public init(kind: String, name: String? = nil, dirty: Int64, swapped: Int64, count: Int) {
-      self.kind = kind
-      self.name = name
-      self.dirty = dirty
-      self.swapped = swapped
-      self.count = count
-    }
+    var count: Int
   }
 
-  public struct Sum: Codable, Hashable, Sendable {
-    public var dirty: Int64
-    public var swapped: Int64
-    public var count: Int
+  struct Sum: Codable, Hashable, Sendable {
+    var dirty: Int64
+    var swapped: Int64
+    var count: Int
   }
 
-  public init(
+  init(
     worker: String, processes: Int, unreadable: Int, all: [Mappings], maxMappings: Int
   ) {
     self.worker = worker

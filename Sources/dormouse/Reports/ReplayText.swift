@@ -1,5 +1,7 @@
+import Control
+
 /// The output of `dormouse replay`: whether the same events led to the same decisions.
-public func renderReplay(
+func renderReplay(
   _ report: ReplayReport, clock: (String) -> String, color: Bool = false
 ) -> String {
   func paint(_ text: String, _ hue: Color) -> String { color ? hue.paint(text) : text }
@@ -24,7 +26,7 @@ public func renderReplay(
 }
 
 /// The output of `dormouse replay --policy`: two lines for each worker.
-public func renderComparison(
+func renderComparison(
   _ comparison: PolicyComparison, clock: (String) -> String, width: Int? = nil,
   color: Bool = false
 ) -> String {
@@ -102,7 +104,7 @@ private func spentCells(_ counts: PolicyComparison.Counts) -> [String] {
 }
 
 /// The output of `dormouse replay --policy a,b`: a line for each policy.
-public func renderTotals(
+func renderTotals(
   _ totals: [PolicyTotals], width: Int? = nil, color: Bool = false
 ) -> String {
   let titles = [

@@ -1,5 +1,7 @@
+import Control
+
 /// The output of `dormouse report`: a table for each week, the newest first.
-public func renderWeeks(
+func renderWeeks(
   _ reports: [WeekReport], width: Int? = nil, color: Bool = false
 ) -> String {
   let weeks = Set(reports.map(\.week)).sorted(by: >)

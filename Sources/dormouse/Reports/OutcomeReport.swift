@@ -1,50 +1,34 @@
+import Control
+
 /// The `--json` output of a verb that changes something: start, stop, reload and the like.
-public struct OutcomeReport: Codable, Hashable, Sendable {
+struct OutcomeReport: Codable, Hashable, Sendable {
   /// The verb as it is typed, with `_` for a blank: `suspend`, `pressure_set`.
-  public var verb: String
+  var verb: String
   /// The code is `done`, or that of the first worker that failed: `refused`, `failed`,
   /// `unknown_worker` or `bad_request`. `nothing_to_do` means that the verb applies to no worker.
-  public var code: String
-  public var text: String
+  var code: String
+  var text: String
   /// True with `--dry-run`: nothing was changed.
-  public var isDryRun: Bool?
+  var isDryRun: Bool?
   /// The workers that were named or chosen, in that order.
-  public var workers: [Worker]
+  var workers: [Worker] = []
 
-  public struct Worker: Codable, Hashable, Sendable {
-    public var worker: String
+  struct Worker: Codable, Hashable, Sendable {
+    var worker: String
     /// The code is `done`, `refused`, `failed`, `unknown_worker` or `bad_request`. With `--dry-run`
     /// it may also be `planned`.
-    public var code: String
-    public var text: String
+    var code: String
+    var text: String
     /// The worker's state before the request, if it is known.
-    public var before: String?
+    var before: String?
     /// The worker's state after the response, if it is known.
-    public var after: String?
-
-    public init(
-      worker: String, code: String, text: String, before: String? = nil, after: String? = nil
-    ) {
-      self.worker = worker
-      self.code = code
-      self.text = text
-      self.before = before
-      self.after = after
-    }
+    var after: String?
   }
+}
 
-  public init(
-    verb: String, code: String, text: String, isDryRun: Bool? = nil, workers: [Worker] = []
-  ) {
-    self.verb = verb
-    self.code = code
-    self.text = text
-    self.isDryRun = isDryRun
-    self.workers = workers
-  }
-
+extension OutcomeReport {
   /// Summarizes workers. The first failure decides the code, as it decides the exit code.
-  public init(verb: String, workers: [Worker], isDryRun: Bool? = nil) {
+  init(verb: String, workers: [Worker], isDryRun: Bool? = nil) {
     let failure = workers.first { $0.code != "done" && $0.code != "planned" }
     let failures = workers.count { $0.code != "done" && $0.code != "planned" }
     self.init(
@@ -58,7 +42,7 @@ public struct OutcomeReport: Codable, Hashable, Sendable {
 
 extension ControlResponse.Result {
   /// The code for programs, in snake_case.
-  public var code: String {
+  var code: String {
     switch self {
     case .done: "done"
     case .refused: "refused"

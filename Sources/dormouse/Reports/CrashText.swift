@@ -1,6 +1,8 @@
+import Control
+
 /// The crashes in the output of `dormouse report`: the newest crash for each cause, with the end of
 /// its output.
-public func renderCrashes(
+func renderCrashes(
   _ crashes: [CrashReport], width: Int? = nil, color: Bool = false
 ) -> String {
   var lines = [color ? Color.bold.paint("crashes by cause") : "crashes by cause"]

@@ -1,6 +1,8 @@
+import Control
+
 /// The output of `dormouse footprint NAME`, and the end of that of `dormouse status --verbose
 /// NAME`.
-public func renderDirtyMemory(
+func renderDirtyMemory(
   _ report: DirtyMemoryReport, width: Int? = nil, color: Bool = false
 ) -> String {
   let name = escaped(report.worker)

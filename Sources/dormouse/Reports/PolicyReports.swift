@@ -1,0 +1,51 @@
+import Control
+
+/// The output of `policy show --json`.
+struct PolicyValuesReport: Codable, Hashable, Sendable {
+  enum Source: String, Codable, Hashable, Sendable {
+    /// The running daemon has responded.
+    case daemon
+    /// The files were read, because they were named or no daemon runs.
+    case files
+  }
+
+  var source: Source
+  /// The worker's name; absent for the machine's values.
+  var worker: String?
+  var values: [PolicyValueReport]
+}
+
+/// The output of `policy diff --json`.
+struct PolicyDifferencesReport: Codable, Hashable, Sendable {
+  var differences: [PolicyDifferenceReport]
+}
+
+/// A key in which two policies differ, as `policy diff --json` prints it.
+struct PolicyDifferenceReport: Codable, Hashable, Sendable {
+  var key: String
+  var left: String
+  var right: String
+  /// The effect of the change from left to right on workers.
+  var meaning: String?
+}
+
+/// The output of `dormouse policy diff`: a line for each key. In a narrow terminal, texts that
+/// don't fit follow below their lines.
+func renderPolicyDifferences(
+  _ differences: [PolicyDifferenceReport], left: String, right: String, width: Int? = nil,
+  color: Bool = false
+) -> String {
+  var table = Table(columns: [
+    .init(title: "KEY"), .init(title: escaped(left)), .init(title: escaped(right)),
+    .init(title: ""),
+  ])
+  table.rows = differences.map { difference in
+    [
+      .init(escaped(difference.key)), .init(escaped(difference.left), .red),
+      .init(escaped(difference.right), .green), .init(difference.meaning ?? "", .dim),
+    ]
+  }
+  let lines = table.spilled(
+    [[""], [escaped(left), escaped(right)]], width: width, color: color)
+  return lines.joined(separator: "\n") + "\n"
+}
