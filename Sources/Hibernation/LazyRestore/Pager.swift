@@ -42,10 +42,8 @@ final class Pager {
   var tracked: [Int32: TrackedFill] = [:]
   /// Called with the length of each chunk that is in place.
   var filled: ((Int) -> Void)?
-  /// The remaining chunks, while all of them are filled.
-  private(set) var readAhead: ChunkReadAhead?
-  /// With fewer chunks, another thread isn't worth its start.
-  private static let minChunksForHelper = 8
+  /// The remaining chunks of the worker or a child, while all of them are filled.
+  var readAhead: ChunkReadAhead?
   /// Detects the first output. Few of the pages that are needed after it are learned.
   var firstOutput: FirstOutput
   /// The number of chunks that threads have waited for, and the chunks of a trimmed worker.
@@ -176,7 +174,7 @@ final class Pager {
     }
     let chunks = owners.keys.sorted()
     let readAhead = ChunkReadAhead(image, chunks: chunks)
-    if chunks.count >= Self.minChunksForHelper, onlineProcessors > 1 { readAhead.start() }
+    readAhead.start()
     self.readAhead = readAhead
     defer {
       readAhead.finish()

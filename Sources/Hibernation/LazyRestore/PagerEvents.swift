@@ -41,17 +41,33 @@ extension Pager {
     try process.apply(batch)
     if !children.isEmpty {
       let wiped = try wipedOnFork(process)
+      let isUnchanged = batch.allSatisfy { Int($0.event) == CLINUX_UFFD_FORK }
       for child in children {
-        let destination = Destination(
-          child: Userfault(descriptor: child, pid: process.pid), of: process, before: before,
-          wiped: wiped)
-        for chunk in process.chunks { try fill(.unread(chunk: chunk), of: process, destination) }
+        try fillAll(
+          Destination(
+            child: Userfault(descriptor: child, pid: process.pid), of: process,
+            before: isUnchanged ? nil : before, wiped: wiped))
       }
       FaultPoint.childFilled.pass()
       process.journal.forksAreDone()
       limitForks(process, children.count)
     }
     process.journal.markQuiet()
+  }
+
+  /// Fills all missing pages of a child, as fast as possible: the worker stands still.
+  private func fillAll(_ destination: Destination) throws {
+    let process = destination.process
+    // A chunk of the parent may be being filled.
+    let outer = readAhead
+    let chunks = ChunkReadAhead(image, chunks: process.chunks.filter { !process.done.contains($0) })
+    chunks.start()
+    readAhead = chunks
+    defer {
+      chunks.finish()
+      readAhead = outer
+    }
+    while let next = chunks.next() { try fill(next, of: process, destination) }
   }
 
   /// Ends the trim of a worker whose children get more pages than a trim is worth.
