@@ -2,6 +2,8 @@
 // conversation.
 #define _GNU_SOURCE
 #include <pthread.h>
+#include <stdatomic.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 
 #include "missing.h"
@@ -98,6 +100,28 @@ static const char *fork_in_threads(void) {
   return NULL;
 }
 
+static atomic_int has_read;
+static void *read_all_slots(void *right) {
+  static unsigned char page[PAGE];
+  for (int slot = 0; slot < SLOTS; slot++) {
+    struct iovec to = {page, PAGE}, from = {at(middle(slot)), PAGE};
+    if (process_vm_readv(getpid(), &to, 1, &from, 1, 0) != PAGE || !has(page, seeds[middle(slot)]))
+      *(int *)right = 0;
+  }
+  has_read = 1;
+  return NULL;
+}
+// A thread waits for pages, and a freeze doesn't interrupt that.
+static const char *fork_while_waiting(void) {
+  MISSING(one);
+  pthread_t reader;
+  int right = 1;
+  CHECK(!pthread_create(&reader, NULL, read_all_slots, &right));
+  while (!has_read) CHECK(child_is_right(child_sees_one));
+  CHECK(!pthread_join(reader, NULL) && right);
+  return NULL;
+}
+
 static int pipe_ends[2];
 static int child_waits(void) {
   char byte;
@@ -139,6 +163,7 @@ static const struct test tests[] = {
   {"fork_often", NULL, fork_often},
   {"fork_100_times", NULL, fork_100_times},
   {"fork_in_threads", NULL, fork_in_threads},
+  {"fork_while_waiting", NULL, fork_while_waiting},
   {"fork_and_change", NULL, fork_and_change},
   {"fork_wiped", wipe_early, fork_wiped},
 };

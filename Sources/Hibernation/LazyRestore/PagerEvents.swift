@@ -22,7 +22,9 @@ extension Pager {
       if let received = try nextMessage(of: process) {
         let message = received.message
         if Int(message.event) == CLINUX_UFFD_PAGEFAULT {
-          recordFault(message.b & ~(pageSize - 1), of: process)
+          let page = message.b & ~(pageSize - 1)
+          // A trimmed worker doesn't get all pages, and the freeze doesn't end each wait.
+          if isTrimmed { process.faults.append(page) } else { recordFault(page, of: process) }
         } else {
           batch.append(message)
           if let child = received.child { children.append(child) }

@@ -98,8 +98,8 @@ struct TrimKernelTests {
     arguments: Case.all(
       "missing_forks",
       [
-        "fork", "fork_twice", "fork_often", "fork_100_times", "fork_in_threads", "fork_and_change",
-        "fork_wiped",
+        "fork", "fork_twice", "fork_often", "fork_100_times", "fork_in_threads",
+        "fork_while_waiting", "fork_and_change", "fork_wiped",
       ]))
   func forks(test: Case) throws { try check(test) }
 
