@@ -48,7 +48,7 @@ extension SimulatedMachine {
   mutating func loseTrim(_ worker: WorkerID) -> Event? {
     guard body(worker) == .running else { return nil }
     workers[worker]?.swapped = .zero
-    return .trimLost(worker, "it forked")
+    return .trimLost(worker, "it forks often")
   }
 
   /// Measures a worker with memory in swap, of which some may have come back.

@@ -1,6 +1,9 @@
 // Forks while memory isn't in RAM: parent and children must see the same. missing.h describes the
 // conversation.
 #define _GNU_SOURCE
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 
 #include "missing.h"
@@ -50,6 +53,75 @@ static const char *fork_often(void) {
   return NULL;
 }
 
+static uint64_t checksum(void) {
+  uint64_t sum = 0;
+  for (size_t i = 0; i < (size_t)PAGES * PAGE / 8; i++) {
+    sum = (sum ^ ((uint64_t *)region)[i]) * 0x9e3779b97f4a7c15u;
+    sum ^= sum >> 31;
+  }
+  return sum;
+}
+
+// Each child sums everything up, and the parent does so only at the end.
+static const char *fork_100_times(void) {
+  MISSING(one);
+  uint64_t sums[100];
+  for (int i = 0; i < 100; i++) {
+    int ends[2];
+    CHECK(!pipe(ends));
+    pid_t child = fork();
+    if (child == 0) {
+      uint64_t sum = checksum();
+      _exit(write(ends[1], &sum, sizeof sum) == sizeof sum ? 0 : 1);
+    }
+    int status = 1;
+    CHECK(read(ends[0], &sums[i], sizeof sums[i]) == sizeof sums[i]);
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+    close(ends[0]);
+    close(ends[1]);
+  }
+  uint64_t sum = checksum();
+  for (int i = 0; i < 100; i++) CHECK(sums[i] == sum);
+  return NULL;
+}
+
+static void *fork_some(void *right) {
+  for (int i = 0; i < 10; i++) if (!child_is_right(child_sees_all)) *(int *)right = 0;
+  return NULL;
+}
+// Several forks are under way at once.
+static const char *fork_in_threads(void) {
+  MISSING(one);
+  pthread_t threads[3];
+  int right[3] = {1, 1, 1};
+  for (int i = 0; i < 3; i++) CHECK(!pthread_create(&threads[i], NULL, fork_some, &right[i]));
+  for (int i = 0; i < 3; i++) CHECK(!pthread_join(threads[i], NULL));
+  CHECK(right[0] && right[1] && right[2]);
+  return NULL;
+}
+
+static atomic_int has_read;
+static void *read_all_slots(void *right) {
+  static unsigned char page[PAGE];
+  for (int slot = 0; slot < SLOTS; slot++) {
+    struct iovec to = {page, PAGE}, from = {at(middle(slot)), PAGE};
+    if (process_vm_readv(getpid(), &to, 1, &from, 1, 0) != PAGE || !has(page, seeds[middle(slot)]))
+      *(int *)right = 0;
+  }
+  has_read = 1;
+  return NULL;
+}
+// A thread waits for pages, and a freeze doesn't interrupt that.
+static const char *fork_while_waiting(void) {
+  MISSING(one);
+  pthread_t reader;
+  int right = 1;
+  CHECK(!pthread_create(&reader, NULL, read_all_slots, &right));
+  while (!has_read) CHECK(child_is_right(child_sees_one));
+  CHECK(!pthread_join(reader, NULL) && right);
+  return NULL;
+}
+
 static int pipe_ends[2];
 static int child_waits(void) {
   char byte;
@@ -89,6 +161,9 @@ static const struct test tests[] = {
   {"fork", NULL, fork_one},
   {"fork_twice", NULL, fork_twice},
   {"fork_often", NULL, fork_often},
+  {"fork_100_times", NULL, fork_100_times},
+  {"fork_in_threads", NULL, fork_in_threads},
+  {"fork_while_waiting", NULL, fork_while_waiting},
   {"fork_and_change", NULL, fork_and_change},
   {"fork_wiped", wipe_early, fork_wiped},
 };

@@ -70,8 +70,9 @@ func recover(_ arguments: ArraySlice<String>) throws {
   report("done \(summary.restored)")
 }
 
-/// Runs the standby pager. DORMOUSE_LOCK names the file that a daemon would keep locked.
-func standBy() {
-  let lock = getenv("DORMOUSE_LOCK").map { String(cString: $0) }
-  StandbyPager.run(input: Descriptor(owning: 0), lock: lock) { report($0) }
+/// Runs the standby pager.
+///
+/// - Parameter lock: the file that a daemon would keep locked; `-`: none.
+func standBy(_ lock: String?) {
+  StandbyPager.run(input: Descriptor(owning: 0), lock: lock == "-" ? nil : lock) { report($0) }
 }

@@ -27,11 +27,11 @@
 //   HibernateProbe protected PID
 //     writes one byte of a read-only page of a process back to it, three times: untraced, from a
 //     thread that traces it, and untraced again. Prints which attempts the kernel permits.
-//   HibernateProbe pager: runs the standby pager, on descriptor 0.
+//   HibernateProbe pager [LOCK]: runs the standby pager, on descriptor 0. See `standBy`.
 //
 // With DORMOUSE_TEST_PROC_MEM set, only a thread that traces a process writes its read-only pages.
-// With DORMOUSE_STANDBY set, `serve` starts a standby pager. With DORMOUSE_OVERLAY set (`tracked`
-// or `compared`), `serve` keeps bases. With DORMOUSE_RESUME set, `serve` restores lazily.
+// DORMOUSE_STANDBY: `serve` starts a standby pager with this lock (`-`: none). DORMOUSE_OVERLAY
+// (`tracked` or `compared`): `serve` keeps bases. DORMOUSE_RESUME: `serve` restores lazily.
 // DORMOUSE_FAULT names a FaultPoint at which it kills itself. DORMOUSE_CALLS: `CallsBeforeStop`.
 import CLinux
 import Glibc
@@ -82,8 +82,8 @@ func serve(_ arguments: ArraySlice<String>) throws {
   if overlays == "compared" { features.writeTracking = false }
   let service = HibernationService(features: features)
   let isLazy = getenv("DORMOUSE_RESUME") != nil
-  if getenv("DORMOUSE_STANDBY") != nil {
-    service.set(try StandbyPagerConnection(command: [executablePath(), "pager"]))
+  if let lock = getenv("DORMOUSE_STANDBY").map({ String(cString: $0) }) {
+    service.set(try StandbyPagerConnection(command: [executablePath(), "pager", lock]))
   }
   let orders = try Descriptor.open(arguments[0])
   var text = ""
@@ -290,7 +290,7 @@ do {
   case "trim": try trim(arguments.dropFirst())
   case "protected": try protected(arguments.dropFirst())
   case "mortal": try mortal(arguments.dropFirst())
-  case "pager": standBy()
+  case "pager": standBy(arguments.dropFirst().first)
   case "bench": try bench(arguments.dropFirst())
   case "durable": try durable(arguments.dropFirst())
   case "second": try second(arguments.dropFirst())

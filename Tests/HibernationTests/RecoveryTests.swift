@@ -15,7 +15,8 @@ struct RecoveryTests {
     FaultPoint.allCases.filter { point in
       switch point {
       case .recoverySeized, .borrowedAgain, .registersBack, .userfaultOpened, .fillMarked,
-        .fillPrepared, .filling, .eventRead, .filled, .handingOver, .unregistered, .registered,
+        .fillPrepared, .filling, .eventRead, .childFilled, .filled, .handingOver, .unregistered,
+        .registered,
         .thawed, .trackerOpened, .baseKept, .baseRemoved, .trimStopped, .trimRecorded,
         .trimBorrowed, .trimAdvised, .trimReturned, .trimContinuing, .trimRepairing, .trimmed,
         .trimHandedOver, .trimUnregistered, .devicePassed:

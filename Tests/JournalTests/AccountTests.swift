@@ -109,11 +109,11 @@ import Testing
     recorder.send(5, .filled(web, swapped: .megabytes(1)))
     recorder.send(6, .request(Request(id: 3, verb: .trim, worker: web)))
     recorder.send(7, .trimFailed(web, "there is no swap", permanent: false))
-    recorder.send(8, .trimLost(web, "it forked"))
+    recorder.send(8, .trimLost(web, "it forks often"))
     let story = recorder.sentences.joined(separator: "\n")
     for text in [
       "trimmed: 40 MB → 4 MB in RAM, 36 MB in swap, 100 ms",
-      "all of its trimmed memory came back: it forked",
+      "all of its trimmed memory came back: it forks often",
       "filled: 1 MB are still in swap", "can't be trimmed: there is no swap",
     ] { #expect(story.contains(text), "\(story)") }
     let tally = recorder.tally(at: 20)

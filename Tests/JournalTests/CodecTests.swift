@@ -57,7 +57,7 @@ import Testing
         TrimResult(
           residentBefore: ByteCount(9), residentAfter: ByteCount(4), swapped: ByteCount(5),
           inImage: ByteCount(3), duration: .milliseconds(30))),
-      .trimLost(worker, "it forked"), .trimFailed(worker, "no swap", permanent: true),
+      .trimLost(worker, "it forks often"), .trimFailed(worker, "no swap", permanent: true),
       .fillFailed(worker, "EIO"),
       .wakeNeeded(worker, "a connection"),
       .memory(MemoryReading(total: ByteCount(9), available: ByteCount(8))),

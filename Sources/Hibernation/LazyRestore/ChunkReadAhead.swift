@@ -32,7 +32,10 @@ final class ChunkReadAhead: @unchecked Sendable {
   }
 
   private static let bufferCount = 3
+  /// With fewer chunks, another thread isn't worth its start.
+  private static let minChunksForHelper = 8
   private let image: ImageReader
+  private let count: Int
   private var buffers: [ChunkBuffer] = []
   private let state: Mutex<State>
   /// Signalled when there is a free buffer, or the pager is done.
@@ -46,14 +49,16 @@ final class ChunkReadAhead: @unchecked Sendable {
   /// - Parameter chunks: all chunks that are to be filled, by their indices in `ImageReader.steps`.
   init(_ image: ImageReader, chunks: [Int]) {
     self.image = image
+    count = chunks.count
     let order = FillOrder(
       chunks.map { ($0, image.steps[$0].ranges.first?.address ?? 0) })
     state = Mutex(State(order: order))
   }
 
-  /// Starts the helper. If there is no memory or no thread for it, the pager reads all chunks
-  /// itself.
+  /// Starts the helper. If the chunks are few, or there is no memory or no thread for it, the pager
+  /// reads all chunks itself.
   func start() {
+    guard count >= Self.minChunksForHelper, onlineProcessors > 1 else { return }
     do throws(ZstdError) {
       while buffers.count < Self.bufferCount { buffers.append(try ChunkBuffer()) }
     } catch { return }

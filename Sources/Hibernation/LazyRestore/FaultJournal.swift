@@ -281,6 +281,7 @@ final class FaultJournal: @unchecked Sendable {
       messages[index].event = UInt8(CLINUX_UFFD_FORK_DONE)
       slot(index).pointee.event = UInt8(CLINUX_UFFD_FORK_DONE)
     }
+    hasBegunChildren = false
   }
 
   /// Empties the journal.

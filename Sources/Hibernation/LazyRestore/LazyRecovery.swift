@@ -27,10 +27,10 @@ extension Hibernator {
     _ image: ImageReader, _ target: HibernationTarget
   ) throws(HibernationError) -> Bool {
     let pagedProcesses = try findHandles(image)
+    try completeForks(of: pagedProcesses, image, target)
     guard !pagedProcesses.isEmpty,
       pagedProcesses.allSatisfy({
         [.trimmed, .handedOver].contains($0.handle.journal.phase)
-          && $0.handle.journal.openForks == 0
       })
     else { return false }
     return try serve(target, from: image, pagedProcesses)
@@ -93,11 +93,7 @@ extension Hibernator {
       try returnToRest(image, pagedProcesses)
       return try restoreMemory(target, from: image.asRestingImage, run: true)
     }
-    for paged in pagedProcesses where paged.handle.journal.openForks > 0 {
-      // If no page is missing any more, none is missing in a child.
-      if paged.handle.journal.phase != .complete { try restoreChildren(of: paged, image, target) }
-      paged.handle.journal.forksAreDone()
-    }
+    try completeForks(of: pagedProcesses, image, target)
     let wanted = try attempt(.checking) { try readText("\(cgroup.path)/cgroup.freeze") }
     let isFrozen = wanted.hasPrefix("1")
     let mayBeStopped = pagedProcesses.mayBeStopped
@@ -113,6 +109,17 @@ extension Hibernator {
     }
     if let failure = outcome.failure ?? refusal { throw failure }
     return image.backgroundFillLength
+  }
+
+  /// Gives children their pages whose parents were forking when the earlier pager died.
+  private func completeForks(
+    of pagedProcesses: [PagedProcess], _ image: ImageReader, _ target: HibernationTarget
+  ) throws(HibernationError) {
+    for paged in pagedProcesses where paged.handle.journal.openForks > 0 {
+      // If no page is missing any more, none is missing in a child.
+      if paged.handle.journal.phase != .complete { try restoreChildren(of: paged, image, target) }
+      paged.handle.journal.forksAreDone()
+    }
   }
 
   /// Finds the worker's own descriptors. A worker that has lost them can touch missing pages that

@@ -9,10 +9,9 @@ import Linux
 /// - The worker has the userfaultfds too. If the pager dies, the worker waits at the next missing
 ///   page until a new daemon continues from the image and the journals.
 /// - A worker that drops or unmaps memory waits until its message is read, and then runs on.
-/// - A worker that forks or moves memory is frozen before its message is read. No instruction of
-///   the worker or of a child runs until all pages are in place, in the child too. Only the pager
-///   has a child's userfaultfd. If the pager dies then, the journal shows it, and the child stays
-///   frozen.
+/// - A worker that forks or moves memory is frozen before its message is read. It runs when all
+///   pages are in place; if it is trimmed, when its child's pages are. Only the pager has a child's
+///   userfaultfd. If the pager dies then, the journal shows it, and the child stays frozen.
 /// - Nothing is filled while a message waits to be read: the kernel refuses that. So each page is
 ///   filled at its address of that moment.
 /// - A page is filled once. If it is missing after that, the program has dropped it itself.
@@ -43,10 +42,8 @@ final class Pager {
   var tracked: [Int32: TrackedFill] = [:]
   /// Called with the length of each chunk that is in place.
   var filled: ((Int) -> Void)?
-  /// The remaining chunks, while all of them are filled.
-  private(set) var readAhead: ChunkReadAhead?
-  /// With fewer chunks, another thread isn't worth its start.
-  private static let minChunksForHelper = 8
+  /// The remaining chunks of the worker or a child, while all of them are filled.
+  var readAhead: ChunkReadAhead?
   /// Detects the first output. Few of the pages that are needed after it are learned.
   var firstOutput: FirstOutput
   /// The number of chunks that threads have waited for, and the chunks of a trimmed worker.
@@ -57,6 +54,7 @@ final class Pager {
   var isTrimmed: Bool { trimEnd != nil }
   /// What is missing, if this pager has ended so that the worker can be trimmed again.
   var handedOver: MissingPages?
+  var forkCost = ForkCost()
   /// True if the halted worker gets all pages, as without a trim.
   var endsTrim = false
   /// The reason why a trimmed worker was halted, as a clause.
@@ -176,7 +174,7 @@ final class Pager {
     }
     let chunks = owners.keys.sorted()
     let readAhead = ChunkReadAhead(image, chunks: chunks)
-    if chunks.count >= Self.minChunksForHelper, onlineProcessors > 1 { readAhead.start() }
+    readAhead.start()
     self.readAhead = readAhead
     defer {
       readAhead.finish()

@@ -5,7 +5,8 @@ import Linux
 /// How the pager handles forks and moves of memory, and how it ends.
 extension Pager {
   /// Freezes the worker, then reads all messages until none is left. The worker stays frozen until
-  /// all pages are in place.
+  /// all pages are in place, in forked children too. A trimmed worker's own missing pages stay in
+  /// the image.
   ///
   /// - Parameter early: a message that was read before the freeze, which happens rarely. Its order
   ///   with the messages that are read now isn't known.
@@ -21,7 +22,9 @@ extension Pager {
       if let received = try nextMessage(of: process) {
         let message = received.message
         if Int(message.event) == CLINUX_UFFD_PAGEFAULT {
-          recordFault(message.b & ~(pageSize - 1), of: process)
+          let page = message.b & ~(pageSize - 1)
+          // A trimmed worker doesn't get all pages, and the freeze doesn't end each wait.
+          if isTrimmed { process.faults.append(page) } else { recordFault(page, of: process) }
         } else {
           batch.append(message)
           if let child = received.child { children.append(child) }
@@ -38,16 +41,43 @@ extension Pager {
     if let early { try checkOrder(of: early.message, batch, process) }
     let before = process.layout
     try process.apply(batch)
-    if isTrimmed, !children.isEmpty { endTrim("it forked") }
-    let wiped = children.isEmpty ? [] : try wipedOnFork(process)
-    for child in children {
-      let destination = Destination(
-        child: Userfault(descriptor: child, pid: process.pid), of: process, before: before,
-        wiped: wiped)
-      for chunk in process.chunks { try fill(.unread(chunk: chunk), of: process, destination) }
+    if !children.isEmpty {
+      let wiped = try wipedOnFork(process)
+      let isUnchanged = batch.allSatisfy { Int($0.event) == CLINUX_UFFD_FORK }
+      for child in children {
+        try fillAll(
+          Destination(
+            child: Userfault(descriptor: child, pid: process.pid), of: process,
+            before: isUnchanged ? nil : before, wiped: wiped))
+      }
+      FaultPoint.childFilled.pass()
+      process.journal.forksAreDone()
+      limitForks(process, children.count)
     }
-    if !children.isEmpty { process.journal.forksAreDone() }
     process.journal.markQuiet()
+  }
+
+  /// Fills all missing pages of a child, as fast as possible: the worker stands still.
+  private func fillAll(_ destination: Destination) throws {
+    let process = destination.process
+    // A chunk of the parent may be being filled.
+    let outer = readAhead
+    let chunks = ChunkReadAhead(image, chunks: process.chunks.filter { !process.done.contains($0) })
+    chunks.start()
+    readAhead = chunks
+    defer {
+      chunks.finish()
+      readAhead = outer
+    }
+    while let next = chunks.next() { try fill(next, of: process, destination) }
+  }
+
+  /// Ends the trim of a worker whose children get more pages than a trim is worth.
+  private func limitForks(_ process: LazyProcess, _ count: Int) {
+    guard isTrimmed else { return }
+    let missing = process.chunks.lazy.filter { !process.done.contains($0) }
+    let length = missing.reduce(0) { $0 + image.steps[$1].length } * count
+    if forkCost.add(length, at: Clocks.monotonic) > ForkCost.limit { endTrim("it forks often") }
   }
 
   private func checkOrder(

@@ -15,24 +15,23 @@ extension Pager {
   struct Destination {
     let process: LazyProcess
     let userfault: Userfault
+    let isChild: Bool
     /// A child's parent's layout before the changes that were made during the fork. It isn't known
-    /// beforehand which of these changes the child has seen.
+    /// beforehand which of these changes the child has seen. `nil`: there were none.
     let before: PageLayout?
     /// Ranges that stay empty in a child.
-    var wiped: [Range<UInt64>] = []
-    var isChild: Bool { before != nil }
+    let wiped: [Range<UInt64>]
 
     init(_ process: LazyProcess) {
       self.process = process
       userfault = process.userfault
-      before = nil
+      (isChild, before, wiped) = (false, nil, [])
     }
 
-    init(child: Userfault, of process: LazyProcess, before: PageLayout, wiped: [Range<UInt64>]) {
+    init(child: Userfault, of process: LazyProcess, before: PageLayout?, wiped: [Range<UInt64>]) {
       self.process = process
-      self.wiped = wiped
       userfault = child
-      self.before = before
+      (isChild, self.before, self.wiped) = (true, before, wiped)
     }
   }
 
@@ -109,7 +108,7 @@ extension Pager {
         done += pageSize
         continue
       }
-      let mayBeLong = !singly && (!destination.isChild || process.layout.isIdentity)
+      let mayBeLong = !singly && destination.before == nil
       let extent = mayBeLong ? process.unfilled(from: page, now.length) : pageSize
       let result = try retry.run { () throws(SystemCallError) in
         try destination.userfault.fill(

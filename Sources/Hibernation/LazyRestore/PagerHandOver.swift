@@ -26,7 +26,7 @@ extension Pager {
   /// Freezes the worker, and finds out what is missing. The journals stay as they are: if the
   /// daemon dies, the next one continues the trim.
   ///
-  /// - Returns: false if the worker is served on: it couldn't be frozen, or has forked.
+  /// - Returns: false if the worker is served on: it couldn't be frozen, or can't stay trimmed.
   func handOver(to end: TrimEnd) throws -> Bool {
     end.counter.clear()
     try freeze()

@@ -1,6 +1,24 @@
 import Glibc
 import Linux
 
+/// The number of bytes that the children of a trimmed worker have got within a minute.
+struct ForkCost {
+  /// More bytes a minute aren't worth a trim: the worker stands still for about 1 to 3 s.
+  static let limit = 1 << 30
+  private static let minute: Int64 = 60_000_000_000
+  private var costs: [(at: Int64, length: Int)] = []
+
+  /// Adds the cost of a fork.
+  ///
+  /// - Parameter now: in ns of the monotonic clock.
+  /// - Returns: the cost of the last minute, in bytes.
+  mutating func add(_ length: Int, at now: Int64) -> Int {
+    costs.removeAll { now - $0.at > Self.minute }
+    costs.append((now, length))
+    return costs.reduce(0) { $0 + $1.length }
+  }
+}
+
 /// How the pager of a trimmed worker handles memory that the worker has moved (mremap): what was
 /// moved gets its pages while the worker is frozen, and the rest stays missing.
 ///

@@ -12,7 +12,7 @@ extension Pager {
   private static let zeroRun = 64
 
   /// Fills what threads wait for until `end` is requested, all processes have ended, or the worker
-  /// is halted: it has forked, or has moved memory.
+  /// is halted and can't stay trimmed.
   func serveTrimmed(until end: TrimEnd) throws {
     resumeTurn?.end()
     // If this pager dies after that, the next one fills everything.

@@ -25,6 +25,8 @@ public enum FaultPoint: String, CaseIterable, Sendable {
   case fillPrepared = "fill-prepared"
   case filling
   case eventRead = "event-read"
+  /// A forked child has all of its pages, and the journal doesn't say so yet.
+  case childFilled = "child-filled"
   case filled
   /// The worker is trimmed: its pager fills only what it needs.
   case trimmed

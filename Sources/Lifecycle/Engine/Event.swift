@@ -73,7 +73,7 @@ public enum Event: Hashable, Sendable {
   /// trimmed at all, and isn't tried again until it is relaunched.
   case trimFailed(WorkerID, String, permanent: Bool)
   /// All memory that the last trim moved to an image came back, although nothing asked for it. The
-  /// text is the reason as a clause, such as `it forked`.
+  /// text is the reason as a clause, such as `it forks often`.
   case trimLost(WorkerID, String)
   /// The outcome of `fill`, with the memory that is still in swap.
   case filled(WorkerID, swapped: ByteCount)

@@ -8,7 +8,7 @@ public struct TrimState: Hashable, Sendable {
   /// All memory of a trim came back although nothing asked for it.
   public struct Loss: Hashable, Sendable {
     public var ago: Duration
-    /// A clause, such as `it forked`.
+    /// A clause, such as `it forks often`.
     public var reason: String
 
     fileprivate var sentence: String { "its memory came back \(ago.text) ago, because \(reason)" }

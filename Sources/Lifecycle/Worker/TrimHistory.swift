@@ -46,7 +46,7 @@ struct TrimHistory: Codable, Sendable, Equatable {
 
   /// All memory of a trim came back although nothing asked for it.
   struct Loss: Codable, Sendable, Equatable {
-    /// A clause, such as `it forked`.
+    /// A clause, such as `it forks often`.
     var reason: String
     var at: Instant
     /// The number of losses in a row.

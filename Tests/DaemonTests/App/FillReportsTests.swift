@@ -54,11 +54,11 @@ import Testing
 
   @Test func `A lost trim is reported on the loop, with its reason`() throws {
     let lost = try #require(hibernation.shared.withLock { $0.trimLost })
-    try TestThread { lost("web", "it forked") }.join()
+    try TestThread { lost("web", "it forks often") }.join()
     #expect(measured.losses == [], "not on another thread")
     let deadline = EventLoop.now + .seconds(60)
     while measured.losses.isEmpty, EventLoop.now < deadline { try loop.turn(until: deadline) }
-    #expect(measured.losses == ["web: it forked"])
+    #expect(measured.losses == ["web: it forks often"])
   }
 
   @Test("The end of a worker whose pages can't be restored is logged at once, with the reason")

@@ -48,7 +48,7 @@ extension ShellMemory {
       guard run.missing === missing, run.isImageNeeded else { return }
       world.count("trim lost")
       run.emptyTrimImage()
-      run.sleep?.didLoseTrim("it forked")
+      run.sleep?.didLoseTrim("it forks often")
     }
   }
 }

@@ -134,20 +134,20 @@ import Testing
   func lost() {
     beginTrim()
     endTrim()
-    sleep.didLoseTrim("it forked before")
+    sleep.didLoseTrim("it forks often (before)")
     #expect(outcomes == ["trimmed"], "the memory of this trim is in the image")
     sleep.missing = MissingBytes(0, isTrimmed: true)
-    sleep.didLoseTrim("it forked")
+    sleep.didLoseTrim("it forks often")
     #expect(outcomes == ["trimmed", "trimLost"])
-    #expect(world.logged.last == "all of its trimmed memory came back: it forked")
+    #expect(world.logged.last == "all of its trimmed memory came back: it forks often")
     #expect(world.worker.mayHaveTrimImage && world.disk.count == 2)
-    #expect(world.driver.state.snapshot(of: world.id)?.trim?.loss?.reason == "it forked")
+    #expect(world.driver.state.snapshot(of: world.id)?.trim?.loss?.reason == "it forks often")
   }
 
   @Test("A loss that is reported before the outcome of the trim counts after it")
   func lostEarly() {
     beginTrim()
-    sleep.didLoseTrim("it forked")
+    sleep.didLoseTrim("it forks often")
     #expect(outcomes == [])
     endTrim(inImage: 0)
     #expect(outcomes == ["trimmed", "trimLost"])
@@ -156,7 +156,7 @@ import Testing
   @Test("A loss that is reported during the next trim doesn't concern that one")
   func lostBefore() {
     beginTrim()
-    sleep.didLoseTrim("it forked")
+    sleep.didLoseTrim("it forks often")
     endTrim()
     #expect(outcomes == ["trimmed"] && world.worker.bytesInTrimImage == 36 << 20)
   }
@@ -167,7 +167,7 @@ import Testing
     endTrim()
     world.driver.send(.exited(world.id, .exited(0)))
     world.worker.endRun(world.watches)
-    sleep.didLoseTrim("it forked")
+    sleep.didLoseTrim("it forks often")
     #expect(outcomes == ["trimmed", "exited"])
   }
 

@@ -28,7 +28,8 @@ struct OverlayDeathTests {
       let pass: Int
       switch fault {
       case .recoverySeized, .borrowedAgain, .registersBack, .fillMarked, .fillPrepared, .filling,
-        .eventRead, .filled, .handingOver, .unregistered, .userfaultOpened, .registered, .thawed,
+        .eventRead, .childFilled, .filled, .handingOver, .unregistered, .userfaultOpened,
+        .registered, .thawed,
         .trimStopped, .trimRecorded, .trimBorrowed, .trimAdvised, .trimReturned, .trimContinuing,
         .trimRepairing, .trimmed, .trimHandedOver, .trimUnregistered, .devicePassed:
         return nil

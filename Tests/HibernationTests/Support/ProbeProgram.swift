@@ -38,10 +38,12 @@ final class Probe {
   ///   - isLazy: the daemon restores lazily.
   ///   - overlays: keeps bases, `tracked` or `compared`.
   ///   - hasStandby: a standby pager continues when the daemon dies.
+  ///   - lock: the file that the next daemon locks. Until then the standby pager keeps trims.
   ///   - forced: only the thread that traces the worker may write its read-only pages (simulated).
   init(
     _ command: [String], parking: Victim.Parking, fault: FaultPoint? = nil, time: Int = 1,
-    isLazy: Bool = false, overlays: String? = nil, hasStandby: Bool = false, forced: Bool = false
+    isLazy: Bool = false, overlays: String? = nil, hasStandby: Bool = false,
+    lock: String? = nil, forced: Bool = false
   ) throws {
     // When the daemon dies, its worker becomes a child of this process, so that its end can be
     // seen.
@@ -55,6 +57,7 @@ final class Probe {
     var environment = Self.environment(
       fault, time: time, isLazy: isLazy, hasStandby: hasStandby, forced: forced)
     environment["DORMOUSE_OVERLAY"] = overlays
+    if hasStandby, let lock { environment["DORMOUSE_STANDBY"] = lock }
     daemon = try spawn(
       SpawnRequest(
         path: Self.executable,
@@ -80,7 +83,7 @@ final class Probe {
     if forced || getenv("DORMOUSE_TEST_PROC_MEM") != nil {
       environment["DORMOUSE_TEST_PROC_MEM"] = "1"
     }
-    if hasStandby { environment["DORMOUSE_STANDBY"] = "1" }
+    if hasStandby { environment["DORMOUSE_STANDBY"] = "-" }
     if isLazy { environment["DORMOUSE_RESUME"] = "lazy" }
     if let fault { environment["DORMOUSE_FAULT"] = "\(fault.rawValue)@\(time)" }
     return environment

@@ -20,7 +20,7 @@ struct FurtherTrimTests {
   }
 
   private func churn() throws -> (victim: Victim, image: String) {
-    // It has more than 4 MB, so that its memory is copied ahead. A fork would end the trim.
+    // It has more than 4 MB, so that its memory is copied ahead.
     try start([try Fixture.compile("churn"), "4", "6", "64", "drops"])
   }
 
@@ -98,9 +98,11 @@ struct FurtherTrimTests {
     #expect(try victim.ask("sum") == sum)
   }
 
-  @Test("Memory that was changed, dropped and moved between further trims has the right contents")
-  func changes() throws {
-    let (victim, path) = try churn()
+  @Test(
+    "Memory that was changed, dropped, moved and forked between further trims keeps its contents",
+    arguments: [["drops"], []])
+  func changes(kinds: [String]) throws {
+    let (victim, path) = try start([try Fixture.compile("churn"), "4", "6", "64"] + kinds)
     for round in 1...Nightly.rounds(6, of: 40) {
       try trim(victim, to: path, keepsBase: round % 2 == 0)
       if round % 3 != 0 {

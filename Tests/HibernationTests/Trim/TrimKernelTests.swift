@@ -19,13 +19,11 @@ struct TrimKernelTests {
   struct Case: Sendable, CustomTestStringConvertible {
     var program: String
     var name: String
-    /// True if the worker may be halted until all of its memory is back.
-    var endsTrim = false
 
     var testDescription: String { name }
 
-    static func all(_ program: String, _ names: [String], endTrim: Bool = false) -> [Case] {
-      names.map { Case(program: program, name: $0, endsTrim: endTrim) }
+    static func all(_ program: String, _ names: [String]) -> [Case] {
+      names.map { Case(program: program, name: $0) }
     }
   }
 
@@ -96,10 +94,13 @@ struct TrimKernelTests {
   func briefGuards(test: Case) throws { try check(test) }
 
   @Test(
-    "A trimmed program that forks and its children see the same memory",
+    "A trimmed program that forks stays trimmed, and it and its children see the same memory",
     arguments: Case.all(
       "missing_forks",
-      ["fork", "fork_twice", "fork_often", "fork_and_change", "fork_wiped"], endTrim: true))
+      [
+        "fork", "fork_twice", "fork_often", "fork_100_times", "fork_in_threads",
+        "fork_while_waiting", "fork_and_change", "fork_wiped",
+      ]))
   func forks(test: Case) throws { try check(test) }
 
   @Test("From outside, process_vm_readv gets missing memory, and /proc/PID/mem fails with EIO")
@@ -130,14 +131,10 @@ struct TrimKernelTests {
   private func check(_ test: Case) throws {
     let worker = try Worker(test, service)
     try worker.run()
-    if test.endsTrim {
-      #expect(try worker.victim.ask("check") == "whole")
-    } else {
-      #expect(worker.isTrimmed)
-      #expect(try worker.victim.ask("check") == "whole")
-    }
+    #expect(worker.isTrimmed)
+    #expect(try worker.victim.ask("check") == "whole")
     try worker.finish()
-    #expect(test.endsTrim || worker.losses.isEmpty)
+    #expect(worker.losses.isEmpty)
   }
 }
 

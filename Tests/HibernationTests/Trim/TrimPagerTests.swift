@@ -62,7 +62,6 @@ struct TrimPagerTests {
     "After the death of its daemon, a trimmed worker waits until the next one serves it",
     arguments: [false, true], [false, true])
   func recovered(isUsed: Bool, keepsTrims: Bool) throws {
-    // A fork would bring all memory back.
     let probe = try start(Self.churn() + ["drops"])
     try trim(probe)
     if isUsed {

@@ -16,12 +16,12 @@ import Testing
     world.pass(.seconds(300))
     world.trimmed(to: 4, inImage: true)
     world.pass(.seconds(1))
-    world.send(.trimLost(web, "it forked"))
+    world.send(.trimLost(web, "it forks often"))
     world.measure(resident: 52)
     world.pass(.seconds(20))
     #expect(
       world.trim?.sentence
-        == "its memory came back 20 s ago, because it forked; the next trim is in 40 s at the "
+        == "its memory came back 20 s ago, because it forks often; the next trim is in 40 s at the "
         + "earliest")
     #expect(world.trim?.obstacles.map(\.code) == ["lost_lately"])
     #expect(world.trim?.cameBack == .zero && world.trim?.interval == .seconds(10))
@@ -34,7 +34,7 @@ import Testing
     world.pass(.seconds(300))
     for pause in [60, 120, 240] {
       world.trimmed(to: 4, inImage: true)
-      world.send(.trimLost(web, "it forked"))
+      world.send(.trimLost(web, "it forks often"))
       world.measure(resident: 52)
       #expect(world.pass(.seconds(pause - 1)).deeds.isEmpty)
       #expect(world.pass(.seconds(1)).deeds == ["trim web"])
@@ -44,7 +44,7 @@ import Testing
     world.measure(resident: 20)
     #expect(world.trim?.underWay == .trim)
     world.trimmed(to: 4, inImage: true)
-    world.send(.trimLost(web, "it forked"))
+    world.send(.trimLost(web, "it forks often"))
     world.measure(resident: 52)
     #expect(world.pass(.seconds(59)).deeds.isEmpty)
     #expect(world.pass(.seconds(1)).deeds == ["trim web"])
@@ -58,23 +58,23 @@ import Testing
     }
     #expect(world.read(available: 120).deeds == ["trim web"])
     world.trimmed(to: 4, inImage: true)
-    world.send(.trimLost(web, "it forked"))
+    world.send(.trimLost(web, "it forks often"))
     world.measure(resident: 52)
     world.pass(.seconds(30))
     #expect(world.read(available: 120).deeds.isEmpty)
-    #expect(world.trim?.sentence.contains("because it forked") == true)
+    #expect(world.trim?.sentence.contains("because it forks often") == true)
     #expect(world.ask(.trim, web).deeds == ["trim web"])
   }
 
   @Test("A loss without a trim, or after a fill, changes nothing")
   func ignored() {
     var world = imageWorld()
-    world.send(.trimLost(web, "it forked"))
+    world.send(.trimLost(web, "it forks often"))
     #expect(world.trim?.loss == nil)
     world.pass(.seconds(300))
     world.trimmed(to: 4, inImage: true)
     world.obey(world.ask(.fill, web))
-    world.send(.trimLost(web, "it forked"))
+    world.send(.trimLost(web, "it forks often"))
     #expect(world.trim?.loss == nil && world.trim?.isFilled == true)
   }
 

@@ -103,7 +103,7 @@ extension WorkerSleep {
 
   /// Handles the report that all memory of the last trim came back.
   ///
-  /// - Parameter reason: a clause, such as `it forked`.
+  /// - Parameter reason: a clause, such as `it forks often`.
   func didLoseTrim(_ reason: String) {
     if isBusy {
       // The outcome of the trim may still be on its way.

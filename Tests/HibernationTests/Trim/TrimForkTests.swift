@@ -1,0 +1,136 @@
+import Glibc
+import TestSupport
+import Testing
+
+@testable import Hibernation
+@testable import Linux
+
+/// Workers that fork while they are trimmed by userfaultfd: they stay trimmed.
+@Suite(
+  .serialized, .enabled(if: Victim.cgroupRoot != nil, "no cgroup for workers can be made here"),
+  .enabled(if: LazyRestoreTests.isPermitted(), "userfaultfd for workers takes root here"))
+struct TrimForkTests {
+  let service = HibernationService()
+
+  private static func command(_ name: String) throws -> [String] {
+    [try Fixture.compile("missing_forks"), name, Fixture.scratch]
+  }
+
+  private func trim(_ target: HibernationTarget, to image: String) throws {
+    let request = TrimRequest(
+      HibernationRequest(target, to: image), record: image + ".trim", mechanism: .userfaultfd)
+    _ = try service.wait { (h) throws(HibernationError) in try h.trim(request) }
+  }
+
+  private func fill(_ target: HibernationTarget, _ image: String) throws {
+    _ = try service.wait { (h) throws(HibernationError) in try h.fill(target) }
+    #expect(!fileExists(image) && !fileExists(image + ".base"))
+    service.forget(target.name)
+  }
+
+  @Test(
+    "A daemon killed while a trimmed worker forks loses nothing, and the worker stays trimmed",
+    arguments: [(FaultPoint.eventRead, 1), (.childFilled, 1), (.childFilled, 5)], [false, true])
+  func deaths(point: (fault: FaultPoint, time: Int), hasStandby: Bool) throws {
+    let lock = try Descriptor.open(Fixture.imagePath() + ".lock", O_RDWR | O_CREAT)
+    defer { withExtendedLifetime(lock) {} }
+    let probe = try Probe(
+      Self.command("fork_often"), parking: .frozen, fault: point.fault, time: point.time,
+      hasStandby: hasStandby, lock: readLink("/proc/self/fd/\(lock.raw)"))
+    try #require(try probe.talk.line().hasPrefix("ready"))
+    var early: String?
+    for _ in 0..<10 {
+      try probe.perform("trim to image")
+      try probe.talk.send("run")
+      let isDying = try eventually {
+        if try early == nil && probe.talk.hasSome { early = try probe.talk.line() }
+        return try early == "present"
+          || pollDescriptor(probe.daemon.pidfd.raw, for: POLLIN, until: Deadline(in: .zero))
+      }
+      try #require(isDying)
+      if early != "present" { break }
+      early = nil
+    }
+    try probe.daemonDies()
+    let (target, image) = (probe.target, probe.image)
+    if hasStandby {
+      if early == nil { early = try probe.talk.line() }
+      // The next daemon's lock ends the standby pager.
+      try #require(flock(lock.raw, LOCK_EX) == 0)
+    }
+    _ = try service.wait { (h) throws(HibernationError) in
+      try h.recover(target, from: image, keepsTrims: true)
+    }
+    #expect(try early ?? probe.talk.line() == "right")
+    #expect(fileExists(image))
+    try trim(target, to: image)
+    try #require(try probe.talk.ask("check") == "whole")
+    try fill(target, image)
+    try #require(try probe.talk.ask("check") == "whole")
+  }
+
+  @Test("A daemon killed at a random moment while a trimmed worker forks loses nothing")
+  func randomMoments() throws {
+    for seed in 0..<PagerDeathTests.rounds {
+      var random = TestRandom(seed: seed)
+      let probe = try Probe(
+        Self.command(seed % 2 == 0 ? "fork_100_times" : "fork_in_threads"), parking: .frozen,
+        hasStandby: seed % 4 > 1)
+      try #require(try probe.talk.line().hasPrefix("ready"))
+      try probe.perform("trim to image")
+      try probe.talk.send("run")
+      usleep(UInt32.random(in: 0..<300_000, using: &random))
+      try probe.daemonDies(by: SIGKILL)
+      let (target, image) = (probe.target, probe.image)
+      do {
+        _ = try service.wait { (h) throws(HibernationError) in
+          try h.recover(target, from: image, keepsTrims: true)
+        }
+      } catch {
+        // The kill came during a fork, with a signal just before it.
+        try #require(error.aftermath == .unverifiable, "seed \(seed): \(error)")
+        try #require(error.reason.contains("forked"), "seed \(seed): \(error)")
+        Issue.record("seed \(seed): \(error)")
+        continue
+      }
+      let answer = try probe.talk.line()
+      try #require(answer == "right" || answer == "present", "seed \(seed): \(answer)")
+      try fill(target, image)
+      try #require(try probe.talk.ask("check") == "whole", "seed \(seed)")
+    }
+  }
+
+  @Test("A worker that forks all the time can be trimmed again")
+  func furtherTrims() throws {
+    let victim = try Victim(Self.command("fork_100_times"), parking: .frozen)
+    try #require(try victim.line().hasPrefix("ready"))
+    let (target, image) = (victim.target, Fixture.imagePath())
+    for _ in 0..<10 {
+      try trim(target, to: image)
+      try victim.send("run")
+      while try !victim.hasSaid {
+        do { try trim(target, to: image) } catch let error as HibernationError {
+          #expect(error.aftermath == .intact, "\(error)")
+        }
+      }
+      let answer = try victim.line()
+      try #require(answer == "right" || answer == "present", "\(answer)")
+      if answer == "right" { break }
+    }
+    #expect(try victim.ask("check") == "whole")
+    try fill(target, image)
+    #expect(try victim.ask("check") == "whole")
+  }
+
+  @Test("A worker whose children get very much memory gets all of its own back")
+  func often() {
+    var cost = ForkCost()
+    let second: Int64 = 1_000_000_000
+    for round in 0..<100 {
+      #expect(cost.add(50 << 20, at: Int64(round) * 4 * second) <= ForkCost.limit)
+    }
+    for round in 0..<10 { _ = cost.add(50 << 20, at: 400 * second + Int64(round)) }
+    #expect(cost.add(50 << 20, at: 401 * second) > ForkCost.limit)
+    #expect(cost.add(50 << 20, at: 500 * second) == 50 << 20)
+  }
+}
