@@ -161,7 +161,10 @@ struct Operation {
     let mappings = try attempt(.scanning) {
       if inherited == nil, let mappings = try recallMappings(of: stat, tracked) { return mappings }
       let mappings = try MemoryMapping.all(of: stat.pid)
-      if overlays { processes[index].memo = MappingMemo(pid: stat.pid, mappings: mappings) }
+      // The flags of a trimmed worker's mappings don't last.
+      if overlays, inherited == nil {
+        processes[index].memo = MappingMemo(pid: stat.pid, mappings: mappings)
+      }
       return mappings
     }
     try Eligibility.check(
