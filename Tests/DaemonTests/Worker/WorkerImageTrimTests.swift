@@ -125,6 +125,21 @@ import Testing
     #expect(world.worker.bytesInTrimImage == 36 << 20)
   }
 
+  @Test("A suspended worker that an earlier daemon has trimmed is recovered before it runs")
+  func adopted() throws {
+    sleep.adopt(asleepWith: nil)
+    sleep.missing = MissingBytes(36 << 20, isTrimmed: true)
+    sleep.hibernate()
+    memory.end(hibernation: .failure(HibernationError(.seizing, "busy")))
+    sleep.resume()
+    #expect(memory.asked.last == "recover")
+    var summary = ResumeSummary.forTest
+    summary.missing = MissingBytes(30 << 20, isTrimmed: true)
+    summary.backgroundFill = 30 << 20
+    memory.recovered?(RecoveryOutcome(result: .success(summary), image: nil))
+    #expect(world.worker.bytesInTrimImage == 30 << 20)
+  }
+
   @Test("When such a worker has been hibernated, it isn't trimmed any more")
   func hibernated() throws {
     suspend(keeping: MissingBytes(36 << 20, isTrimmed: true))
