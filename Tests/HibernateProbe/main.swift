@@ -2,8 +2,8 @@
 //
 //   HibernateProbe serve FIFO CGROUP|- IMAGE -- COMMAND…
 //     starts the command with its own stdin and stdout, then performs the FIFO's lines,
-//     `hibernate`, `resume`, `trim`, `trim to image` and `fill`; writes `victim PID STARTTIME`,
-//     `done BYTES` and errors to stderr. It ends with the FIFO.
+//     `hibernate`, `resume`, `suspend`, `trim`, `trim to image` and `fill`; writes `victim PID
+//     STARTTIME`, `done BYTES` and errors to stderr. It ends with the FIFO.
 //   HibernateProbe recover PID STARTTIME CGROUP|- IMAGE
 //     recovers the worker of a daemon that has died.
 //   HibernateProbe repair PID STARTTIME RECORD
@@ -96,31 +96,31 @@ func serve(_ arguments: ArraySlice<String>) throws {
       text = String(text[text.index(after: end)...])
       do {
         if order == "hibernate" {
-          try cgroup?.freeze(until: Deadline(in: .seconds(60)))
+          let missing = try service.freezeTrimmed(target.name)
+          if missing == nil { try cgroup?.freeze(until: Deadline(in: .seconds(60))) }
+          let request = HibernationRequest(
+            target, to: arguments[2], restore: isLazy ? .lazy : .eager, overlay: overlays != nil)
           let summary = try service.wait { (h) throws(HibernationError) in
-            try h.hibernate(
-              HibernationRequest(
-                target, to: arguments[2], restore: isLazy ? .lazy : .eager, overlay: overlays != nil
-              ))
+            try h.hibernate(request)
           }
           report("done \(summary.moved)")
         } else if order == "trim to image" {
-          let moved = try trim(target, toImage: arguments[2], by: service)
-          report("done \(moved)")
+          report("done \(try trim(target, toImage: arguments[2], by: service))")
+        } else if order == "suspend" {
+          report("done \(try service.freezeTrimmed(target.name)?.bytes ?? 0)")
         } else if order == "fill" {
           _ = try service.wait { (h) throws(HibernationError) in try h.fill(target) }
           report("done 0")
         } else if order == "trim" {
-          let moved = try trim(target, record: arguments[2] + ".trim", by: service)
-          report("done \(moved)")
+          report("done \(try trim(target, record: arguments[2] + ".trim", by: service))")
         } else if order == "settle" {
           try service.awaitFill(of: "victim")
           report("done 0")
         } else {
           let mode = isLazy ? RestoreMode.lazy(learns: true) : .eager
+          let image = RestingImage(path: arguments[2], mode)
           let summary = try service.wait { (h) throws(HibernationError) in
-            try h.resume(
-              target, from: RestingImage(path: arguments[2], mode), keepsBase: overlays != nil)
+            try h.resume(target, from: image, keepsBase: overlays != nil)
           }
           report("done \(summary.restored)")
         }

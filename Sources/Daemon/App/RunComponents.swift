@@ -27,7 +27,9 @@ struct RunComponents {
         hasSuccessors: role.hasSuccessor, lock: shared.state.lockPath),
       resumeChoice: ResumeChoice(override: role.resumeOverride))
     ends = WorkerEnds(
-      loop: loop, processes: KernelWorkerProcesses(services, scanner: components.senses.scanner),
+      loop: loop,
+      processes: KernelWorkerProcesses(
+        services, shared.state, scanner: components.senses.scanner),
       memory: memory, records: services.records, log: log, driver: driver, workers: workers,
       requests: requests, kernelKills: components.senses.kernelKills,
       imageDisk: components.senses.imageDisk, snapshots: shared.snapshots,

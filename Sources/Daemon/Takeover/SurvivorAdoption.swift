@@ -84,14 +84,11 @@ struct SurvivorAdoption {
     switch memory.survivorState(of: target, by: record) {
     case .asleep(let state, let image):
       sleep.adopt(asleepWith: image)
-      conversations.restoreOffers(record, worker)
-      begin(worker.id)
-      sleep.perform {
-        $0.findInputs(then: $1)
-      } then: { [weak worker] in
-        if let worker, let inputs = $0 { sleepsOn(worker, record, in: state, wokenBy: inputs) }
-        finish(WorkerID(record.name))
-      }
+      leaveAsleep(worker, record, in: state)
+    case .trimmed(let missing):
+      sleep.adopt(asleepWith: nil)
+      sleep.missing = missing
+      leaveAsleep(worker, record, in: .suspended)
     case .withoutImage(let path):
       // A resume is recorded before it begins, so the worker's memory must still be in the image.
       let reason = "its image \(path) does not exist any more"
@@ -107,6 +104,19 @@ struct SurvivorAdoption {
         if let worker, let recovery = $0 { recovered(worker, record, by: recovery) }
         finish(WorkerID(record.name))
       }
+    }
+  }
+
+  private func leaveAsleep(
+    _ worker: WorkerUnit, _ record: WorkerRecord, in state: WorkerState
+  ) {
+    conversations.restoreOffers(record, worker)
+    begin(worker.id)
+    worker.sleep?.perform {
+      $0.findInputs(then: $1)
+    } then: { [weak worker] in
+      if let worker, let inputs = $0 { sleepsOn(worker, record, in: state, wokenBy: inputs) }
+      finish(WorkerID(record.name))
     }
   }
 

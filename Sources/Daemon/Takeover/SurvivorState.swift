@@ -7,6 +7,8 @@ import Supervision
 enum SurvivorState {
   /// The worker sleeps as its record says: suspended, or hibernated in the image.
   case asleep(WorkerState, ImageOnDisk?)
+  /// The worker is suspended as its record says, with this memory in the image of a trim.
+  case trimmed(MissingBytes)
   /// The worker is hibernated, and there is no image at this path.
   case withoutImage(String)
   /// Recovery has to verify the worker's memory, and lets it run.
@@ -59,10 +61,12 @@ extension KernelMemory {
           RestingImage(path: path, expecting: expected), length: Hibernator.lengthOnDisk(of: path)))
     case WorkerState.suspended.rawValue:
       // A hibernation may have begun without being recorded.
-      guard !fileExists(path), !fileExists(path + ".partial"),
-        Hibernator.isAtRest(target, on: nil)
-      else { return .inDoubt }
-      return .asleep(.suspended, nil)
+      guard !fileExists(path + ".partial"), Hibernator.isAtRest(target, on: nil) else {
+        return .inDoubt
+      }
+      if !fileExists(path) { return .asleep(.suspended, nil) }
+      let missing = Hibernator.missingOfSuspended(target, image: path)
+      return missing.map { .trimmed($0) } ?? .inDoubt
     default: return .inDoubt
     }
   }

@@ -9,6 +9,7 @@ import Supervision
 /// `killers` end them.
 final class KernelWorkerProcesses: WorkerProcesses {
   let services: Services
+  private let state: StateDirectory
   private let scanner: ProcessScanner
 
   private static let timeout = Duration.seconds(5)
@@ -17,8 +18,9 @@ final class KernelWorkerProcesses: WorkerProcesses {
   /// The number of lines that `dormouse report` shows.
   private static let keptLines = 5
 
-  init(_ services: Services, scanner: ProcessScanner) {
+  init(_ services: Services, _ state: StateDirectory, scanner: ProcessScanner) {
     self.services = services
+    self.state = state
     self.scanner = scanner
   }
 
@@ -57,9 +59,16 @@ final class KernelWorkerProcesses: WorkerProcesses {
   ) {
     let done = services.loopReturn.callback(then)
     let ask = signal.map { asking(process, by: $0) }
+    let image = state.image(of: target.name)
     services.mechanics.submit(about: target.name, isUrgent: true) {
+      [hibernation = services.hibernation] in
       ask?()
-      done(failureText { try target.wake(mastersLast: false) })
+      done(
+        failureText {
+          // Its threads may need memory that is in the image of a trim.
+          try hibernation.serveTrimmed(target, image: image)
+          try target.wake(mastersLast: false)
+        })
     }
   }
 

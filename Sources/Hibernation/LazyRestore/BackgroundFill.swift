@@ -102,7 +102,7 @@ final class BackgroundFill: Sendable {
   let delayed: (@Sendable (HibernationError) -> Void)?
   /// The number of bytes of the background fill that the base doesn't have; `nil` without a base.
   let lengthOutsideBase: UInt64?
-  private let target: HibernationTarget
+  let target: HibernationTarget
   let image: String
   /// The process that continues if this one dies.
   private let standby = Mutex<StandbyPagerConnection?>(nil)
@@ -175,7 +175,13 @@ final class BackgroundFill: Sendable {
 
   var hasEnded: Bool { outcome.withLock { $0 != nil } }
 
-  var hasSucceeded: Bool { outcome.withLock { $0.map { $0.failure == nil } ?? false } }
+  /// True if all pages are in place.
+  var hasSucceeded: Bool {
+    outcome.withLock { $0.map { $0.failure == nil && $0.handedOver == nil } ?? false }
+  }
+
+  /// What is missing of a worker whose pager has ended. It is frozen, or about to be trimmed again.
+  var handedOver: MissingPages? { outcome.withLock { $0?.handedOver } }
 
   /// Waits for the end of the fill. The pages of a trimmed worker are all filled then.
   func wait() -> Outcome {
@@ -226,13 +232,15 @@ extension Hibernator {
 
   /// Runs a pager to its end. A worker whose pages can't be filled is killed.
   ///
-  /// - Parameter beforeRemoval: called when all pages are in place, and the image still exists.
+  /// - Parameters:
+  ///   - staysFrozen: the worker is suspended, and stays frozen when all pages are in place.
+  ///   - beforeRemoval: called when all pages are in place, and the image still exists.
   static func page(
     _ image: ImageReader, target: HibernationTarget, cgroup: WorkerCgroup,
     pagedProcesses: [PagedProcess], learning: Pager.Learning?, missing: MissingBytes,
     isFrozen: Bool, isContinuation: Bool, keepsBase: Bool = false,
     of fill: BackgroundFill? = nil, firstOutput: FirstOutput = FirstOutput(),
-    turn: ResumeTurns.Turn? = nil, beforeRemoval: (() -> Void)? = nil
+    turn: ResumeTurns.Turn? = nil, staysFrozen: Bool = false, beforeRemoval: (() -> Void)? = nil
   ) -> BackgroundFill.Outcome {
     var outcome = BackgroundFill.Outcome()
     let retry = FillRetry(image.processes.map(\.identity)) { fill?.delayed?($0) }
@@ -246,7 +254,7 @@ extension Hibernator {
       pager.recounted = { missing.set($0) }
       pager.trimEnd = fill?.trimEnd
       pager.resumeTurn = turn
-      pager.beforeRemoval = beforeRemoval
+      (pager.staysFrozen, pager.beforeRemoval) = (staysFrozen, beforeRemoval)
       if let fill {
         pager.isAwake = { fill.isAwake }
         pager.mustDropBase = { fill.mustDropBase }

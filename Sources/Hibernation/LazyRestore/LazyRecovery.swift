@@ -6,7 +6,7 @@ import Linux
 extension Hibernator {
   /// True if the worker may run already, while some of its pages are in the image only.
   func isFilling(_ image: ImageReader) throws(HibernationError) -> Bool {
-    try findHandles(image).allSatisfy { $0.handle.journal.phase != .preparing }
+    try Self.findHandles(image).allSatisfy { $0.handle.journal.phase != .preparing }
   }
 
   /// Undoes the beginning of a restore: no process has run since, so the worker is as it was
@@ -24,29 +24,28 @@ extension Hibernator {
   ///
   /// - Returns: false if the worker isn't trimmed, or its pages have to be filled.
   func continueTrim(
-    _ image: ImageReader, _ target: HibernationTarget
+    _ image: ImageReader, _ target: HibernationTarget, wakes: Bool = true
   ) throws(HibernationError) -> Bool {
-    let pagedProcesses = try findHandles(image)
+    let pagedProcesses = try Self.findHandles(image)
     try completeForks(of: pagedProcesses, image, target)
-    guard !pagedProcesses.isEmpty,
-      pagedProcesses.allSatisfy({
-        [.trimmed, .handedOver].contains($0.handle.journal.phase)
-      })
-    else { return false }
-    return try serve(target, from: image, pagedProcesses)
+    guard pagedProcesses.areTrimmed else { return false }
+    return try serve(target, from: image, pagedProcesses, wakes: wakes)
   }
 
   /// Starts a pager for a trimmed worker, which may be frozen or stopped, and lets it run.
   ///
-  /// - Parameter missing: counts what is missing; `nil`: a new counter.
+  /// - Parameters:
+  ///   - missing: counts what is missing; `nil`: a new counter.
+  ///   - wakes: false leaves a suspended worker frozen. The caller wakes it.
   /// - Returns: false if the worker has no cgroup, or no thread can be started.
   func serve(
     _ target: HibernationTarget, from image: ImageReader, _ pagedProcesses: [PagedProcess],
-    missing: MissingBytes? = nil
+    missing: MissingBytes? = nil, wakes: Bool = true
   ) throws(HibernationError) -> Bool {
     guard let cgroup = target.cgroup?.freezer else { return false }
     let wanted = try attempt(.checking) { try readText("\(cgroup.path)/cgroup.freeze") }
-    let isFrozen = wanted.hasPrefix("1")
+    // The pager thaws what it takes for frozen by a pager.
+    let isFrozen = wakes && wanted.hasPrefix("1")
     let mayBeStopped = pagedProcesses.mayBeStopped
     let end = try attempt(.waking) { try TrimEnd() }
     let fill = BackgroundFill(
@@ -66,7 +65,7 @@ extension Hibernator {
         missing: fill.missing, isFrozen: isFrozen, isContinuation: true, of: fill)
     }
     if !isStarted { fill.retract() }
-    if isStarted {
+    if isStarted, wakes {
       target.waitForStops()
       // The pager does this for a frozen worker.
       if !isFrozen { target.restartInterruptedSyscalls() }
@@ -84,7 +83,7 @@ extension Hibernator {
       throw HibernationError(
         .checking, "it was restored lazily without a cgroup", aftermath: .unverifiable)
     }
-    let pagedProcesses = try findHandles(image)
+    let pagedProcesses = try Self.findHandles(image)
     if pagedProcesses.contains(where: { $0.handle.journal.phase == .preparing }) {
       // No process has run, so the restore starts from the beginning.
       try checkAtRest(target)
@@ -124,7 +123,7 @@ extension Hibernator {
 
   /// Finds the worker's own descriptors. A worker that has lost them can touch missing pages that
   /// are never filled: that is an error.
-  private func findHandles(
+  static func findHandles(
     _ image: ImageReader
   ) throws(HibernationError) -> [PagedProcess] {
     var pagedProcesses: [PagedProcess] = []
@@ -208,6 +207,15 @@ extension HibernationTarget {
 
 extension [PagedProcess] {
   fileprivate var mayBeStopped: Bool { contains { $0.handle.journal.phase == .handedOver } }
+
+  /// True if the processes are trimmed, and their trim can be continued.
+  var areTrimmed: Bool {
+    !isEmpty
+      && allSatisfy {
+        [.trimmed, .handedOver].contains($0.handle.journal.phase)
+          && $0.handle.journal.openForks == 0
+      }
+  }
 }
 
 extension ProcessStatus {

@@ -12,13 +12,15 @@ extension Hibernator {
   }
 
   /// Waits until a lazy restore is complete, and records what it has shown about the working set.
-  /// Call it before a worker is frozen: a thread that waits for a page can't be frozen.
+  /// Call it before a worker is frozen: a thread that waits for a page can't be frozen. A worker
+  /// that is suspended with memory missing gets all of it, and stays frozen.
   ///
   /// - Throws: the reason if the lazy restore has failed, only once. The worker has then been
   ///   killed.
   public func awaitFill(of name: String) throws(HibernationError) {
     guard let fill = fills.removeValue(forKey: name) else { return }
-    let outcome = fill.wait()
+    var outcome = fill.wait()
+    if let missing = outcome.handedOver { outcome = fillSuspended(fill, missing) }
     acceptBase(of: fill, outcome, name)
     if let failure = outcome.failure {
       handles[name] = nil

@@ -33,6 +33,8 @@ final class Pager {
   var mustDropBase: (() -> Bool)?
   /// True if this pager or (in a recovery) an earlier daemon has frozen the group.
   var isFrozen: Bool
+  /// True if the worker is suspended, and isn't thawed at the end.
+  var staysFrozen = false
   /// The halt of a worker that forked or moved memory.
   var halt: Halt?
   /// Returns whether the resume has let the worker run, and `nil` until that is known. If the
@@ -51,7 +53,6 @@ final class Pager {
   var sequentialUse = SequentialUse()
   /// Set for a trimmed worker: until then only pages that are needed are filled.
   var trimEnd: TrimEnd?
-  var isTrimmed: Bool { trimEnd != nil }
   /// What is missing, if this pager has ended so that the worker can be trimmed again.
   var handedOver: MissingPages?
   var forkCost = ForkCost()
@@ -61,8 +62,7 @@ final class Pager {
   var haltReason: String?
   /// Called with the number of bytes that are missing, when that was counted.
   var recounted: ((UInt64) -> Void)?
-  /// A worker that has waited for this number of chunks needs more than its working set: the other
-  /// chunks follow at once.
+  /// A worker that has waited for this number of chunks gets the others at once.
   private static let answersBeforeFill = 8
   /// The fill begins after this time, in ns, even if no output was seen: some output can't be.
   private static let grace: Int64 = 10_000_000

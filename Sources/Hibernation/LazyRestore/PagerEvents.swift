@@ -126,7 +126,7 @@ extension Pager {
     }
     if isFrozenForTracking { checkHandOver() }
     FaultPoint.unregistered.pass()
-    if isFrozen { try repairAndThaw() }
+    if isFrozen, !staysFrozen { try repairAndThaw() }
     FaultPoint.thawed.pass()
     beforeRemoval?()
     // The image is removed last: while it exists it is locked, and a new daemon waits for this

@@ -4,6 +4,7 @@ import Linux
 
 /// How the pager serves a trimmed worker: what it doesn't need stays in the image.
 extension Pager {
+  var isTrimmed: Bool { trimEnd != nil }
   /// A worker that hasn't waited for a page for this time, in ms, needs no buffers.
   private static let quiet = Int32(1000)
   /// The time, in ms, after which a quiet worker is checked: it may have executed another program.

@@ -45,6 +45,10 @@ extension Hibernator {
     of target: HibernationTarget, from path: String, _ expectation: ImageExpectation,
     keepsTrims: Bool, _ recorded: () -> String?
   ) throws(HibernationError) -> UInt64 {
+    if fills[target.name]?.handedOver != nil {
+      try serveTrimmed(target, image: path)
+      return try wakeStopped(target)
+    }
     try awaitFill(of: target.name)
     discardFile(ImageWriter.partialPath(of: path))
     if let absence = expectation.absence(of: path) { throw absence }

@@ -168,13 +168,14 @@ public final class HibernationService: Sendable {
     commonQueue.submit { Hibernator.dropFromCache(images: images) }
   }
 
-  /// Waits for the worker's fill; see `Hibernator.awaitFill`. It also waits for that worker's other
-  /// operations, so the event loop must not call it.
-  public func awaitFill(of name: String) throws(HibernationError) {
-    guard let runner = runner(of: name, makes: false) else { return }
-    try wait(on: runner) { (hibernator) throws(HibernationError) in
-      try hibernator.awaitFill(of: name)
-    }
+  /// Performs the operation, if the worker has a hibernator, and waits for it and for that worker's
+  /// earlier operations.
+  func perform<Value: Sendable>(
+    about name: String, makesHibernator: Bool = false,
+    _ operation: @escaping @Sendable (Hibernator) throws(HibernationError) -> Value
+  ) throws(HibernationError) -> Value? {
+    guard let runner = runner(of: name, makes: makesHibernator) else { return nil }
+    return try wait(on: runner, operation)
   }
 
   /// Reaps traced children; see `Hibernator.reapChildren`. Calls that wait behind a long operation

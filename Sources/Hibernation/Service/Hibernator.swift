@@ -75,24 +75,28 @@ public final class Hibernator {
 
   deinit { for session in tracedSessions.values.joined() { session.detach() } }
 
-  /// Hibernates a suspended worker. Call it on the hibernator's thread: it waits for the disk.
+  /// Hibernates a suspended worker. Of a trimmed one, only what is in memory is written. Call it on
+  /// the hibernator's thread: it waits for the disk.
   ///
   /// - Throws: `HibernationError`. Unless its aftermath is `vanished` or `unverifiable`, the worker
   ///   is suspended and unchanged, as before.
   public func hibernate(
     _ request: HibernationRequest
   ) throws(HibernationError) -> HibernationSummary {
-    try hibernate(request, inheriting: nil)
+    // An encrypted image can't refer to one that isn't.
+    if !request.isSealed, let summary = try hibernateTrimmed(request) { return summary }
+    return try hibernate(request, inheriting: nil)
   }
 
-  /// - Parameter inherited: what is missing, if the worker is trimmed and frozen.
+  /// - Parameter inherited: what is missing, if the worker is trimmed and frozen. Otherwise all of
+  ///   its memory comes back first.
   func hibernate(
     _ request: HibernationRequest, inheriting inherited: MissingPages?
   ) throws(HibernationError) -> HibernationSummary {
     let (target, path) = (request.target, request.path)
     if let obstacle = request.obstacle(false) { throw HibernationError(.checking, obstacle) }
     // The working set of the last resume is known when its fill has ended.
-    try awaitFill(of: target.name)
+    if inherited == nil { try awaitFill(of: target.name) }
     let tree: ProcessTree
     do throws(HibernationError) { tree = try attempt(.checking) { try target.discover() } } catch {
       throw resolved(error, target, image: path)

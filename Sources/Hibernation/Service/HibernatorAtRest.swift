@@ -36,4 +36,22 @@ extension Hibernator {
     let recorded = Set(image.processes.map(\.identity))
     return tree.processes.allSatisfy { recorded.contains($0.identity) }
   }
+
+  /// Returns the missing memory of a frozen worker whose daemon has ended, if it is trimmed with
+  /// its image at `path`, so that the next daemon can leave it suspended. This changes nothing.
+  ///
+  /// - Returns: `nil` if it isn't trimmed, or in case of doubt.
+  public static func missingOfSuspended(
+    _ target: HibernationTarget, image path: String
+  ) -> MissingBytes? {
+    // An image that can't be read is no proof.
+    guard let image = try? ImageReader(path: path), image.progress == .filling,
+      image.processes.contains(where: { $0.identity == target.root }), image.lock(waits: false),
+      // Nor is one of which it isn't known whether the worker has run since.
+      (try? image.wasRestored(to: target)) == false,
+      // Nor are journals that can't be read.
+      let processes = try? findHandles(image), processes.areTrimmed
+    else { return nil }
+    return MissingBytes(image.backgroundFillLength, isTrimmed: true)
+  }
 }

@@ -48,7 +48,7 @@ extension Hibernator {
     do throws(HibernationError) {
       try freeze(target) { () throws in
         began = Clocks.monotonic
-        missing = try handOver(earlier, target)
+        missing = try handOver(earlier)
         return missing != nil
       }
     } catch {
@@ -61,13 +61,13 @@ extension Hibernator {
     }
     guard let missing else { return nil }
     do throws(HibernationError) {
-      let hibernated = try hibernate(image, inheriting: missing)
+      let hibernated = try hibernate(image, continuing: earlier, missing)
       earlier.retract()
       return (hibernated, began)
     } catch {
       earlier.retract()
       if error.aftermath == .unverifiable { throw error }
-      if missing.image.isStillAtPath {
+      if fills[target.name] != nil {
         try serveOn(target, missing, counting: earlier)
       } else {
         try runAgain(target, isStopped: true)
@@ -76,18 +76,16 @@ extension Hibernator {
     }
   }
 
-  /// Ends the pager of a trimmed worker, which is frozen then.
+  /// Ends the pager of a trimmed worker, which is frozen then. The fill has what is missing.
   ///
   /// - Returns: `nil` if all pages are in place instead, and the worker runs.
-  private func handOver(
-    _ fill: BackgroundFill, _ target: HibernationTarget
-  ) throws -> MissingPages? {
-    let name = target.name
+  func handOver(_ fill: BackgroundFill) throws(HibernationError) -> MissingPages? {
+    let name = fill.target.name
+    if let missing = fill.handedOver { return missing }
     guard let outcome = fill.handOver() else {
       throw HibernationError(.stopping, "busy: it can't be frozen while it gets missing pages")
     }
     guard let missing = outcome.handedOver else { return nil }
-    fills[name] = nil
     learn(outcome, of: fill, name)
     let image = missing.image
     guard let base = image.base, let id = base.id else { return missing }

@@ -30,7 +30,8 @@ extension Operation {
     let (name, pid) = (target.name, seized.stat.pid)
     if request.isTrim { return hibernator.stayingPages(of: seized.stat, inherited, name) }
     guard request.keepsWorkingSet, restore.isLazy else { return [] }
-    let kept = workingSet(of: seized).kept(ofMemory: anonymousMemory(of: pid))
+    let missing = inherited?[seized.stat.identity]?.missing.bytes ?? 0
+    let kept = workingSet(of: seized).kept(ofMemory: anonymousMemory(of: pid) + missing)
     return kept.map { PageRange(address: $0, length: pageSize) }.union()
   }
 }

@@ -18,8 +18,8 @@ struct TrimHistory: Codable, Sendable, Equatable {
   var count = 0
   /// When the last trim or fill ended. `nil`: there was none.
   var lastAt: Instant?
-  /// The result of the last trim, unless its memory has been moved again since: by a fill, a
-  /// hibernation or a suspension, or because the trim was lost.
+  /// The result of the last trim, unless its memory has been moved again since: by a fill or a
+  /// hibernation, or because the trim was lost.
   var last: TrimResult?
   /// Whether a fill came after the last trim.
   var isFilled = false
@@ -113,12 +113,6 @@ struct TrimHistory: Codable, Sendable, Equatable {
     isFilled = true
   }
 
-  /// Memory that is in the image of a trim is moved back into RAM, because the worker will be
-  /// suspended, or may have been moved for a trim that failed. That says nothing about the trim.
-  mutating func willEmptyImage() {
-    if let image = last?.inImage, image > .zero { forgetLast() }
-  }
-
   mutating func didHibernate() {
     forgetLast()
     swapped = .zero
@@ -143,7 +137,9 @@ struct TrimHistory: Codable, Sendable, Equatable {
   }
 
   mutating func didFail(_ reason: String, permanent: Bool, at now: Instant) {
-    willEmptyImage()
+    // Memory in the image may have been moved back for the attempt, which says nothing about the
+    // last trim.
+    if let image = last?.inImage, image > .zero { forgetLast() }
     if permanent { permanentRefusal = reason }
     failure = reason
     retryAt = now + Self.pause(after: failures)

@@ -78,7 +78,6 @@ struct WorkerRecord: Codable, Sendable, Equatable {
     notes = []
     run.lockWatch = nil
     run.watchdog?.entered(next, at: now)
-    if next == .suspending { run.trim?.willEmptyImage() }
     if next == .hibernated { run.trim?.didHibernate() }
     if next.isTransit {
       run.transit = Transit(inspectAt: now + TransitLimits.limit(moving: memoryToMove))

@@ -39,11 +39,12 @@ final class FakeMemory: WorkerMemory {
   func loseOutcome() { current.end() }
 
   func suspend(
-    _ job: SuspendJob, of name: String, isRestoring: Bool,
+    _ job: SuspendJob, of name: String, missing: MissingBytes?,
     then: @escaping (SuspensionOutcome) -> Void
   ) -> OperationFlag {
     suspended = then
-    return begin(isRestoring ? "settle and suspend" : "suspend")
+    let trimmed = missing?.isTrimmed == true ? "suspend, trimmed" : "settle and suspend"
+    return begin(missing == nil ? "suspend" : trimmed)
   }
 
   func hibernate(_ order: HibernationOrder, then: @escaping (HibernationOutcome) -> Void)
@@ -147,8 +148,12 @@ final class FakeMemory: WorkerMemory {
   }
 
   /// Reports that the worker's processes have stopped.
-  func stop(with inputs: FakeInputs) {
-    suspended?(SuspensionOutcome(result: .success(Asleep(sources: .success(inputs)))))
+  ///
+  /// - Parameter missing: what stays in the image of a trim.
+  func stop(with inputs: FakeInputs, missing: MissingBytes? = nil) {
+    var asleep = Asleep(sources: .success(inputs))
+    asleep.missing = missing
+    suspended?(SuspensionOutcome(result: .success(asleep)))
   }
 
   func refuseSuspension(_ refusal: Refusal) {

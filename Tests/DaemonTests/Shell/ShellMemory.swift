@@ -44,15 +44,17 @@ final class ShellMemory: WorkerMemory {
   }
 
   func suspend(
-    _ job: SuspendJob, of name: String, isRestoring: Bool,
+    _ job: SuspendJob, of name: String, missing: MissingBytes?,
     then: @escaping (SuspensionOutcome) -> Void
   ) -> OperationFlag {
     if let run = world.run(of: WorkerID(name)) { world.liveness.willStop(run) }
     return operate(
       "suspended", on: name, in: [.running],
       { [self] run in
-        if run.isImageNeeded, !isRestoring { run.complain("a thread may wait for a missing page") }
-        run.emptyTrimImage()
+        if run.isImageNeeded, missing == nil {
+          run.complain("a thread may wait for a missing page")
+        }
+        if world.chance(20) { run.emptyTrimImage() }
         return SuspensionOutcome(result: stop(run))
       }, then)
   }
@@ -67,6 +69,10 @@ final class ShellMemory: WorkerMemory {
       return .failure(Refusal(text: "it is at work", stillStopped: "a thread doesn't go on"))
     }
     var asleep = Asleep(sources: .success(run.makeInputs()))
+    if run.isImageNeeded {
+      world.count("suspended, trimmed")
+      asleep.missing = run.missing
+    }
     if world.chance(20) {
       let delay = Duration.seconds(world.pick([0, 5, 90]))
       asleep.times = [DueTime(source: .timer, remaining: delay, whole: .seconds(90))]
@@ -88,6 +94,7 @@ final class ShellMemory: WorkerMemory {
     if run.body == .dead { return .failure(failure(.vanished)) }
     if let aftermath = fault(run, unverifiable: 2) { return .failure(failure(aftermath)) }
     run.body = .evicted
+    run.missing = nil
     world.images.insert(run.id)
     return .success(.forTest("/\(run.id)", length: 2 << 20))
   }
@@ -139,6 +146,7 @@ final class ShellMemory: WorkerMemory {
   ) -> OperationFlag {
     let effect = { (run: ShellRun) -> (WorkerState?, ImageOnDisk?) in
       switch run.body {
+      case .stopped where run.isImageNeeded: (nil, nil)
       case .stopped: (.suspended, nil)
       case .evicted: (.hibernated, ImageOnDisk(path: "/\(run.id)"))
       case .running, .unverifiable, .dead: (nil, nil)

@@ -92,8 +92,12 @@ final class ShellSurvivors {
       guard run.body == .evicted, hasImage else { return hasImage ? .inDoubt : .withoutImage("/") }
       return leaveAsleep(.hibernated, ImageOnDisk(path: "/\(run.id)"))
     case WorkerState.suspended.rawValue:
-      return run.body == .stopped && !hasImage && world.hasFreezer
-        ? leaveAsleep(.suspended, nil) : .inDoubt
+      guard run.body == .stopped, world.hasFreezer else { return .inDoubt }
+      if run.isImageNeeded, let missing = run.missing {
+        world.count("left trimmed")
+        return .trimmed(missing)
+      }
+      return hasImage ? .inDoubt : leaveAsleep(.suspended, nil)
     default: return .inDoubt
     }
   }

@@ -45,7 +45,7 @@ extension ShellMemory {
   private func loseSometimes(_ run: ShellRun, _ missing: MissingBytes) {
     guard world.chance(50) else { return }
     world.after(.milliseconds(100), rarely: .seconds(100)) { [unowned world] in
-      guard run.missing === missing, run.isImageNeeded else { return }
+      guard run.missing === missing, run.isImageNeeded, run.body == .running else { return }
       world.count("trim lost")
       run.emptyTrimImage()
       run.sleep?.didLoseTrim("it forks often")
@@ -54,8 +54,10 @@ extension ShellMemory {
 }
 
 extension ShellRun {
-  /// Whether memory of the running worker is only in the image of its trim.
-  var isImageNeeded: Bool { body == .running && (missing?.bytes ?? 0) > 0 }
+  /// Whether memory of the worker, which runs or is suspended, is only in the image of its trim.
+  var isImageNeeded: Bool {
+    (body == .running || body == .stopped) && (missing?.bytes ?? 0) > 0
+  }
 
   /// Brings all memory in the image of a trim back.
   func emptyTrimImage() {

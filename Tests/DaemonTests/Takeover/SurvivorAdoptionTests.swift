@@ -112,14 +112,14 @@ import Testing
     #expect(world.events == ["added", "adopted", "wakeNeeded"] && world.state() == .resuming)
   }
 
-  @Test func `The timer for which a sleeping worker is to be woken continues`() throws {
+  @Test func `The timer and the trim of a suspended worker continue`() throws {
     try world.leave("web", .suspended) {
       $0.alarm = EventLoop.now.nanoseconds + 3_600_000_000_000
     }
-    memory.rests["web"] = .asleep(.suspended, nil)
+    memory.rests["web"] = .trimmed(MissingBytes(36 << 20, isTrimmed: true))
     world.adopt()
     memory.endSearch(of: "web", .success(try FakeInputs()))
-    #expect(world.state() == .suspended)
+    #expect(try world.state() == .suspended && unit().bytesInTrimImage == 36 << 20)
     #expect(try unit().wakeWatch?.timer.due?.nanoseconds == world.recorded()?.alarm)
     #expect(world.recorded()?.alarm != nil)
   }

@@ -13,7 +13,7 @@ struct KernelWorkerProcessesTests {
 
   init() throws {
     world = try AdapterWorld()
-    processes = KernelWorkerProcesses(world.services, scanner: world.senses.scanner)
+    processes = KernelWorkerProcesses(world.services, world.state, scanner: world.senses.scanner)
   }
 
   @Test func `A process is found, asked, killed, and reaped`() throws {

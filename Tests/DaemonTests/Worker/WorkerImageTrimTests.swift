@@ -105,15 +105,57 @@ import Testing
     ) { self.missing.append(missing) }
   }
 
-  @Test("A suspension moves what is in the image back first, and then the disk is read")
-  func suspended() throws {
+  private func suspend(keeping missing: MissingBytes?) {
     beginTrim()
     endTrim()
     sleep.suspend()
-    #expect(memory.asked.last == "settle and suspend")
-    let readings = world.disk.count
-    memory.stop(with: world.inputs)
-    #expect(world.worker.missing == nil && world.disk.count == readings + 1)
+    #expect(memory.asked.last == "suspend, trimmed")
+    memory.stop(with: world.inputs, missing: missing)
+  }
+
+  @Test("A suspended worker whose memory stays in the image of a trim is resumed with that trim")
+  func suspended() throws {
+    suspend(keeping: MissingBytes(36 << 20, isTrimmed: true))
+    #expect(world.worker.bytesInTrimImage == 36 << 20)
+    sleep.hibernate()
+    memory.end(hibernation: .failure(HibernationError(.seizing, "busy")))
+    sleep.resume()
+    #expect(memory.asked.last == "thaw, stopped")
+    memory.thawed?(nil)
+    #expect(world.worker.bytesInTrimImage == 36 << 20)
+  }
+
+  @Test("A suspended worker that an earlier daemon has trimmed is recovered before it runs")
+  func adopted() throws {
+    sleep.adopt(asleepWith: nil)
+    sleep.missing = MissingBytes(36 << 20, isTrimmed: true)
+    sleep.hibernate()
+    memory.end(hibernation: .failure(HibernationError(.seizing, "busy")))
+    sleep.resume()
+    #expect(memory.asked.last == "recover")
+    var summary = ResumeSummary.forTest
+    summary.missing = MissingBytes(30 << 20, isTrimmed: true)
+    summary.backgroundFill = 30 << 20
+    memory.recovered?(RecoveryOutcome(result: .success(summary), image: nil))
+    #expect(world.worker.bytesInTrimImage == 30 << 20)
+  }
+
+  @Test("When such a worker has been hibernated, it isn't trimmed any more")
+  func hibernated() throws {
+    suspend(keeping: MissingBytes(36 << 20, isTrimmed: true))
+    sleep.hibernate()
+    memory.evict(to: "/image")
+    #expect(world.worker.missing == nil)
+    sleep.resume()
+    #expect(memory.asked.last == "restore /image")
+  }
+
+  @Test("If a suspension has moved what is in the image back, the disk is read")
+  func cameBackAsleep() throws {
+    suspend(keeping: nil)
+    #expect(world.worker.missing == nil && world.disk.count == 3)
+    sleep.resume()
+    #expect(memory.asked.last == "thaw")
   }
 
   @Test("After a fill nothing is in the image, and the disk is read")
@@ -171,13 +213,14 @@ import Testing
     #expect(outcomes == ["trimmed", "exited"])
   }
 
-  @Test("If the outcome of a trim was lost, the next suspension moves back what may be in an image")
+  @Test(
+    "If the outcome of a trim was lost, the next suspension knows that memory may be in an image")
   func lostOutcome() {
     beginTrim()
     memory.loseOutcome()
     world.timers.advance(by: .seconds(60))
     #expect(outcomes == ["trimFailed"] && world.worker.mayHaveTrimImage)
     sleep.suspend()
-    #expect(memory.asked.last == "settle and suspend")
+    #expect(memory.asked.last == "suspend, trimmed")
   }
 }

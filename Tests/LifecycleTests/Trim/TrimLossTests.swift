@@ -78,8 +78,8 @@ import Testing
     #expect(world.trim?.loss == nil && world.trim?.isFilled == true)
   }
 
-  @Test("Memory in an image that a suspension brought back doesn't count as needed again")
-  func suspended() {
+  @Test("A suspension keeps a trim and what has come back since, and a hibernation ends it")
+  func asleep() {
     for isInImage in [true, false] {
       var world = imageWorld {
         $0.background.suspendAfter = nil
@@ -89,9 +89,15 @@ import Testing
       world.trimmed(to: 4, inImage: isInImage)
       world.obey(world.ask(.suspend, web))
       #expect(world.state(web) == .suspended)
-      world.measure(resident: 52)
-      #expect(world.trim?.interval == .seconds(isInImage ? 600 : 1200))
-      #expect((world.trim?.last == nil) == isInImage)
+      world.measure(resident: 8)
+      #expect(world.trim?.last != nil && world.engine.swapped(of: web) == .megabytes(44))
+      #expect(world.trim?.cameBack == .megabytes(4) && world.trim?.interval == .seconds(600))
+      #expect(
+        world.trim?.sentence.hasSuffix("only running workers are trimmed, and it is suspended")
+          == true)
+      world.obey(world.ask(.hibernate, web))
+      #expect(world.state(web) == .hibernated)
+      #expect(world.trim?.last == nil && world.engine.swapped(of: web) == .zero)
     }
   }
 

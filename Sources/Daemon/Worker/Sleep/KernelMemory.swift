@@ -46,11 +46,14 @@ final class KernelMemory: WorkerMemory {
   }
 
   func suspend(
-    _ job: SuspendJob, of name: String, isRestoring: Bool,
+    _ job: SuspendJob, of name: String, missing: MissingBytes?,
     then: @escaping (SuspensionOutcome) -> Void
   ) -> OperationFlag {
     let (operation, done) = callback(then)
-    let hibernation = isRestoring ? services.hibernation : nil
+    let hibernation = missing == nil ? nil : services.hibernation
+    let job =
+      missing?.isTrimmed == true
+      ? job.keepingTrim(of: name, image: state.image(of: name), by: services.hibernation) : job
     services.mechanics.submit(about: name) {
       // The memory is opened while that may still be permitted: a worker's children have memory,
       // too. If some memory can't be opened, the hibernation that needs it reports that.
@@ -59,7 +62,7 @@ final class KernelMemory: WorkerMemory {
       ).perform()
       let result = Result {
         // A process that waits for a missing page can't be frozen.
-        try hibernation?.awaitFill(of: name)
+        if job.freezeTrimmed == nil { try hibernation?.awaitFill(of: name) }
         return try job.run()
       }.mapError(Refusal.init(suspending:))
       done(SuspensionOutcome(opened: opened, result: result))
@@ -123,12 +126,14 @@ final class KernelMemory: WorkerMemory {
     _ target: HibernationTarget, isStopped: Bool, then: @escaping (String?) -> Void
   ) -> OperationFlag {
     let (operation, done) = callback(then)
-    let trimRecord = state.trimRecord(of: target.name)
+    let (trimRecord, path) = (state.trimRecord(of: target.name), state.image(of: target.name))
     services.mechanics.submit(about: target.name, isUrgent: true) {
+      [hibernation = services.hibernation] in
       done(
         failureText {
           try DescriptorReserve.use {
             try Hibernator.repairTrim(record: trimRecord, of: target.root)
+            try hibernation.serveTrimmed(target, image: path)
             let tree = target.restartInterruptedSyscalls()
             try target.wake(tree, isStopped: isStopped)
           }
@@ -232,6 +237,23 @@ extension RecoveryOutcome {
   init(result: Result<ResumeSummary, HibernationError>, imageAt path: String) {
     let length = Hibernator.lengthOnDisk(of: path)
     self.init(result: result, image: length.map { ImageOnDisk(path: path, length: $0) })
+  }
+}
+
+extension SuspendJob {
+  /// Returns the job for a worker whose memory stays in the image of a trim.
+  fileprivate func keepingTrim(
+    of name: String, image path: String, by hibernation: HibernationService
+  ) -> SuspendJob {
+    var job = self
+    job.freezeTrimmed = { try hibernation.freezeTrimmed(name) }
+    job.wake = { [wake] target, isStopped in
+      var worker = target
+      worker.name = name
+      try hibernation.serveTrimmed(worker, image: path)
+      try wake(target, isStopped)
+    }
+    return job
   }
 }
 

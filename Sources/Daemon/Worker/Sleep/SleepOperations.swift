@@ -62,7 +62,7 @@ extension WorkerSleep {
       isRead = true
       end()
     }
-    current = memory.suspend(job, of: id.name, isRestoring: missing != nil) { [weak worker] in
+    current = memory.suspend(job, of: id.name, missing: missing) { [weak worker] in
       let process = worker?.process
       if let opened = $0.opened, process?.identity == job.identity { process?.store(opened) }
       result = $0.result

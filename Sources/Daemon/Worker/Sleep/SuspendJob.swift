@@ -9,6 +9,8 @@ struct Asleep: Sendable {
   var times: [DueTime] = []
   /// The footprint; nil: it wasn't measured.
   var measurement: Measurement?
+  /// The memory that stays in the image of a trim; nil: all of it is in the worker's processes.
+  var missing: MissingBytes?
   /// Detects that the manager of an external worker wants it to run.
   var manager: SleepWatch?
 
@@ -40,6 +42,9 @@ struct SuspendJob: Sendable {
   var jobs: ManagerJobs?
   var isExternal = false
 
+  /// Freezes a worker with memory in the image of a trim, and returns that memory. nil: all of its
+  /// memory is back, and it runs.
+  var freezeTrimmed: (@Sendable () throws -> MissingBytes?)?
   /// Wakes the worker. Tests have a fake.
   var wake: @Sendable (HibernationTarget, _ isStopped: Bool) throws -> Void = { target, isStopped in
     target.restartInterruptedSyscalls()
@@ -66,14 +71,17 @@ struct SuspendJob: Sendable {
     }
     let ignored = unreadBaseline.stillUnread(by: tree, daemonSockets: daemonSockets)
     waits.willRest(tree)
-    try stop()
-    do { return try inspectStopped(ignored, since: began) } catch {
+    let missing = try stop()
+    do { return try inspectStopped(ignored, missing, since: began) } catch {
       throw wakeAgain(because: error)
     }
   }
 
   /// Stops the worker. If this throws, the worker runs.
-  private func stop() throws {
+  ///
+  /// - Returns: the memory that stays in the image of a trim; nil: none does.
+  private func stop() throws -> MissingBytes? {
+    if let missing = try freezeTrimmed?() { return missing }
     if let freezer = cgroup?.freezer {
       try freezer.freeze(until: Deadline(in: Self.timeout))
     } else {
@@ -81,9 +89,12 @@ struct SuspendJob: Sendable {
       _ = try ProcessTree.stopAll(
         root: identity, session: session, cgroup: cgroup, until: Deadline(in: Self.timeout))
     }
+    return nil
   }
 
-  private func inspectStopped(_ ignored: UnreadInputBaseline, since began: Int64) throws -> Asleep {
+  private func inspectStopped(
+    _ ignored: UnreadInputBaseline, _ missing: MissingBytes?, since began: Int64
+  ) throws -> Asleep {
     try waitUntilAtRest()
     let manager = isExternal ? SleepWatch(of: try discover(), in: cgroup) : nil
     if let job = try jobs?.running(in: discover()) { throw ManagerIsAtWork(job: job) }
@@ -97,7 +108,7 @@ struct SuspendJob: Sendable {
       return Asleep(
         sources: sources,
         times: wantsTimes(sources) ? try DueTime.timers(of: discover()) + waits.dueTimes : [],
-        measurement: Self.measure(tree), manager: manager)
+        measurement: Self.measure(tree, missing), missing: missing, manager: manager)
     }
     throw Unwatchable(reason: refusal)
   }
@@ -112,11 +123,11 @@ struct SuspendJob: Sendable {
   /// Measures the footprint, unless the worker is big: a wake would wait for the measurement. The
   /// engine asks for the footprint next, and a thread of its own would begin later by as long as
   /// this takes.
-  private static func measure(_ tree: ProcessTree) -> Measurement? {
+  private static func measure(_ tree: ProcessTree, _ missing: MissingBytes?) -> Measurement? {
     guard tree.pids.count <= fewProcesses,
       tree.pids.reduce(0, { $0 + residentMemory(of: $1).all }) <= smallMemory
     else { return nil }
-    let measurement = Measurement.measure(tree.pids)
+    let measurement = Measurement.measure(tree.pids, missing)
     return measurement.refusal == nil ? measurement : nil
   }
 

@@ -14,10 +14,10 @@ protocol WorkerMemory: AnyObject {
   /// Stops the worker, and finds its inputs. If this fails, the worker runs, unless the refusal
   /// says that it is still stopped.
   ///
-  /// - Parameter isRestoring: a lazy restore of the worker is still in progress, or memory is in
-  ///   the image of a trim. All of it is restored first.
+  /// - Parameter missing: the memory that a lazy restore of the worker hasn't restored yet, or that
+  ///   is in the image of a trim, where it stays. A lazy restore is awaited first.
   func suspend(
-    _ job: SuspendJob, of name: String, isRestoring: Bool,
+    _ job: SuspendJob, of name: String, missing: MissingBytes?,
     then: @escaping (SuspensionOutcome) -> Void
   ) -> OperationFlag
 
@@ -35,7 +35,7 @@ protocol WorkerMemory: AnyObject {
     _ target: HibernationTarget, then: @escaping (Result<TrimSummary, HibernationError>) -> Void
   ) -> OperationFlag
 
-  /// Lets the worker run. All of its memory is in its processes. `then` gets the reason if that
+  /// Lets the worker run. Memory in the image of a trim stays there. `then` gets the reason if that
   /// failed.
   func thaw(
     _ target: HibernationTarget, isStopped: Bool, then: @escaping (_ failure: String?) -> Void
@@ -145,7 +145,7 @@ struct HibernationOrder {
   var isMemoryShort: Bool
   /// The footprint before the hibernation; nil: it is measured right before.
   var footprint: ByteCount?
-  /// The memory that a lazy restore hasn't restored yet.
+  /// The memory in the image of a trim.
   var missing: MissingBytes?
   /// Waits until the images of an earlier run have been removed.
   var removal: (@Sendable () -> Void)?
@@ -212,13 +212,13 @@ struct ImageOnDisk: Sendable {
 /// Where the memory of a worker is, which determines how it is resumed. It is set when the worker
 /// is suspended or hibernated, or when it is found asleep.
 enum ResumeMethod: Sendable {
-  /// All memory is in the worker's processes. `mayBeStopped`: a hibernation was tried since the
-  /// suspension, and it stops the worker by signal for some time.
+  /// All memory is in the worker's processes, or stays out of RAM. `mayBeStopped`: a hibernation
+  /// was tried since the suspension, and it stops the worker by signal for some time.
   case thaw(mayBeStopped: Bool)
   /// The memory is restored from this image, as the plan in the image says.
   case image(ImageOnDisk)
   /// An earlier daemon has left the worker asleep, or its wake failed half-way: its memory is
-  /// verified before it runs. nil: no image of it is known.
+  /// verified before it runs. nil: no image of it is known, or memory is in the image of a trim.
   case recover(ImageOnDisk?)
   /// The worker's memory can't be verified. It never runs again.
   case unverified
@@ -229,6 +229,12 @@ enum ResumeMethod: Sendable {
     case .recover(let image): image
     case .thaw, .unverified: nil
     }
+  }
+
+  /// The state while a hibernation is tried. An earlier daemon may have trimmed the worker.
+  func afterHibernationAttempt(isTrimmed: Bool) -> ResumeMethod {
+    if case .recover = self, isTrimmed { return self }
+    return .thaw(mayBeStopped: true)
   }
 
   /// The state after the image turned out not to exist.

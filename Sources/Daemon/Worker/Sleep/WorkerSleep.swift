@@ -78,7 +78,7 @@ final class WorkerSleep {
     if isMemoryUnverified {
       return driver.send(.hibernateFailed(id, Self.unverified, permanent: true))
     }
-    resumeMethod = .thaw(mayBeStopped: true)
+    resumeMethod = resumeMethod.afterHibernationAttempt(isTrimmed: missing != nil)
     begin({ $0.evict(then: $1) }, then: { $0.hibernationEnded($1) })
   }
 
@@ -164,8 +164,8 @@ final class WorkerSleep {
   private func suspensionEnded(_ outcome: Result<Asleep, Refusal>) {
     switch outcome {
     case .success(let asleep):
-      forgetTrimImage()
-      missing = nil
+      if asleep.missing == nil { forgetTrimImage() }
+      missing = asleep.missing
       didFallAsleep(asleep)
       driver.send(.suspended(id))
       watch.wakeForWaitingInput()
@@ -206,6 +206,7 @@ final class WorkerSleep {
   ) {
     switch outcome {
     case .success((let image, let result)):
+      missing = nil
       resumeMethod = .image(ImageOnDisk(image, length: result.imageSize.bytes))
       restoreMode = .of(image.restore)
       driver.send(.hibernated(id, result))
@@ -255,7 +256,7 @@ final class WorkerSleep {
     }
     missing = outcome.stillMissing
     resumeMethod = .thaw(mayBeStopped: false)
-    didWake(fromImage: true)
+    didWake(fromImage: missing?.isTrimmed != true)
   }
 
   private func didInspect(_ state: WorkerState?, _ image: ImageOnDisk?) {
