@@ -5,8 +5,8 @@
 
 gunicorn and puma with their default time-outs, a program whose own watchdog ends it, one that polls a server each 20 s, a
 stdio server (behind `dormouse wrap`) whose host pings each 30 s and waits for 5 s, and a server of events (SSE), each with
-40 MB of state. The policy is `standard`; the watchdog's program has `suspend_after: never`, because nothing else uses it,
-and a standstill ends it. Each use is counted, and each that was late, lost or wrong.
+40 MB of state. The policy is `standard`; the two python programs that nothing else uses have `suspend_after: never`, because
+a standstill ends or delays them. Each use is counted, and each that was late, lost or wrong.
 """
 import argparse
 import http.server
@@ -254,7 +254,7 @@ def main():
     daemon, host = Daemon({
         "policy": "standard", "policy_overrides": {"trim": trim},
         "workers": {name: {"command": words, **({"readiness": {"tcp": port}} if port else {}),
-                           **({"policy": {"background": {"suspend_after": "never"}}} if name == "watchdog" else {})}
+                           **({"policy": {"background": {"suspend_after": "never"}}} if name in ("watchdog", "poller") else {})}
                     for name, (words, port, _) in found.items()}}, user=options.user), None
     try:
         pids = {name: daemon.pid_of(name) for name in found}

@@ -54,19 +54,18 @@ final class KernelWorkerProcesses: WorkerProcesses {
   }
 
   func wake(
-    _ target: HibernationTarget, _ process: WorkerProcess, askingBy signal: Int32?,
-    then: @escaping (String?) -> Void
+    _ target: HibernationTarget, _ process: WorkerProcess, missing: MissingBytes?,
+    askingBy signal: Int32?, then: @escaping (String?) -> Void
   ) {
     let done = services.loopReturn.callback(then)
     let ask = signal.map { asking(process, by: $0) }
     let image = state.image(of: target.name)
+    let hibernation = missing?.isTrimmed == true ? services.hibernation : nil
     services.mechanics.submit(about: target.name, isUrgent: true) {
-      [hibernation = services.hibernation] in
       ask?()
       done(
         failureText {
-          // Its threads may need memory that is in the image of a trim.
-          try hibernation.serveTrimmed(target, image: image)
+          try hibernation?.serveTrimmed(target, image: image)
           try target.wake(mastersLast: false)
         })
     }

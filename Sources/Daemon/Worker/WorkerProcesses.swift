@@ -40,10 +40,12 @@ protocol WorkerProcesses: AnyObject {
 
   /// Lets the worker run, so that it can handle the signal.
   ///
-  /// - Parameter signal: sent first; nil: the worker has been asked to end already.
+  /// - Parameters:
+  ///   - missing: the memory that is in the image of a trim.
+  ///   - signal: sent first; nil: the worker has been asked to end already.
   func wake(
-    _ target: HibernationTarget, _ process: WorkerProcess, askingBy signal: Int32?,
-    then: @escaping (_ failure: String?) -> Void)
+    _ target: HibernationTarget, _ process: WorkerProcess, missing: MissingBytes?,
+    askingBy signal: Int32?, then: @escaping (_ failure: String?) -> Void)
 
   /// Sends SIGKILL to all processes of the worker.
   func kill(

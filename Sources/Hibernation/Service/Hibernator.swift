@@ -83,8 +83,7 @@ public final class Hibernator {
   public func hibernate(
     _ request: HibernationRequest
   ) throws(HibernationError) -> HibernationSummary {
-    // An encrypted image can't refer to one that isn't.
-    if !request.isSealed, let summary = try hibernateTrimmed(request) { return summary }
+    if let summary = try hibernateTrimmed(request) { return summary }
     return try hibernate(request, inheriting: nil)
   }
 

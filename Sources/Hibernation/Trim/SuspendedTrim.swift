@@ -12,7 +12,9 @@ extension Hibernator {
   ///
   /// - Returns: what is missing. `nil`: all of its memory is in place, and the worker runs.
   public func freezeTrimmed(_ name: String) throws(HibernationError) -> MissingBytes? {
-    if let fill = fills[name], fill.trimEnd != nil, try handOver(fill) != nil {
+    if let fill = fills[name], fill.trimEnd != nil, let missing = try handOver(fill) {
+      // Only the freezer keeps it from running: nothing is stopped.
+      for process in missing.processes { process.paged.handle.journal.phase = .trimmed }
       fill.retract()
       return fill.missing
     }
@@ -21,14 +23,13 @@ extension Hibernator {
   }
 
   /// Starts a pager for a suspended worker with memory in the image at `path`, before another step
-  /// lets it run. Nothing is done for other workers.
+  /// lets it run. Nothing is done if all of its memory is in place by now.
   public func serveTrimmed(
     _ target: HibernationTarget, image path: String
   ) throws(HibernationError) {
     guard let fill = try trimmedFill(of: target, at: path), let missing = fill.handedOver else {
       return
     }
-    for process in missing.processes { process.paged.handle.journal.phase = .trimmed }
     let isServed = try serve(
       target, from: missing.image, missing.processes.map(\.paged), missing: fill.missing,
       wakes: false)
@@ -54,9 +55,20 @@ extension Hibernator {
   func hibernateTrimmed(
     _ request: HibernationRequest
   ) throws(HibernationError) -> HibernationSummary? {
-    guard let fill = try trimmedFill(of: request.target, at: request.path),
-      let missing = try handOver(fill)
-    else { return nil }
+    guard let fill = try trimmedFill(of: request.target, at: request.path) else { return nil }
+    // An encrypted image can't refer to one that isn't.
+    let handedOver =
+      request.isSealed
+      ? nil
+      : try keepingFrozen(fill) { () throws in
+        try handOver(fill)
+      }
+    guard let missing = handedOver else {
+      try keepingFrozen(fill) { () throws in try awaitFill(of: request.target.name) }
+      return nil
+    }
+    // The hibernation stops its processes.
+    for process in missing.processes { process.paged.handle.journal.phase = .handedOver }
     fill.retract()
     do throws(HibernationError) {
       return try hibernate(request, continuing: fill, missing)
@@ -66,6 +78,18 @@ extension Hibernator {
       guard isBusy, fills[request.target.name] === fill else { throw error }
       return nil
     }
+  }
+
+  /// Performs a step of a suspended worker's pager, and freezes the worker again if the pager has
+  /// let it run: it had to fill all pages, or couldn't end.
+  private func keepingFrozen<Value>(
+    _ fill: BackgroundFill, _ step: () throws -> Value
+  ) throws(HibernationError) -> Value {
+    let outcome = Result { try step() }
+    try attempt(.stopping) {
+      try fill.target.cgroup?.freezer?.freeze(until: Deadline(in: HibernationTarget.timeout))
+    }
+    return try attempt(.stopping) { try outcome.get() }
   }
 
   /// Writes and frees what a trimmed worker has in memory, which is frozen and has no pager. The
@@ -91,8 +115,10 @@ extension Hibernator {
     of target: HibernationTarget, at path: String
   ) throws(HibernationError) -> BackgroundFill? {
     if fills[target.name] == nil, !isAbsent(path) {
-      let image = try open(path)
-      guard image.progress == .filling, image.lock(waits: false),
+      // Another worker's image, or one that can't be read, isn't this worker's trim.
+      guard let image = try? ImageReader(path: path), image.progress == .filling,
+        image.processes.contains(where: { $0.identity == target.root }),
+        image.lock(waits: false),
         try continueTrim(image, target, wakes: false)
       else { return nil }
     }
@@ -121,10 +147,11 @@ extension HibernationService {
   public func serveTrimmed(
     _ target: HibernationTarget, image path: String
   ) throws(HibernationError) {
-    if isAbsent(path) { return }
     _ = try perform(about: target.name, makesHibernator: true) {
       (hibernator) throws(HibernationError) in
-      try hibernator.serveTrimmed(target, image: path)
+      try DescriptorReserve.use { () throws(HibernationError) in
+        try hibernator.serveTrimmed(target, image: path)
+      }
     }
   }
 }

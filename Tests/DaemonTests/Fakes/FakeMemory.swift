@@ -71,7 +71,8 @@ final class FakeMemory: WorkerMemory {
   }
 
   func thaw(
-    _ target: HibernationTarget, isStopped: Bool, then: @escaping (String?) -> Void
+    _ target: HibernationTarget, isStopped: Bool, missing: MissingBytes?,
+    then: @escaping (String?) -> Void
   ) -> OperationFlag {
     thawed = then
     return begin(isStopped ? "thaw, stopped" : "thaw")

@@ -40,8 +40,8 @@ final class FakeWorkerProcesses: WorkerProcesses {
   func ask(_ process: WorkerProcess, of name: String, by signal: Int32) { begin("ask \(signal)") }
 
   func wake(
-    _ target: HibernationTarget, _ process: WorkerProcess, askingBy signal: Int32?,
-    then: @escaping (String?) -> Void
+    _ target: HibernationTarget, _ process: WorkerProcess, missing: MissingBytes?,
+    askingBy signal: Int32?, then: @escaping (String?) -> Void
   ) {
     begin(signal.map { "ask \($0) and wake" } ?? "wake")
     woken.append(then)

@@ -86,8 +86,8 @@ final class ShellEnd: WorkerProcesses {
   }
 
   func wake(
-    _ target: HibernationTarget, _ process: WorkerProcess, askingBy signal: Int32?,
-    then: @escaping (String?) -> Void
+    _ target: HibernationTarget, _ process: WorkerProcess, missing: MissingBytes?,
+    askingBy signal: Int32?, then: @escaping (String?) -> Void
   ) {
     operate(
       target.name, .milliseconds(50),

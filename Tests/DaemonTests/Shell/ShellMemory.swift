@@ -100,7 +100,8 @@ final class ShellMemory: WorkerMemory {
   }
 
   func thaw(
-    _ target: HibernationTarget, isStopped: Bool, then: @escaping (String?) -> Void
+    _ target: HibernationTarget, isStopped: Bool, missing: MissingBytes?,
+    then: @escaping (String?) -> Void
   ) -> OperationFlag {
     operate(
       "thawed", on: target.name, in: [.stopped],

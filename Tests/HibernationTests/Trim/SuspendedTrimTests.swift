@@ -246,7 +246,7 @@ struct SuspendedTrimTests {
 
   @Test("The next daemon finds a trimmed worker suspended", arguments: [false, true])
   func leftSuspended(hasStandby: Bool) throws {
-    for isHibernated in [false, true] {
+    for next in ["resume", "hibernate", "encrypt"] {
       let probe = try start(nil, hasStandby: hasStandby, churns: false)
       let (target, image) = (probe.target, probe.image)
       #expect(Hibernator.missingOfSuspended(target, image: image) == nil)
@@ -255,9 +255,11 @@ struct SuspendedTrimTests {
       usleep(300_000)
       let missing = try #require(Hibernator.missingOfSuspended(target, image: image))
       #expect(missing.isTrimmed && missing.bytes > 1 << 20)
-      if isHibernated {
-        let asleep = try hibernate(target, to: image)
-        #expect(asleep.moved < missing.bytes)
+      if next != "resume" {
+        let isSealed = next == "encrypt"
+        let asleep = try hibernate(target, to: image) { $0.isSealed = isSealed }
+        #expect(isSealed ? asleep.moved > missing.bytes : asleep.moved < missing.bytes)
+        #expect(try target.isFrozen())
         try resume(target, from: asleep.image)
       } else {
         try recover(probe)

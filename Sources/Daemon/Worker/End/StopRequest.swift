@@ -62,7 +62,8 @@ extension WorkerEnding {
 
   private func wake(_ worker: WorkerUnit, askingBy signal: Int32?) {
     guard let target = worker.target() else { return }
-    processes.wake(target, process, askingBy: signal) { [handle] failure in
+    processes.wake(target, process, missing: worker.sleep?.missing, askingBy: signal) {
+      [handle] failure in
       if let failure { handle.log(.warning, "can't be woken before its end: \(failure)") }
     }
   }

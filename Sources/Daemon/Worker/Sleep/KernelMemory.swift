@@ -123,17 +123,19 @@ final class KernelMemory: WorkerMemory {
   }
 
   func thaw(
-    _ target: HibernationTarget, isStopped: Bool, then: @escaping (String?) -> Void
+    _ target: HibernationTarget, isStopped: Bool, missing: MissingBytes?,
+    then: @escaping (String?) -> Void
   ) -> OperationFlag {
     let (operation, done) = callback(then)
     let (trimRecord, path) = (state.trimRecord(of: target.name), state.image(of: target.name))
+    // The wake of another worker doesn't depend on the disk of the images.
+    let hibernation = missing?.isTrimmed == true ? services.hibernation : nil
     services.mechanics.submit(about: target.name, isUrgent: true) {
-      [hibernation = services.hibernation] in
       done(
         failureText {
           try DescriptorReserve.use {
             try Hibernator.repairTrim(record: trimRecord, of: target.root)
-            try hibernation.serveTrimmed(target, image: path)
+            try hibernation?.serveTrimmed(target, image: path)
             let tree = target.restartInterruptedSyscalls()
             try target.wake(tree, isStopped: isStopped)
           }

@@ -126,7 +126,7 @@ extension WorkerSleep {
     guard let worker, let target = worker.target() else { return refuse(then, Self.noProcess) }
     worker.conversation?.offers.dropRestored()
     worker.measuring.didMoveMemory()
-    current = memory.thaw(target, isStopped: isStopped, then: then)
+    current = memory.thaw(target, isStopped: isStopped, missing: missing, then: then)
   }
 
   func restore(

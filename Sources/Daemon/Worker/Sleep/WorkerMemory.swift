@@ -35,10 +35,12 @@ protocol WorkerMemory: AnyObject {
     _ target: HibernationTarget, then: @escaping (Result<TrimSummary, HibernationError>) -> Void
   ) -> OperationFlag
 
-  /// Lets the worker run. Memory in the image of a trim stays there. `then` gets the reason if that
-  /// failed.
+  /// Lets the worker run. `then` gets the reason if that failed.
+  ///
+  /// - Parameter missing: the memory that is in the image of a trim, where it stays.
   func thaw(
-    _ target: HibernationTarget, isStopped: Bool, then: @escaping (_ failure: String?) -> Void
+    _ target: HibernationTarget, isStopped: Bool, missing: MissingBytes?,
+    then: @escaping (_ failure: String?) -> Void
   ) -> OperationFlag
 
   /// Restores the worker's memory, and lets it run. The image is removed only when the worker's
