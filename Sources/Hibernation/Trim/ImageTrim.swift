@@ -46,7 +46,8 @@ extension Hibernator {
     let plan = plan(image, tree)
     if let obstacle = imageObstacle(request) ?? (plan.isLazy ? nil : plan.reason) {
       let advice = features.lazyObstacle == nil ? "" : "; `mechanism: swap` doesn't need it"
-      throw HibernationError(.checking, obstacle + advice, aftermath: .ineligible)
+      // The service may be started, or the policy changed, while the worker runs.
+      throw HibernationError(.checking, obstacle + advice)
     }
     guard Self.isFree.wait(within: Self.maxWait) else {
       throw HibernationError(.checking, "busy: other workers are being trimmed")

@@ -138,7 +138,8 @@ struct ImageTrimTests {
           TrimRequest(image, record: path + ".trim", mechanism: .userfaultfd))
       }
     }
-    #expect(error?.aftermath == .ineligible)
+    // A reload can change that for the running worker.
+    #expect(error?.aftermath == .intact)
     #expect(try victim.ask("verify").hasSuffix("errors 0"))
   }
 }

@@ -89,7 +89,7 @@ struct SuspendedTrimTests {
         #expect(try victim.anonymousMemory() < missing / 2)
       }
       try victim.send("churn \(round)")
-      usleep(20_000)
+      usleep(20_000)  // If it isn't frozen, it answers in this time.
       #expect(try target.isFrozen() && !victim.hasSaid)
       try thaw(target, image: path)
       try #require(try victim.line().hasSuffix("errors 0"), "round \(round)")
@@ -252,7 +252,7 @@ struct SuspendedTrimTests {
       #expect(Hibernator.missingOfSuspended(target, image: image) == nil)
       try probe.perform("suspend")
       try probe.daemonDies(by: SIGKILL)
-      usleep(300_000)
+      usleep(300_000)  // In this time a standby pager that still knows it would wake it.
       let missing = try #require(Hibernator.missingOfSuspended(target, image: image))
       #expect(missing.isTrimmed && missing.bytes > 1 << 20)
       if next != "resume" {
