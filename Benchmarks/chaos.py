@@ -19,6 +19,7 @@ import threading
 import time
 
 from bench import ROOT, Daemon, free_port, machine
+from Peers import swap
 from talk import Redis, Web
 
 FIXTURES = os.path.join(ROOT, "Tests", "Fixtures")
@@ -34,7 +35,8 @@ POINTS = [
         "unregistered", "thawed"))]
 # Of trims by userfaultfd (`--trims`).
 TRIM_POINTS = [f"{point}@{time}" for time in (1, 2, 3) for point in (
-    "trimmed", "trim-handed-over", "trim-unregistered")]
+    "trimmed", "trim-handed-over", "trim-unregistered", "child-filled", "handing-over", "synced", "committed",
+    "registered", "event-read")]
 
 
 class Lost(Exception):
@@ -316,6 +318,64 @@ class Faults:
             subprocess.run(["umount", "-l", self.state])
 
 
+def resident(pid):
+    """Bytes of VmRSS."""
+    with open(f"/proc/{pid}/status") as file:
+        return next(int(row.split()[1]) << 10 for row in file if row.startswith("VmRSS"))
+
+
+class Shortage:
+    """Again and again: a swap file is on, the workers have less memory than they use for a while, then enough, and the
+    file is off. With a choice of its own, as `Faults`."""
+    MEGABYTES = 1024
+
+    def __init__(self, seed, directory):
+        self.chance = random.Random(f"shortage {seed}")
+        self.count = 0
+        self.group = swap.MemoryGroup()
+        if not self.group.isv1:  # A worker has only one of version 2, which is the daemon's.
+            self.group.close()
+            raise swap.Unavailable("memory cgroups of version 1 are needed")
+        self.file = swap.SwapFile(directory, self.MEGABYTES)
+        self.over = threading.Event()
+        self.thread = threading.Thread(target=self.run)
+
+    def run(self):
+        # All of their memory is in RAM, and what they always need has room in half of it.
+        most = sum(resident(pid) for pid in self.group.processes())
+        while not self.over.wait(self.chance.uniform(1, 8)):
+            self.file.on()
+            try:
+                # The kernel may refuse: it can't write that much at once.
+                self.group.limit(int(most * self.chance.uniform(0.5, 0.9)))
+                self.count += 1
+                self.over.wait(self.chance.uniform(0.5, 4))
+            except OSError:
+                pass
+            self.group.limit(-1)
+            if self.chance.random() < 0.2:  # The workers' pages stay in swap for a while.
+                self.over.wait(self.chance.uniform(1, 8))
+            self.off()
+
+    def off(self):
+        for _ in range(100):
+            try:
+                return self.file.off()
+            except swap.Unavailable:  # A page is being freed or read at this moment.
+                time.sleep(0.1)
+        raise Lost("the swap file can't be switched off")
+
+    def close(self):
+        self.over.set()
+        if self.thread.is_alive():
+            self.thread.join()
+        self.group.limit(-1)
+        self.file.close()
+        for pid in self.group.processes():
+            swap.write("/sys/fs/cgroup/memory/cgroup.procs", str(pid))
+        self.group.close()
+
+
 class Keeper:
     """Runs a daemon, kills it at random, and starts the next one on the same state directory."""
 
@@ -424,12 +484,14 @@ class Worker:
         self.trims = trims
         self.refusals, self.failures, self.pid, self.note = {}, [], None, ""
 
-    def begin(self, daemon):
+    def begin(self, daemon, shortage):
         self.twin = subprocess.Popen(
             self.reference.command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
             start_new_session=True)
         daemon.ask("start", self.name)
         self.pid = daemon.worker(self.name)["pid"]
+        if shortage:
+            shortage.group.enter(self.pid)
         for one in (self.program, self.reference):
             one.connect()
 
@@ -562,11 +624,15 @@ def play(options, rest, rounds, seconds, directory):
     os.mkdir(directory)
     workers = [Worker(name, make, directory, options.trims) for name, make in programs(directory)
                if not options.only or name in options.only.split(",")]
-    faults = Faults(options.seed, directory, [kind for kind in options.faults.split(",") if kind])
+    kinds = [kind for kind in options.faults.split(",") if kind]
+    faults = Faults(options.seed, directory, [kind for kind in kinds if kind != "memory"])
     keeper = Keeper(workers, rest, options, faults)
+    shortage = Shortage(options.seed, directory) if "memory" in kinds else None
     try:
         for worker in workers:
-            worker.begin(keeper.daemon)
+            worker.begin(keeper.daemon, shortage)
+        if shortage:
+            shortage.thread.start()
         end = time.monotonic() + seconds
         threads = [
             threading.Thread(target=worker.run, args=(
@@ -589,6 +655,9 @@ def play(options, rest, rounds, seconds, directory):
         keeper.over.set()
         if keeper.thread.is_alive():
             keeper.thread.join()
+        if shortage:
+            shortage.close()
+            faults.counts["memory (times, beside all lives)"] = shortage.count
         for worker in workers:
             worker.end()
         log = keeper.log()
@@ -637,7 +706,8 @@ def main():
     parser.add_argument("--only", help="names of workers, with commas between them")
     parser.add_argument("--rest", choices=["frozen", "traced", "both"], default="both")
     parser.add_argument("--faults", default="descriptors,records" + (",disk" if os.geteuid() == 0 else ""),
-                        help="what else fails: descriptors, disk (needs root), records; empty: nothing")
+                        help="what else fails: descriptors, disk (needs root), records; memory (root, cgroups of version "
+                             "1): limits and swap, on and off; empty: nothing")
     parser.add_argument("--patience", type=float, default=PATIENCE,
                         help="seconds that an answer may take; more under emulation")
     options = parser.parse_args()

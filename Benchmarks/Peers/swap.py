@@ -134,13 +134,18 @@ class MemoryGroup:
         except OSError as error:
             raise Unavailable(f"no memory cgroup can be made: {error}") from None
         self.file, self.order = ("memory.force_empty", "0") if isv1 else ("memory.reclaim", "4G")
+        self.isv1 = isv1
         self.limit_file = "memory.limit_in_bytes" if isv1 else "memory.max"
         if not os.path.exists(f"{self.path}/{self.file}"):
             self.close()
             raise Unavailable(f"memory cgroups here have no {self.file}")
 
-    def enter(self):
-        write(f"{self.path}/cgroup.procs", "0")
+    def enter(self, pid=0):
+        write(f"{self.path}/cgroup.procs", str(pid))
+
+    def processes(self):
+        with open(f"{self.path}/cgroup.procs") as file:
+            return [int(row) for row in file]
 
     def limit(self, size):
         write(f"{self.path}/{self.limit_file}", str(size))
