@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Programs that break when they stand still for long, while they are trimmed (docs/trim.md). Nothing may notice.
 
-    sudo python3 Benchmarks/awake.py [--minutes 5] [--after 30] [--every 60] [--mechanism userfaultfd] [--user NAME]
+    sudo python3 Benchmarks/awake.py [--minutes 5] [--after 30s] [--every 60s] [--mechanism userfaultfd] [--user NAME]
 
 gunicorn and puma with their default time-outs, a program whose own watchdog ends it, one that polls a server each 20 s, a
 stdio server (behind `dormouse wrap`) whose host pings each 30 s and waits for 5 s, and a server of events (SSE), each with
-40 MB of state. The policy is `standard`; the two python programs that nothing else uses have `suspend_after: never`, because
-a standstill ends or delays them. Each use is counted, and each that was late, lost or wrong.
+40 MB of state. Nothing is configured but what the options name: the policies are `standard` and that of `wrap`. Each use
+is counted, and each that was late, lost or wrong.
 """
 import argparse
 import http.server
@@ -156,11 +156,13 @@ class Host:
     """A host of a stdio server: it pings each 30 s, and ends the connection when no answer has come after 5 s."""
 
     def __init__(self, command, home, trim, daemon):
-        policy, permitted = os.path.join(home, "policy.yaml"), daemon.permitted
-        with open(policy, "w") as file:
-            json.dump({"extends": "standard", "name": "awake", "trim": trim}, file)
+        policy, permitted, words = os.path.join(home, "policy.yaml"), daemon.permitted, []
+        if trim:
+            with open(policy, "w") as file:
+                json.dump({"extends": "standard", "name": "awake", "trim": trim}, file)
+            words = ["--policy", policy]
         self.process = subprocess.Popen(
-            [*(permitted.before if permitted else []), *as_user(daemon.user), BINARY, "wrap", "--policy", policy,
+            [*(permitted.before if permitted else []), *as_user(daemon.user), BINARY, "wrap", *words,
              "--log", os.path.join(daemon.directory, "wrap.log"), "--", *command],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=home,
             env={**environment(daemon.directory), **(permitted.environment if permitted else {})})
@@ -240,9 +242,9 @@ def until(deadline, step):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=5)
-    parser.add_argument("--after", help="as trim.after (30s)", default="30s")
-    parser.add_argument("--every", help="as trim.every (60s)", default="60s")
-    parser.add_argument("--mechanism", choices=("auto", "userfaultfd", "swap"), default="userfaultfd")
+    parser.add_argument("--after", help="as trim.after")
+    parser.add_argument("--every", help="as trim.every")
+    parser.add_argument("--mechanism", choices=("auto", "userfaultfd", "swap"))
     parser.add_argument("--log", metavar="DIRECTORY", help="where copies of the logs are kept")
     parser.add_argument("--user", help="the daemon and the workers are this user's; the script is root's")
     options = parser.parse_args()
@@ -250,11 +252,10 @@ def main():
     home = tempfile.mkdtemp(prefix="dormouse-awake-")
     os.chmod(home, 0o755)
     found, command = workers(home, options)
-    trim = {"after": options.after, "every": options.every, "mechanism": options.mechanism}
+    trim = {key: value for key in ("after", "every", "mechanism") if (value := getattr(options, key))}
     daemon, host = Daemon({
-        "policy": "standard", "policy_overrides": {"trim": trim},
-        "workers": {name: {"command": words, **({"readiness": {"tcp": port}} if port else {}),
-                           **({"policy": {"background": {"suspend_after": "never"}}} if name in ("watchdog", "poller") else {})}
+        "policy": "standard", **({"policy_overrides": {"trim": trim}} if trim else {}),
+        "workers": {name: {"command": words, **({"readiness": {"tcp": port}} if port else {})}
                     for name, (words, port, _) in found.items()}}, user=options.user), None
     try:
         pids = {name: daemon.pid_of(name) for name in found}

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """What a new user's first minutes save, with nothing configured: no policy, no key. Works as any user.
 
-    python3 Benchmarks/first_minutes.py [services] [checks] [answered] [wrap] [--minutes 6] [--every 30]
+    python3 Benchmarks/first_minutes.py [services] [checks] [answered] [wrap] [pings] [--minutes 6] [--every 30]
 
 services: six real services under `dormouse up -d`, each asked for the last time at 0:00.
 checks:   the same; two of them have a health check each 20 s.
 answered: the same with `health_checks_while_asleep` for those two.
 wrap:     20 stdio servers, each behind `dormouse wrap`.
-Without a name all four run, one after the other. A service that isn't installed is named and left out. At the end each
+pings:    the same; each host pings its server each 30 s.
+Without a name all run, one after the other. A service that isn't installed is named and left out. At the end each
 answers again, with its state.
 """
 import argparse
@@ -27,6 +28,7 @@ import time
 from bench import BINARY, free_port, machine, tree
 
 CHECK_EVERY = 20
+PING_EVERY = 30
 STDIO_SERVERS = 20
 
 GUNICORN = """
@@ -294,20 +296,27 @@ def of_services(options, checks, answered):
             project.run("down")
 
 
-def of_wrappers(options):
+def of_wrappers(options, pings):
     with tempfile.TemporaryDirectory(prefix="first-minutes-") as home:
         script = os.path.join(home, "notes.py")
         with open(script, "w") as file:
             file.write(STDIO)
-        print(f"{STDIO_SERVERS} stdio servers, each behind `dormouse wrap`; no option")
+        print(f"{STDIO_SERVERS} stdio servers, each behind `dormouse wrap`{', pinged each 30 s' if pings else ''}; no option")
         words = [BINARY, "wrap", "--", "python3", script]
         hosts = [subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=home,
                                   env=environment(home)) for _ in range(STDIO_SERVERS)]
+        calls, stop = dict.fromkeys(hosts, 0), threading.Event()
 
         def call(host):
+            calls[host] += 1
             host.stdin.write(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "ping"}) + "\n")
             host.stdin.flush()
             return json.loads(host.stdout.readline())["result"]["calls"]
+
+        def ping():
+            while not stop.wait(PING_EVERY):
+                for host in hosts:
+                    call(host)
 
         try:
             for host in hosts:
@@ -317,10 +326,17 @@ def of_wrappers(options):
                 call(host)
             servers = [pid for host in hosts for pid in tree(host.pid)[1:]
                        if open(f"/proc/{pid}/comm").read() != "dormouse-guard\n"]
+            pinger = threading.Thread(target=ping)
+            if pings:
+                pinger.start()
             watch(options, lambda: {"all": resident(servers)}, [])
-            return answer_again([(f"{place + 1}", lambda host=host: call(host), 3)
+            stop.set()
+            if pings:
+                pinger.join()
+            return answer_again([(f"{place + 1}", lambda host=host: call(host), calls[host] + 1)
                                  for place, host in enumerate(hosts)])
         finally:
+            stop.set()
             for host in hosts:
                 host.stdin.close()
                 host.wait(60)
@@ -329,7 +345,8 @@ def of_wrappers(options):
 def main():
     kinds = {"services": lambda options: of_services(options, False, False),
              "checks": lambda options: of_services(options, True, False),
-             "answered": lambda options: of_services(options, True, True), "wrap": of_wrappers}
+             "answered": lambda options: of_services(options, True, True), "wrap": lambda options: of_wrappers(options, False),
+             "pings": lambda options: of_wrappers(options, True)}
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("kinds", nargs="*", help=f"{', '.join(kinds)}; default: all")
     parser.add_argument("--minutes", type=float, default=6)
