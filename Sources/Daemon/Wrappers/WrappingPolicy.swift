@@ -19,6 +19,8 @@ extension LifecyclePolicy {
     policy.hibernate.cooldown = .zero
     policy.hibernate.disk = DiskRules(
       budget: .gigabytes(16), minFreePercent: 5, dailyWrites: .gigabytes(50))
+    // A helper whose host pings it is never idle.
+    policy.trim.after = .seconds(120)
     // Idle times as short as these double if they are too short for a server.
     policy.earlyWake = EarlyWakeRules(
       within: .seconds(30), halvesEvery: .seconds(3600), maxIdle: .seconds(600))

@@ -39,6 +39,9 @@ public struct TrimState: Hashable, Sendable {
   public var interval: Duration
   /// Why the last attempt failed. `nil`: it didn't.
   public var failure: String?
+  /// Whether the policy trims the worker, as far as is known: nothing forbids it, and it hasn't
+  /// failed again and again. Its memory then leaves RAM although it doesn't sleep.
+  public var isByPolicy: Bool
   /// All memory of the last trim came back: when, and why. `nil`: it didn't.
   public var loss: Loss?
   /// The time until the policy trims the worker, at the earliest. `nil`: something other than time
@@ -66,6 +69,7 @@ extension Engine {
       sinceLast: trim.lastAt.map { max(.zero, now - $0) }, isFilled: trim.isFilled,
       moved: trim.moved, cameBack: trim.cameBack, cameBackAfter: trim.cameBackAfter,
       interval: trim.interval(worker.policy.trim), failure: trim.failure,
+      isByPolicy: worker.isTrimmedByPolicy,
       loss: trim.last == nil && !trim.isFilled ? trim.loss(at: now) : nil, next: next,
       obstacles: obstacles, sentence: "")
     state.sentence = state.clauses(isDoubled: trim.doublings > 0).joined(separator: "; ")

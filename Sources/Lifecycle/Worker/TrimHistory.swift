@@ -62,6 +62,8 @@ struct TrimHistory: Codable, Sendable, Equatable {
   /// The mechanism ends an operation before that time, with whatever it has moved until then.
   static let timeout = Duration.seconds(60)
   static let retry = Duration.seconds(60)
+  /// After as many failures in a row, trims count as impossible here.
+  static let manyFailures = 3
 
   /// Whether an operation is under way, or will begin as soon as possible.
   var isPending: Bool {
@@ -194,6 +196,17 @@ extension WorkerRecord {
   var isTrimmedSoon: Bool { run.trim?.isWanted == true || run.trim?.underWay == .trim }
 
   var isTrimming: Bool { run.trim?.underWay != nil }
+
+  /// Whether the policy trims the worker while it runs, as far as is known: nothing forbids it, and
+  /// it hasn't failed again and again.
+  var isTrimmedByPolicy: Bool {
+    guard policy.trim.after != nil, policy.trimObstacle == nil, profile.leader == nil else {
+      return false
+    }
+    guard let trim = run.trim else { return true }
+    return trim.permanentRefusal == nil && !trim.hasGivenUp
+      && trim.failures < TrimHistory.manyFailures
+  }
 
   /// When the policy trims the worker, if the gain is large enough then. `nil`: never.
   var trimDueAt: Instant? {

@@ -97,6 +97,42 @@ import Testing
     #expect(try eventually { access(mark, F_OK) == 0 })
   }
 
+  @Test(
+    "A worker without clients stays awake for its own short timer where trims free its memory",
+    arguments: [(nil, 0.5, true), (Duration.seconds(45), 0.5, false), (.seconds(45), 1000, true)])
+  func shortTimer(staysAwakeBelow: Duration?, seconds: Double, sleeps: Bool) throws {
+    let scratch = try Scratch()
+    let mark = "\(scratch.path)/waits"
+    let program = """
+      import time
+      sum(range(10_000_000))
+      open("\(mark)", "w")
+      while True: time.sleep(\(seconds))
+      """
+    let timed = try Computing("exec python3 -c '\(program)'")
+    #expect(try eventually { access(mark, F_OK) == 0 })
+    var job = Self.job(for: timed)
+    job.staysAwakeBelow = staysAwakeBelow
+    var outcome: Result<Asleep, any Error>?
+    // It may be on its way to its next wait.
+    #expect(
+      try eventually {
+        do { outcome = .success(try job.run()) } catch { outcome = .failure(error) }
+        if case .failure(let error) = outcome { return !"\(error)".hasPrefix("not idle") }
+        return true
+      })
+    switch outcome {
+    case .success:
+      #expect(sleeps)
+      kill(timed.process.pid, SIGCONT)
+    case .failure(let error):
+      #expect(!sleeps)
+      #expect("\(error)".hasPrefix("it has no clients and works by its own timer ("), "\(error)")
+    case nil: Issue.record("there was no attempt")
+    }
+    #expect(try eventually { try !timed.isStopped })
+  }
+
   @Test("A worker whose inputs can't be watched because descriptors are short isn't suspended")
   func shortage() throws {
     let scratch = try Scratch()

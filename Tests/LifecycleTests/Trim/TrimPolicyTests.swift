@@ -52,6 +52,19 @@ struct TrimPolicyTests {
     #expect(world.pass(.seconds(1)).deeds == ["trim web"])
   }
 
+  @Test("A worker counts as trimmed by its policy until three attempts in a row have failed")
+  func failedAgainAndAgain() {
+    var world = trimWorld()
+    for _ in 0..<3 {
+      #expect(world.trim?.isByPolicy == true)
+      #expect(world.pass(.seconds(300)).deeds == ["trim web"])
+      world.send(.trimFailed(web, "the machine has no swap", permanent: false))
+    }
+    #expect(world.trim?.isByPolicy == false)
+    #expect(trimWorld { $0.trim.mechanism = .off }.trim?.isByPolicy == false)
+    #expect(trimWorld { $0.trim.after = nil }.trim?.isByPolicy != true)
+  }
+
   @Test("The time begins again with a wake, and the trim before the hibernation is forgotten")
   func wake() {
     var world = trimWorld {

@@ -53,7 +53,7 @@ extension WorkerSleep {
     }
     let job = SuspendJob(
       of: worker, process, unreadBaseline: watch.unreadBaseline,
-      because: driver.state.snapshot(of: id, at: timers.now)?.cause)
+      as: driver.state.snapshot(of: id, at: timers.now))
     worker.traffic = nil
     var (result, isRead): (Result<Asleep, Refusal>?, Bool) = (nil, false)
     let end = { if isRead, let result { then(result) } }

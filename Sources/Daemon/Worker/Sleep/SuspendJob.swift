@@ -34,6 +34,8 @@ struct SuspendJob: Sendable {
   var dependsOnInputs: Bool
   /// The worker's own timers can wake it.
   var wakesForTimers = false
+  /// A worker without clients that has a shorter timer stays awake. nil: it may sleep.
+  var staysAwakeBelow: Duration?
   /// The ports at which the daemon answers health checks while the worker sleeps.
   var answeredPorts: Set<UInt16> = []
   /// The worker is suspended because it was idle, and not because of the operator or the ladder.
@@ -51,7 +53,7 @@ struct SuspendJob: Sendable {
     try target.wake(isStopped: isStopped)
   }
 
-  private static let timeout = Duration.seconds(5)
+  static let timeout = Duration.seconds(5)
   /// The limit is short, because other workers wait for this thread.
   private static let divisibleTimeout = Duration.milliseconds(200)
 
@@ -103,12 +105,14 @@ struct SuspendJob: Sendable {
     try masters.find(in: tree)
     if mustBeIdle { try checkIsIdle() }
     let sources = watch(ignored, since: began)
+    let times = wantsTimes(sources) ? try DueTime.timers(of: discover()) + waits.dueTimes : []
+    let asleep = Asleep(
+      sources: sources, times: times, measurement: Self.measure(tree, missing), missing: missing,
+      manager: manager)
+    if mustBeIdle, asleep.hasNoClients { try checkTimers(times) }
     // A resource that is short now may be free in a moment, so the next attempt may succeed.
     guard let refusal = sources.refusal, dependsOnInputs || refusal.isShortage else {
-      return Asleep(
-        sources: sources,
-        times: wantsTimes(sources) ? try DueTime.timers(of: discover()) + waits.dueTimes : [],
-        measurement: Self.measure(tree, missing), missing: missing, manager: manager)
+      return asleep
     }
     throw Unwatchable(reason: refusal)
   }
@@ -153,6 +157,14 @@ struct SuspendJob: Sendable {
     try waitUntilAtRest()
   }
 
+  /// Throws if a worker without clients works by timers for which it isn't woken.
+  private func checkTimers(_ times: [DueTime]) throws {
+    guard let staysAwakeBelow,
+      let timer = times.first(where: { ($0.whole ?? $0.remaining) < staysAwakeBelow })
+    else { return }
+    throw WorksByTimer(timer: timer.whole ?? timer.remaining)
+  }
+
   /// Throws if the manager of an external worker uses its cgroup. A cgroup that the manager has
   /// frozen stays under its control. Processes that the manager runs in the cgroup must not be
   /// stopped, because the manager waits for them.
@@ -161,18 +173,6 @@ struct SuspendJob: Sendable {
     if ForeignFreeze.holds(identity.pid) { throw ManagerHasFrozenIt(process: identity.pid) }
     guard cgroup != nil else { return }
     if let job = try jobs?.running(in: discover()) { throw ManagerIsAtWork(job: job) }
-  }
-
-  private struct ManagerHasFrozenIt: Error, CustomStringConvertible {
-    let process: Int32
-    var description: String { "another program has frozen its cgroup (process \(process))" }
-  }
-
-  private struct ManagerIsAtWork: Error, CustomStringConvertible {
-    let job: ProcessStat
-    var description: String {
-      "its manager started process \(job.pid) (\(job.name)) in its cgroup"
-    }
   }
 
   /// Wakes the worker after a failed suspension.
@@ -218,48 +218,13 @@ struct SuspendJob: Sendable {
   private func discover() throws(SystemCallError) -> ProcessTree {
     try ProcessTree.discover(root: identity, session: session, cgroup: cgroup)
   }
-
-  /// A stop would end the call with a partial result.
-  private struct InTheMiddle: Error, CustomStringConvertible {
-    let thread: Int32
-    var description: String {
-      "its thread \(thread) is in the middle of a call that a stop would cut short (a write, a "
-        + "receipt with MSG_WAITALL, a submission to io_uring)"
-    }
-  }
-
-  /// It isn't known what the worker waits for, so nothing would wake it.
-  private struct NotAtRest: Error, CustomStringConvertible {
-    let thread: Int32
-    var description: String {
-      "its thread \(thread) did not come to rest within \(timeout.components.seconds) s"
-    }
-  }
-
-  /// The worker is still working, such as on a request that it has read. Nothing would wake it to
-  /// finish that.
-  private struct AtWork: Error, CustomStringConvertible {
-    let thread: Int32
-    var description: String { "not idle: its thread \(thread) is working" }
-  }
-
-  /// The worker's inputs can't be watched: it would miss requests while it sleeps. This is an error
-  /// under `mode: activity`, or if descriptors are short.
-  private struct Unwatchable: Error, CustomStringConvertible {
-    let reason: SystemCallError
-    var description: String {
-      let what = "can't watch its sockets while it sleeps (\(reason))"
-      if reason.isShortage { return what }
-      return what + ", and nothing else would wake it; run `dormouse doctor` to see what is missing"
-    }
-  }
 }
 
 extension SuspendJob {
-  /// - Parameter cause: the cause of the transition to `suspending`.
+  /// - Parameter snapshot: the worker while it is `suspending`.
   init(
     of worker: WorkerUnit, _ process: WorkerProcess, unreadBaseline: UnreadInputBaseline,
-    because cause: Cause?
+    as snapshot: WorkerSnapshot?
   ) {
     self.init(
       identity: process.identity, session: process.session, cgroup: process.cgroup,
@@ -270,7 +235,11 @@ extension SuspendJob {
       answeredPorts: worker.answeredPorts)
     isExternal = worker.external != nil
     jobs = worker.external?.jobs
-    mustBeIdle = dependsOnInputs && cause?.meansIdle == true
+    mustBeIdle = dependsOnInputs && snapshot?.cause.meansIdle == true
+    if snapshot?.trim?.isByPolicy == true {
+      // The policy says which timers aren't worth a sleep; without a wake for timers, none is.
+      staysAwakeBelow = worker.configuration.policy.background.wakeForTimers ?? .seconds(1 << 40)
+    }
     // Yama doesn't permit this daemon to open the sockets of a worker that an earlier daemon has
     // started. The worker's clients would wait for ever.
     if !Yama.current.permits(process.identity.pid) { dependsOnInputs = true }

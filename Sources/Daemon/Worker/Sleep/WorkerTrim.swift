@@ -94,9 +94,11 @@ extension WorkerSleep {
       driver.send(.trimmed(id, result))
       if let reason = earlyLoss { didLoseTrim(reason) }
     case .failure(let error):
-      log(.warning, "can't be trimmed: \(error)")
-      if error.aftermath == .unverifiable { killUnverified() }
-      let permanent = error.aftermath == .ineligible || error.aftermath == .unverifiable
+      let isUnverifiable = error.aftermath == .unverifiable
+      // The policy tries it with each worker, whatever this machine and this user permit.
+      log(isUnverifiable ? .warning : .info, "can't be trimmed: \(error)")
+      if isUnverifiable { killUnverified() }
+      let permanent = error.aftermath == .ineligible || isUnverifiable
       driver.send(.trimFailed(id, error.description, permanent: permanent))
     }
   }
