@@ -130,6 +130,8 @@ public final class Hibernator {
       }
       throw resolved(error, target, image: path)
     }
+    // The new image has everything.
+    if inherited != nil { fills.removeValue(forKey: target.name)?.missing.end() }
     do throws(HibernationError) {
       try operation.evict()
       var summary = try operation.rest()

@@ -98,13 +98,6 @@ extension Hibernator {
   ) throws(HibernationError) -> HibernationSummary {
     var request = request
     if missing.image.base != nil { request.overlay = true }
-    defer {
-      // The new image has everything, or all memory is in place again.
-      if !missing.image.isStillAtPath {
-        fills[request.target.name] = nil
-        fill.missing.end()
-      }
-    }
     return try hibernate(request, inheriting: missing)
   }
 
