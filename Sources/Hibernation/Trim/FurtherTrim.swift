@@ -53,10 +53,7 @@ extension Hibernator {
       }
     } catch {
       // `freeze` has let it run again, and its threads wait for pages.
-      if let missing {
-        earlier.retract()
-        try serveOn(target, missing, counting: earlier)
-      }
+      if let missing { try serveOn(target, missing, after: earlier, isStopped: false) }
       throw error
     }
     guard let missing else { return nil }
@@ -65,12 +62,13 @@ extension Hibernator {
       earlier.retract()
       return (hibernated, began)
     } catch {
-      earlier.retract()
-      if error.aftermath == .unverifiable { throw error }
-      if fills[target.name] != nil {
-        try serveOn(target, missing, counting: earlier)
+      if error.aftermath != .unverifiable, fills[target.name] != nil {
+        // If it isn't known whether it is frozen, it may be stopped.
+        try serveOn(
+          target, missing, after: earlier, isStopped: (try? target.isFrozen()) != true)
       } else {
-        try runAgain(target, isStopped: true)
+        earlier.retract()
+        if error.aftermath != .unverifiable { try runAgain(target, isStopped: true) }
       }
       throw error
     }
@@ -105,9 +103,17 @@ extension Hibernator {
   }
 
   /// Starts another pager for a worker whose last one has ended.
+  ///
+  /// - Parameter isStopped: false if only the freezer keeps it from running.
   private func serveOn(
-    _ target: HibernationTarget, _ missing: MissingPages, counting fill: BackgroundFill
+    _ target: HibernationTarget, _ missing: MissingPages, after fill: BackgroundFill,
+    isStopped: Bool
   ) throws(HibernationError) {
+    if !isStopped {
+      // Otherwise each later daemon would send it SIGCONT, also if its user has stopped it.
+      for process in missing.processes { process.paged.handle.journal.phase = .trimmed }
+    }
+    fill.retract()
     try untilDone(for: target) { () throws(HibernationError) in
       let isServed = try serve(
         target, from: missing.image, missing.processes.map(\.paged), missing: fill.missing)
