@@ -12,6 +12,7 @@ struct Capture: Sendable {
   let writer: ImageWriter
   let level: Int32
   var access = ForcedAccess.anyThread
+  var standstill: Standstill?
 
   /// Captures all chunks. The calling thread must trace the processes: some pages may be readable
   /// for it only (`ForcedAccess`).
@@ -27,6 +28,7 @@ struct Capture: Sendable {
       failure.record {
         let lane = try Lane(level: level)
         while let index = next(), !failure.hasFailed {
+          try self.standstill?.check()
           try lane.capture(chunks[index], from: self.memories, to: self.writer)
         }
       }

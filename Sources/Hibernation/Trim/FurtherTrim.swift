@@ -37,18 +37,17 @@ extension Hibernator {
 
   /// Writes and frees what a trimmed worker has in memory.
   ///
-  /// - Returns: `nil` if all of its memory has come back meanwhile. `began`: when the worker was
-  ///   frozen, in ns of the monotonic clock.
+  /// - Parameter limit: the greatest time for which it may stand still; nil: there is none.
+  /// - Returns: `nil` if all of its memory has come back meanwhile.
   func trimAgain(
-    _ image: HibernationRequest, after earlier: BackgroundFill
-  ) throws(HibernationError) -> (hibernated: HibernationSummary, began: Int64)? {
+    _ image: HibernationRequest, after earlier: BackgroundFill, limit: Duration?
+  ) throws(HibernationError) -> (hibernated: HibernationSummary, since: Standstill)? {
     let target = image.target
     var missing: MissingPages?
-    var began = Clocks.monotonic
+    var image = image
     do throws(HibernationError) {
-      try freeze(target) { () throws in
-        began = Clocks.monotonic
-        missing = try handOver(earlier)
+      image.standstill = try freeze(target, limit: limit) { (still) throws in
+        missing = try handOver(earlier, still)
         return missing != nil
       }
     } catch {
@@ -56,11 +55,11 @@ extension Hibernator {
       if let missing { try serveOn(target, missing, after: earlier, isStopped: false) }
       throw error
     }
-    guard let missing else { return nil }
+    guard let missing, let still = image.standstill else { return nil }
     do throws(HibernationError) {
       let hibernated = try hibernate(image, continuing: earlier, missing)
       earlier.retract()
-      return (hibernated, began)
+      return (hibernated, still)
     } catch {
       if error.aftermath != .unverifiable, fills[target.name] != nil {
         // If it isn't known whether it is frozen, it may be stopped.
@@ -76,11 +75,15 @@ extension Hibernator {
 
   /// Ends the pager of a trimmed worker, which is frozen then. The fill has what is missing.
   ///
+  /// - Parameter still: limits the time until it is frozen.
   /// - Returns: `nil` if all pages are in place instead, and the worker runs.
-  func handOver(_ fill: BackgroundFill) throws(HibernationError) -> MissingPages? {
+  func handOver(
+    _ fill: BackgroundFill, _ still: Standstill = Standstill(limit: nil)
+  ) throws(HibernationError) -> MissingPages? {
     let name = fill.target.name
     if let missing = fill.handedOver { return missing }
-    guard let outcome = fill.handOver() else {
+    guard let outcome = fill.handOver(still) else {
+      try still.check()
       throw HibernationError(.stopping, "busy: it can't be frozen while it gets missing pages")
     }
     guard let missing = outcome.handedOver else { return nil }
