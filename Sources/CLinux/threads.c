@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -158,4 +159,29 @@ int clinux_semaphore_wait(sem_t *semaphore, int64_t deadline) {
   while (sem_clockwait(semaphore, CLOCK_MONOTONIC, &time))
     if (errno != EINTR) return -errno;
   return 0;
+}
+
+// struct sched_attr of the kernel; glibc has none before 2.41.
+struct schedule {
+  uint32_t size;
+  uint32_t policy;
+  uint64_t flags;
+  int32_t nice;
+  uint32_t priority;
+  // The length of a turn in ns; 0: the default.
+  uint64_t runtime;
+  uint64_t deadline;
+  uint64_t period;
+};
+
+enum { SHORT_TURN = 100000, RESET_ON_FORK = 1 };
+
+int clinux_use_short_turns(int are_short) {
+  struct schedule schedule;
+  memset(&schedule, 0, sizeof schedule);
+  if (syscall(SYS_sched_getattr, 0, &schedule, sizeof schedule, 0) < 0) return -errno;
+  if (schedule.policy != SCHED_OTHER) return -EINVAL;
+  schedule.flags = RESET_ON_FORK;
+  schedule.runtime = are_short ? SHORT_TURN : 0;
+  return syscall(SYS_sched_setattr, 0, &schedule, 0) < 0 ? -errno : 0;
 }

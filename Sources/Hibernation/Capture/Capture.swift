@@ -12,6 +12,9 @@ struct Capture: Sendable {
   let writer: ImageWriter
   let level: Int32
   var access = ForcedAccess.anyThread
+  var standstill: Standstill?
+  /// True if the processes run: memory that they unmap meanwhile is left out.
+  var isAhead = false
 
   /// Captures all chunks. The calling thread must trace the processes: some pages may be readable
   /// for it only (`ForcedAccess`).
@@ -27,7 +30,9 @@ struct Capture: Sendable {
       failure.record {
         let lane = try Lane(level: level)
         while let index = next(), !failure.hasFailed {
-          try lane.capture(chunks[index], from: self.memories, to: self.writer)
+          try self.standstill?.check()
+          try lane.capture(
+            chunks[index], from: self.memories, to: self.writer, isAhead: self.isAhead)
         }
       }
     }
@@ -55,10 +60,16 @@ struct Capture: Sendable {
     }
 
     func capture(
-      _ chunk: PagePlan.PlannedChunk, from memories: [ProcessMemory], to writer: ImageWriter
+      _ chunk: PagePlan.PlannedChunk, from memories: [ProcessMemory], to writer: ImageWriter,
+      isAhead: Bool
     ) throws {
       guard let base = pages.baseAddress else { return }
-      try memories[chunk.process].read(chunk.ranges, into: base, direct: chunk.kind.readable)
+      do throws(SystemCallError) {
+        try memories[chunk.process].read(chunk.ranges, into: base, direct: chunk.kind.readable)
+      } catch {
+        if isAhead, error.code == EIO { return }
+        throw error
+      }
       var ranges = chunk.ranges
       var length = Int(chunk.length)
       if chunk.kind.absentIsZero, !chunk.kind.isPrefetched {

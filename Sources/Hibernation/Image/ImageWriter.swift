@@ -91,11 +91,12 @@ final class ImageWriter: Sendable {
   /// - Parameter durability: `synced` returns when the disk has confirmed the file and its name. A
   ///   later write error can't affect the image any more.
   /// - Parameter replaces: true if the file replaces an image that counts until then.
+  /// - Parameter standstill: checked before the file gets its name.
   /// - Throws: if it throws, no file has the image's name, or the replaced one still has it.
   func commit(
     processes: [ImageProcess], mappings: [ImageMapping] = [], base: BaseReference? = nil,
-    durability: ImageDurability = .synced, replaces: Bool = false
-  ) throws(SystemCallError) -> ImageMark {
+    durability: ImageDurability = .synced, replaces: Bool = false, standstill: Standstill? = nil
+  ) throws -> ImageMark {
     let (end, chunks) = state.withLock { ($0.end, $0.chunks) }
     var index = Self.index(
       processes: processes, chunks: chunks, mappings: mappings, id: id, base: base)
@@ -113,6 +114,7 @@ final class ImageWriter: Sendable {
       try file.syncData(partialPath)
       FaultPoint.synced.pass()
     }
+    try standstill?.check()
     try renameFile(partialPath, to: path)
     state.withLock { $0.isOver = true }
     if durability == .synced {

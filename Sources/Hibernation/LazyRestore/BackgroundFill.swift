@@ -161,10 +161,11 @@ final class BackgroundFill: Sendable {
 
   /// Asks the pager of a trimmed worker to freeze it and to end with its pages missing.
   ///
+  /// - Parameter still: limits the time until the worker is frozen.
   /// - Returns: `nil` if the pager serves the worker on. An outcome without `handedOver` means that
   ///   all pages are in place.
-  func handOver() -> Outcome? {
-    guard trimEnd?.requestHandOver(within: Self.handOverTimeout) == true else { return nil }
+  func handOver(_ still: Standstill) -> Outcome? {
+    guard trimEnd?.requestHandOver(still, within: Self.handOverTimeout) == true else { return nil }
     over.wait()
     over.signal()
     return outcome.withLock { $0 }

@@ -119,7 +119,8 @@ final class Pager {
     for process in processes where !process.unfinished.isEmpty { try finish(process) }
     if let trimEnd {
       FaultPoint.trimmed.pass()
-      try serveTrimmed(until: trimEnd)
+      // A thread of the worker stands still until its page is in place.
+      try Thread.urgently { try serveTrimmed(until: trimEnd) }
       if handedOver != nil { return }
     } else {
       try FillTurns.shared.whileAnswering { try serveFirst(learning) }

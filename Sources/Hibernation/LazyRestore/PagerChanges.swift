@@ -12,6 +12,7 @@ extension Pager {
   /// answered later.
   func handlePendingEvents(of process: LazyProcess) throws {
     let deadline = Deadline(in: .seconds(10))
+    var pauses = BriefPauses()
     while !process.hasVanished, process.userfault.hasEventInFlight {
       if isFrozen { return try drain(process) }
       if deadline.hasPassed, try !waitsOn(for: process) {
@@ -20,7 +21,7 @@ extension Pager {
       // The thread has sent the message and waits in its call, or hasn't run since the message was
       // read.
       guard process.userfault.isReadable else {
-        sched_yield()
+        pauses.next()
         continue
       }
       // The kernel keeps the order of messages. So the first one can be a fork's or a move's only

@@ -18,6 +18,7 @@ extension Pager {
     // then.
     var children = early?.child.map { [$0] } ?? []
     let deadline = Deadline(in: .seconds(10))
+    var pauses = BriefPauses()
     while true {
       if let received = try nextMessage(of: process) {
         let message = received.message
@@ -35,7 +36,7 @@ extension Pager {
       if deadline.hasPassed, try !waitsOn(for: process) {
         throw SystemCallError("drain", on: "userfaultfd of pid \(process.pid)", code: ETIMEDOUT)
       }
-      sched_yield()
+      pauses.next()
     }
     FaultPoint.eventRead.pass()
     if let early { try checkOrder(of: early.message, batch, process) }
@@ -160,6 +161,7 @@ extension Pager {
   func release(_ process: LazyProcess) throws {
     let deadline = Deadline(in: .seconds(10))
     try retry.run { () throws(SystemCallError) in try process.userfault.unregisterAll() }
+    var pauses = BriefPauses()
     while true {
       while let received = try nextMessage(of: process) {
         if received.child != nil { process.journal.forksAreDone() }
@@ -168,7 +170,7 @@ extension Pager {
       if deadline.hasPassed {
         throw SystemCallError("release", on: "userfaultfd of pid \(process.pid)", code: ETIMEDOUT)
       }
-      sched_yield()
+      pauses.next()
     }
     // This covers a mapping that was moved during the loop.
     try retry.run { () throws(SystemCallError) in try process.userfault.unregisterAll() }

@@ -30,7 +30,7 @@ extension Pager {
   func handOver(to end: TrimEnd) throws -> Bool {
     end.counter.clear()
     try freeze()
-    if try completeFreeze(until: Deadline(in: HibernationTarget.timeout)),
+    if try completeFreeze(until: end.freezeEnd),
       processes.allSatisfy({ $0.hasVanished || !$0.userfault.hasEventInFlight })
     {
       for process in processes {

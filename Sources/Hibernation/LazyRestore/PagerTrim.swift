@@ -138,10 +138,12 @@ extension LazyProcess {
   /// Makes all threads that wait for a page try their accesses again, so that each sends a message
   /// about its page: an earlier pager may have read the first one, and died before it answered.
   fileprivate func tryFaultsAgain() {
-    let ranges = mappings.map { $0.address..<$0.end } + layout.moves.to
-    guard let start = ranges.map(\.lowerBound).min(), let end = ranges.map(\.upperBound).max()
-    else { return }
-    // What has grown since, a heap or a stack, is between its ends. There may be gaps.
+    // They may have grown or moved since. If they can't be read, the process has ended, or only
+    // what has grown beyond the ends is left out.
+    let present = (try? MemoryMapping.headers(of: pid)) ?? []
+    let ranges = mappings + present.filter { $0.name != "[vsyscall]" }.map(\.range)
+    guard let start = ranges.map(\.address).min(), let end = ranges.map(\.end).max() else { return }
+    // There may be gaps.
     userfault.wake(start, end - start)
   }
 

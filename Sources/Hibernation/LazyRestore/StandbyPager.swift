@@ -220,14 +220,28 @@ public final class StandbyPagerConnection: Sendable {
     }
   }
 
-  /// Retracts an announcement. Call it when all pages are in place.
+  /// Retracts an announcement. Call it when all pages are in place, or the worker is suspended. A
+  /// standby pager that doesn't read it within a second is ended: it could wake the worker later.
   func retract(image: String) {
-    if let line = StandbyPager.endLine(image: image) { send(line) }
+    guard let line = StandbyPager.endLine(image: image) else { return }
+    let deadline = Deadline(in: .seconds(1))
+    while !send(line) {
+      // If that fails, the next attempt to send shows whether the socket has room.
+      let hasRoom = try? pollDescriptor(socket.raw, for: POLLOUT, until: deadline)
+      if hasRoom != true || deadline.hasPassed { return end() }
+    }
   }
 
-  private func send(_ line: String) {
-    // If the socket's queue is full, the packet is lost as a whole: the next daemon finds the
-    // resume.
-    _ = socket.send(Array(line.utf8), waits: false)
+  /// Ends the standby pager. The daemon starts another one.
+  private func end() {
+    // If the signal can't be sent, the process has ended.
+    _ = try? process.identity.signal(SIGKILL)
+  }
+
+  /// Returns false if the socket's queue is full: the packet is lost as a whole. If it was an
+  /// announcement, the next daemon finds the resume.
+  @discardableResult
+  private func send(_ line: String) -> Bool {
+    socket.send(Array(line.utf8), waits: false) != -Int(EAGAIN)
   }
 }

@@ -9,6 +9,7 @@ final class TrimEnd: Sendable {
   let counter: EventCounter
   private let state = Atomic(State.serving)
   private let answered = Semaphore()
+  private let standstill = Mutex<Standstill?>(nil)
 
   init() throws(SystemCallError) { counter = try EventCounter() }
 
@@ -24,14 +25,20 @@ final class TrimEnd: Sendable {
 
   /// Asks the pager to freeze the worker and to end with its pages missing. Waits for the answer.
   ///
+  /// - Parameter still: limits the time in which the pager freezes the worker.
   /// - Returns: true if the pager has ended or is about to; false if it serves the worker on.
-  func requestHandOver(within limit: Duration) -> Bool {
+  func requestHandOver(_ still: Standstill, within limit: Duration) -> Bool {
     while answered.wait(within: .zero) {}
+    standstill.withLock { $0 = still }
     guard exchange(.serving, for: .wanted) else { return true }
     counter.signal()
     if answered.wait(within: limit) { return state.load(ordering: .acquiring) != .serving }
-    return !exchange(.wanted, for: .serving)
+    // It may have refused at this moment.
+    return !exchange(.wanted, for: .serving) && state.load(ordering: .acquiring) != .serving
   }
+
+  /// When the pager gives up to freeze the worker.
+  var freezeEnd: Deadline { (standstill.withLock { $0 } ?? Standstill(limit: nil)).end }
 
   var wantsHandOver: Bool { state.load(ordering: .acquiring) == .wanted }
 

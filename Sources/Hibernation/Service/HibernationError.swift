@@ -29,6 +29,8 @@ public struct HibernationError: Error, Sendable, CustomStringConvertible {
   /// The text for the operator: what failed, and why.
   public var reason: String
   public var aftermath: Aftermath
+  /// True if none of its threads waits in a system call: it has to run until one does.
+  var isBusy = false
 
   public init(_ phase: Phase, _ reason: String, aftermath: Aftermath = .intact) {
     self.phase = phase

@@ -21,6 +21,8 @@ public struct HibernationRequest: Sendable {
   public var storage: ImageStorage
   /// True if the worker runs on while its pages are missing: they are stored in small chunks.
   var isTrim = false
+  /// Set for a trim of a worker that stands still.
+  var standstill: Standstill?
   /// Called on the hibernation's thread before anything is done, with false, and before the image
   /// gets its name, with true: then it may wait. If it returns a reason, the hibernation fails, and
   /// the worker stays suspended as before.

@@ -99,7 +99,7 @@ public struct HibernationTarget: Sendable {
   /// stopped first and then thawed, so that it runs no instruction in between.
   ///
   /// - Parameter listed: the worker's processes, if they have been listed since it was suspended.
-  func stop(_ listed: ProcessTree? = nil) throws -> ProcessTree {
+  func stop(_ listed: ProcessTree?, until deadline: Deadline) throws -> ProcessTree {
     var current = listed
     var wasFrozen = false
     if let cgroup = cgroup?.freezer, try cgroup.isFrozen {
@@ -112,7 +112,7 @@ public struct HibernationTarget: Sendable {
     }
     return try ProcessTree.stopAll(
       root: root, session: session, cgroup: cgroup, initial: current,
-      wasFrozen: wasFrozen, until: Deadline(in: Self.timeout))
+      wasFrozen: wasFrozen, until: deadline)
   }
 
   /// Restarts calls that a stop or a freeze interrupted. Call it before a worker that was only

@@ -130,6 +130,8 @@ public final class Hibernator {
       }
       throw resolved(error, target, image: path)
     }
+    // The new image has everything.
+    if inherited != nil { fills.removeValue(forKey: target.name)?.missing.end() }
     do throws(HibernationError) {
       try operation.evict()
       var summary = try operation.rest()
@@ -223,7 +225,9 @@ public final class Hibernator {
       Self.removeUnlessNeeded(image, isUnreadableNeeded: false)
       forget(target.name)
     }
-    return HibernationError(error.phase, error.reason, aftermath: aftermath)
+    var error = error
+    error.aftermath = aftermath
+    return error
   }
 
   /// Stops and seizes the worker. A worker that was suspended in the middle of a computation gets a
@@ -241,7 +245,9 @@ public final class Hibernator {
       // No pager serves a trimmed worker now.
       guard attempt < 30, operation.inherited == nil else {
         operation.detach()
-        throw HibernationError(.seizing, "busy: \(reason)")
+        var error = HibernationError(.seizing, "busy: \(reason)")
+        error.isBusy = true
+        throw error
       }
       operation.continueWorker()
       pauseThread(for: .milliseconds(5))

@@ -77,7 +77,10 @@ struct Operation {
 
   private func stop(_ listed: ProcessTree?) throws(HibernationError) -> ProcessTree {
     do throws(HibernationError) {
-      return try attempt(.stopping) { try target.stop(listed) }
+      return try attempt(.stopping) {
+        try target.stop(
+          listed, until: request.standstill?.end ?? Deadline(in: HibernationTarget.timeout))
+      }
     } catch {
       // If a child stays between vfork and exec, that is a better reason for the refusal.
       try SharedMemoryMaps.check(try attempt(.stopping) { try target.discover().processes })
@@ -105,6 +108,7 @@ struct Operation {
   mutating func capture() throws(HibernationError) {
     for index in processes.indices { try scan(index) }
     FaultPoint.scanned.pass()
+    try request.standstill?.check()
     let canMove = processes.contains { $0.plan?.ranges.isEmpty == false || !$0.missing.isEmpty }
     guard canMove else {
       throw HibernationError(.scanning, "it has no memory to move that isn't shared, even by fork")
@@ -126,7 +130,8 @@ struct Operation {
       try Capture(
         chunks: overlay?.chunks ?? processes.flatMap { $0.plan?.chunks ?? [] },
         memories: processes.map(\.memory),
-        writer: writer, level: request.level, access: hibernator.features.forcedAccess
+        writer: writer, level: request.level, access: hibernator.features.forcedAccess,
+        standstill: request.standstill
       ).run(lanes: hibernator.lanes)
       try inherited?.copyChunks(
         to: writer, processes.map { ($0.stat.identity, $0.missing) }, level: request.level)
@@ -143,7 +148,7 @@ struct Operation {
       try writer.commit(
         processes: processes.map(\.imageProcess), mappings: backgroundFill,
         base: overlay?.reference, durability: request.storage.durability,
-        replaces: inherited != nil)
+        replaces: inherited != nil, standstill: request.standstill)
     }
   }
 

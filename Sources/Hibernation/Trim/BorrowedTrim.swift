@@ -54,10 +54,8 @@ struct BorrowedTrim {
     _ target: HibernationTarget, _ features: KernelFeatures, record path: String,
     until deadline: Deadline
   ) throws(HibernationError) {
-    self.target = target
-    self.features = features
-    self.path = path
-    self.deadline = deadline
+    (self.target, self.features) = (target, features)
+    (self.path, self.deadline) = (path, deadline)
     boot = try attempt(.checking) { try BootMark.current() }
   }
 
@@ -89,7 +87,9 @@ struct BorrowedTrim {
     var attempts = 0
     while !pending.isEmpty, !deadline.hasPassed, attempts < Self.maxAttempts {
       let stop: (moved: UInt64, time: Duration)
-      do throws(HibernationError) { stop = try performStop() } catch {
+      do throws(HibernationError) {
+        stop = try Thread.urgently { () throws(HibernationError) in try performStop() }
+      } catch {
         // What is in swap by now stays there.
         if hasMoved, error.aftermath == .intact, error.phase != .waking, !hasLostThread { return }
         throw error

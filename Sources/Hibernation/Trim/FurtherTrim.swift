@@ -37,40 +37,37 @@ extension Hibernator {
 
   /// Writes and frees what a trimmed worker has in memory.
   ///
-  /// - Returns: `nil` if all of its memory has come back meanwhile. `began`: when the worker was
-  ///   frozen, in ns of the monotonic clock.
+  /// - Parameter limit: the greatest time for which it may stand still; nil: there is none.
+  /// - Returns: `nil` if all of its memory has come back meanwhile.
   func trimAgain(
-    _ image: HibernationRequest, after earlier: BackgroundFill
-  ) throws(HibernationError) -> (hibernated: HibernationSummary, began: Int64)? {
+    _ image: HibernationRequest, after earlier: BackgroundFill, limit: Duration?
+  ) throws(HibernationError) -> (hibernated: HibernationSummary, since: Standstill)? {
     let target = image.target
     var missing: MissingPages?
-    var began = Clocks.monotonic
+    var image = image
     do throws(HibernationError) {
-      try freeze(target) { () throws in
-        began = Clocks.monotonic
-        missing = try handOver(earlier)
+      image.standstill = try freeze(target, limit: limit) { (still) throws in
+        missing = try handOver(earlier, still)
         return missing != nil
       }
     } catch {
       // `freeze` has let it run again, and its threads wait for pages.
-      if let missing {
-        earlier.retract()
-        try serveOn(target, missing, counting: earlier)
-      }
+      if let missing { try serveOn(target, missing, after: earlier, isStopped: false) }
       throw error
     }
-    guard let missing else { return nil }
+    guard let missing, let still = image.standstill else { return nil }
     do throws(HibernationError) {
       let hibernated = try hibernate(image, continuing: earlier, missing)
       earlier.retract()
-      return (hibernated, began)
+      return (hibernated, still)
     } catch {
-      earlier.retract()
-      if error.aftermath == .unverifiable { throw error }
-      if fills[target.name] != nil {
-        try serveOn(target, missing, counting: earlier)
+      if error.aftermath != .unverifiable, fills[target.name] != nil {
+        // If it isn't known whether it is frozen, it may be stopped.
+        try serveOn(
+          target, missing, after: earlier, isStopped: (try? target.isFrozen()) != true)
       } else {
-        try runAgain(target, isStopped: true)
+        earlier.retract()
+        if error.aftermath != .unverifiable { try runAgain(target, isStopped: true) }
       }
       throw error
     }
@@ -78,11 +75,15 @@ extension Hibernator {
 
   /// Ends the pager of a trimmed worker, which is frozen then. The fill has what is missing.
   ///
+  /// - Parameter still: limits the time until it is frozen.
   /// - Returns: `nil` if all pages are in place instead, and the worker runs.
-  func handOver(_ fill: BackgroundFill) throws(HibernationError) -> MissingPages? {
+  func handOver(
+    _ fill: BackgroundFill, _ still: Standstill = Standstill(limit: nil)
+  ) throws(HibernationError) -> MissingPages? {
     let name = fill.target.name
     if let missing = fill.handedOver { return missing }
-    guard let outcome = fill.handOver() else {
+    guard let outcome = fill.handOver(still) else {
+      try still.check()
       throw HibernationError(.stopping, "busy: it can't be frozen while it gets missing pages")
     }
     guard let missing = outcome.handedOver else { return nil }
@@ -105,9 +106,17 @@ extension Hibernator {
   }
 
   /// Starts another pager for a worker whose last one has ended.
+  ///
+  /// - Parameter isStopped: false if only the freezer keeps it from running.
   private func serveOn(
-    _ target: HibernationTarget, _ missing: MissingPages, counting fill: BackgroundFill
+    _ target: HibernationTarget, _ missing: MissingPages, after fill: BackgroundFill,
+    isStopped: Bool
   ) throws(HibernationError) {
+    if !isStopped {
+      // Otherwise each later daemon would send it SIGCONT, also if its user has stopped it.
+      for process in missing.processes { process.paged.handle.journal.phase = .trimmed }
+    }
+    fill.retract()
     try untilDone(for: target) { () throws(HibernationError) in
       let isServed = try serve(
         target, from: missing.image, missing.processes.map(\.paged), missing: fill.missing)

@@ -53,43 +53,56 @@ extension Hibernator {
       throw HibernationError(.checking, "busy: other workers are being trimmed")
     }
     defer { Self.isFree.signal() }
-    if let obstacle = image.obstacle(false) { throw HibernationError(.checking, obstacle) }
+    // The wait for the disk comes before the standstill.
+    if let obstacle = image.obstacle(true) { throw HibernationError(.checking, obstacle) }
     try check(request.target, tree)
-    var began = Clocks.monotonic
-    let hibernated: HibernationSummary
+    let still: (hibernated: HibernationSummary, since: Standstill)
     var written: UInt64 = 0
-    if let earlier, let again = try trimAgain(image, after: earlier) {
-      (hibernated, began) = again
+    let again = try Thread.urgently { [image] () throws(HibernationError) in
+      try earlier.flatMap { (earlier) throws(HibernationError) in
+        try trimAgain(image, after: earlier, limit: request.maxStandstill)
+      }
+    }
+    if let again {
+      still = again
     } else {
       try awaitFill(of: request.target.name)
       do throws(HibernationError) {
         written = try copyAhead(request, tree, until: deadline)
-        began = Clocks.monotonic
-        try freeze(request.target) { () throws in
-          let deadline = Deadline(in: HibernationTarget.timeout)
-          try request.target.cgroup?.freezer?.freeze(until: deadline)
-          return true
+        still = try Thread.urgently { [image] () throws(HibernationError) in
+          try trimFirst(image, limit: request.maxStandstill)
         }
-        hibernated = try hibernateFrozen(image)
       } catch {
         if !keepsBase { dropOverlays(of: request.target.name, for: image.path) }
         throw error
       }
     }
-    let resumed = try resume(request.target, from: hibernated.image, keepsBase: keepsBase)
-    let stoppedFor = Duration.nanoseconds(Clocks.monotonic - began)
+    let resumed = try Thread.urgently { () throws(HibernationError) in
+      try resume(request.target, from: still.hibernated.image, keepsBase: keepsBase)
+    }
+    let stoppedFor = still.since.length
     if let reason = resumed.eagerReason {
       throw HibernationError(
-        .checking, reason, aftermath: hibernated.image.restore.isLazy ? .intact : .ineligible)
+        .checking, reason, aftermath: still.hibernated.image.restore.isLazy ? .intact : .ineligible)
     }
     return ImageTrim(
-      missing: resumed.missing, written: written + hibernated.written, stoppedFor: stoppedFor)
+      missing: resumed.missing, written: written + still.hibernated.written, stoppedFor: stoppedFor)
   }
 
-  private func hibernateFrozen(
-    _ image: HibernationRequest
-  ) throws(HibernationError) -> HibernationSummary {
-    do throws(HibernationError) { return try hibernate(image) } catch {
+  /// Freezes a running worker, and writes and frees its memory.
+  private func trimFirst(
+    _ image: HibernationRequest, limit: Duration?
+  ) throws(HibernationError) -> (hibernated: HibernationSummary, since: Standstill) {
+    var image = image
+    let still = try freeze(image.target, limit: limit) { (still) throws in
+      do { try image.target.cgroup?.freezer?.freeze(until: still.end) } catch {
+        try still.check()
+        throw error
+      }
+      return true
+    }
+    image.standstill = still
+    do throws(HibernationError) { return (try hibernate(image), still) } catch {
       // It may be stopped, too, if it couldn't be frozen again.
       if error.aftermath != .unverifiable { try runAgain(image.target, isStopped: true) }
       throw error
@@ -98,10 +111,12 @@ extension Hibernator {
 
   /// Freezes a running worker, as a suspension does.
   ///
-  /// - Parameter step: freezes it. If it returns false or throws, it has left the worker running.
+  /// - Parameters:
+  ///   - limit: the greatest time for which it may stand still; nil: there is none.
+  ///   - step: freezes it. If it returns false or throws, it has left the worker running.
   func freeze(
-    _ target: HibernationTarget, by step: () throws -> Bool
-  ) throws(HibernationError) {
+    _ target: HibernationTarget, limit: Duration?, by step: (Standstill) throws -> Bool
+  ) throws(HibernationError) -> Standstill {
     try attempt(.stopping) {
       let tree = try target.discover()
       if try target.isFrozen() {
@@ -112,13 +127,16 @@ extension Hibernator {
           .stopping, "thread \(thread) is in a call that a stop would end early")
       }
       target.waits.willRest(tree)
-      if try !step() { return }
+      let still = Standstill(limit: limit)
+      if try !step(still) { return still }
       do {
         let tree = try target.discover()
-        if let thread = tree.threadOnItsWay(until: Deadline(in: HibernationTarget.timeout)) {
+        if let thread = tree.threadOnItsWay(until: still.end) {
+          try still.check()
           throw HibernationError(.stopping, "thread \(thread) doesn't come to rest")
         }
         target.waits.didRest(tree)
+        return still
       } catch {
         try runAgain(target, isStopped: false)
         throw error

@@ -73,9 +73,8 @@ extension Hibernator {
     do throws(HibernationError) {
       return try hibernate(request, continuing: fill, missing)
     } catch {
-      // A worker that is busy has to run for a moment, and no pager serves it.
-      let isBusy = error.phase == .seizing && error.aftermath == .intact
-      guard isBusy, fills[request.target.name] === fill else { throw error }
+      // It has to run for a moment, and no pager serves it.
+      guard error.isBusy, fills[request.target.name] === fill else { throw error }
       return nil
     }
   }
@@ -99,13 +98,6 @@ extension Hibernator {
   ) throws(HibernationError) -> HibernationSummary {
     var request = request
     if missing.image.base != nil { request.overlay = true }
-    defer {
-      // The new image has everything, or all memory is in place again.
-      if !missing.image.isStillAtPath {
-        fills[request.target.name] = nil
-        fill.missing.end()
-      }
-    }
     return try hibernate(request, inheriting: missing)
   }
 

@@ -17,11 +17,18 @@ public struct TrimRequest: Sendable {
   /// middle of a trim by a borrowed thread.
   public var record: String
   public var mechanism: Mechanism
+  /// A trim by userfaultfd is given up if the worker has stood still for this time, and its image
+  /// isn't complete. nil: it never is.
+  public var maxStandstill: Duration?
 
-  public init(_ image: HibernationRequest, record: String, mechanism: Mechanism = .auto) {
+  public init(
+    _ image: HibernationRequest, record: String, mechanism: Mechanism = .auto,
+    maxStandstill: Duration? = nil
+  ) {
     self.image = image
     self.record = record
     self.mechanism = mechanism
+    self.maxStandstill = maxStandstill
   }
 
   public var target: HibernationTarget { image.target }

@@ -116,7 +116,10 @@ struct UserfaultConnection {
         // They aren't closed before the answer is sent.
         return withExtendedLifetime(reception) {}
       }
-    } catch {}  // The client has disconnected, or gets no answer, and says so.
+    } catch {
+      // The client has disconnected, or gets no answer, and says so.
+      writeToStandardError(Array("userfault-service: process \(peer): \(error)\n".utf8))
+    }
   }
 
   private func perform(

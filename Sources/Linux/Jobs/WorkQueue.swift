@@ -132,17 +132,23 @@ public func inParallel(
 ) {
   let cursor = Cursor()
   let done = Semaphore()
+  let isUrgent = Thread.isUrgent
   // If threads can't be started, fewer lanes do the work.
-  let helpers = (1..<max(1, min(lanes, (count + indicesPerLane - 1) / indicesPerLane))).filter {
-    _ in
+  let helpers = (1..<max(1, min(lanes, (count + indicesPerLane - 1) / indicesPerLane))).compactMap {
+    _ -> Handover? in
     let work = Handover(lane)
-    return ShortThreads.start(name: "dormouse-lane", apart: true) {
-      work.perform { cursor.nextIndex(below: count) }
-      done.signal()
+    let isStarted = ShortThreads.start(name: "dormouse-lane", apart: true) {
+      let isDone =
+        isUrgent
+        ? Thread.urgently { work.perform { cursor.nextIndex(below: count) } }
+        : work.perform { cursor.nextIndex(below: count) }
+      if isDone { done.signal() }
     }
-  }.count
+    return isStarted ? work : nil
+  }
   lane { cursor.nextIndex(below: count) }
-  for _ in 0..<helpers { done.wait() }
+  // On a busy machine a helper may not have got a processor yet. It isn't needed any more.
+  for helper in helpers where !helper.withdraw() { done.wait() }
 }
 
 /// Keeps a lane for a thread, and releases it before the thread reports its end: the thread's own
@@ -153,12 +159,21 @@ private final class Handover: Sendable {
 
   init(_ lane: @escaping Lane) { self.lane = Mutex(lane) }
 
-  func perform(_ next: () -> Int?) {
-    let lane = lane.withLock { lane in
+  /// Returns false if the lane was withdrawn.
+  func perform(_ next: () -> Int?) -> Bool {
+    guard let lane = receive() else { return false }
+    lane(next)
+    return true
+  }
+
+  /// Returns false if a thread has begun with the lane.
+  func withdraw() -> Bool { receive() != nil }
+
+  private func receive() -> Lane? {
+    lane.withLock { lane in
       defer { lane = nil }
       return lane
     }
-    lane?(next)
   }
 }
 

@@ -24,6 +24,8 @@ struct Command {
     var variables = ["PATH": path, "HOME": "/"]
     // Another limit for the check of the event loop (`TurnCheck`), for example under a sanitizer.
     variables["DORMOUSE_LOOP_CHECK"] = getenv("DORMOUSE_LOOP_CHECK").map { String(cString: $0) }
+    // Debug builds on a busy machine need longer.
+    variables["DORMOUSE_TEST_STANDSTILL"] = "30"
     return variables
   }
 

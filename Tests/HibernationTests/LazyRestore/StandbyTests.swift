@@ -1,4 +1,5 @@
 import Glibc
+import TestSupport
 import Testing
 
 @testable import Hibernation
@@ -41,6 +42,17 @@ struct StandbyTests {
     #expect(resumes.announced.count == sent)
     resumes.parse(Array("w\t1\t1\t/group\t/cut".utf8))
     #expect(resumes.announced.count == sent, "no end of the line")
+  }
+
+  @Test("A standby pager that doesn't read a retraction is ended: it could wake the worker later")
+  func lostRetraction() throws {
+    let connection = try StandbyPagerConnection(command: ["/bin/sleep", "1000"])
+    defer { reap(connection.process.pid) }
+    let image = "/" + String(repeating: "x", count: 4000)
+    for _ in 0..<1000 where !connection.process.identity.hasEnded {
+      connection.retract(image: image)
+    }
+    #expect(try eventually { connection.process.identity.hasEnded })
   }
 
   @Test(

@@ -1,9 +1,18 @@
+import Glibc
 import Hibernation
 import Linux
 import Policy
 
 // Trims and fills of running workers.
 extension KernelMemory {
+  /// The greatest time for which a worker stands still until the image of its trim is complete.
+  /// That is ten times what it usually takes, and less than the shortest usual time-out of health
+  /// checks (1 s in Kubernetes). DORMOUSE_TEST_STANDSTILL is another time, in seconds, for tests on
+  /// busy machines.
+  private static let maxStandstill =
+    getenv("DORMOUSE_TEST_STANDSTILL").flatMap { Double(String(cString: $0)) }
+    .map { Duration.seconds($0) } ?? .milliseconds(500)
+
   func trim(_ order: TrimOrder, then: @escaping (TrimOutcome) -> Void) -> OperationFlag {
     let (operation, done) = callback(then)
     let request = request(for: order)
@@ -37,7 +46,8 @@ extension KernelMemory {
     let diskObstacle = order.diskObstacle
     image.obstacle = { diskObstacle ?? recordWait.obstacle(waits: $0) }
     return TrimRequest(
-      image, record: state.trimRecord(of: name), mechanism: TrimRequest.Mechanism(order.mechanism))
+      image, record: state.trimRecord(of: name), mechanism: TrimRequest.Mechanism(order.mechanism),
+      maxStandstill: Self.maxStandstill)
   }
 
   func fill(
