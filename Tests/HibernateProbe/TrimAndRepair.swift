@@ -76,3 +76,14 @@ func recover(_ arguments: ArraySlice<String>) throws {
 func standBy(_ lock: String?) {
   StandbyPager.run(input: Descriptor(owning: 0), lock: lock == "-" ? nil : lock) { report($0) }
 }
+
+/// Starts a standby pager.
+func startStandby(_ lock: String) throws -> StandbyPagerConnection {
+  let deadline = Deadline(in: .seconds(60))
+  while true {
+    do { return try StandbyPagerConnection(command: [executablePath(), "pager", lock]) } catch {
+      // On a busy machine, a process doesn't always start within the limit, which is 1 s.
+      if deadline.hasPassed { throw error }
+    }
+  }
+}

@@ -83,7 +83,7 @@ func serve(_ arguments: ArraySlice<String>) throws {
   let service = HibernationService(features: features)
   let isLazy = getenv("DORMOUSE_RESUME") != nil
   if let lock = getenv("DORMOUSE_STANDBY").map({ String(cString: $0) }) {
-    service.set(try StandbyPagerConnection(command: [executablePath(), "pager", lock]))
+    service.set(try startStandby(lock))
   }
   let orders = try Descriptor.open(arguments[0])
   var text = ""

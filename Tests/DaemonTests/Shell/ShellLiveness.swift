@@ -49,8 +49,10 @@ final class ShellProcesses {
     services = try Services(
       log: log, records: WorkerRecordKeeper(directory: scratch.path + "/workers"),
       hibernation: HibernationService(lanes: 1, separatesWorkers: true), files: threads)
-    try scratch.write("cgroup.events", "")
-    let cgroup = try WorkerCgroup(path: scratch.path)
+    // An empty group without groups below it. Without these files, each look at its processes throws
+    // errors, and the testing library records the stack of each error in a test's process.
+    for name in ["cgroup.events", "cgroup.procs"] { try scratch.write("group/" + name, "") }
+    let cgroup = try WorkerCgroup(path: scratch.path + "/group")
     stopped = try (0..<64).map { _ in try .forTest("shell") }
     frozen = try (0..<64).map { _ in try .forTest("shell", in: cgroup) }
     state = try StateDirectory(path: scratch.path + "/state")

@@ -14,6 +14,7 @@ final class Probe {
   let talk: Talk
   let reports: Talk
   private let orders: Descriptor
+  private let fifo = Fixture.imagePath() + ".fifo"
 
   /// The path of the program beside the test bundle.
   static let executable: String = {
@@ -51,7 +52,7 @@ final class Probe {
     let toVictim = try makePipe()
     let fromVictim = try makePipe()
     let fromDaemon = try makePipe()
-    let fifo = Fixture.imagePath() + ".fifo"
+    let fifo = self.fifo
     _ = try systemCall("mkfifo", on: fifo) { mkfifo(fifo, 0o600) }
     cgroup = try Victim.makeGroup(for: parking)
     var environment = Self.environment(
@@ -69,8 +70,8 @@ final class Probe {
     let fields = try reports.line().split(separator: " ")
     victim = ProcessIdentity(
       pid: try #require(Int32(fields[1])), startTime: try #require(UInt64(fields[2])))
-    orders = try Descriptor.open(fifo, O_WRONLY)
-    unlink(fifo)
+    // With O_WRONLY, this would wait forever if the daemon has died.
+    orders = try Descriptor.open(fifo, O_RDWR)
   }
 
   static func environment(
@@ -79,6 +80,10 @@ final class Probe {
   ) -> [String: String] {
     var environment = ["PATH": getenv("PATH").map { String(cString: $0) } ?? "/usr/bin:/bin"]
     environment["DORMOUSE_CALLS"] = calls
+    // Under scripts/sanitize, a daemon's findings count, too.
+    for name in ["ASAN_OPTIONS", "TSAN_OPTIONS"] {
+      environment[name] = getenv(name).map { String(cString: $0) }
+    }
     // If the tests' own environment has the variable, all tests run under that rule.
     if forced || getenv("DORMOUSE_TEST_PROC_MEM") != nil {
       environment["DORMOUSE_TEST_PROC_MEM"] = "1"
@@ -97,8 +102,7 @@ final class Probe {
     try? cgroup?.kill()
     reap(victim.pid)
     try? cgroup?.remove(until: Deadline(in: .seconds(60)))
-    unlink(image)
-    unlink(image + ".base")
+    for path in [image, image + ".base", fifo] { unlink(path) }
   }
 
   var target: HibernationTarget {
