@@ -128,7 +128,7 @@ final class ImageLists: Sendable {
   /// The lists, which must not have been dropped.
   var loaded: Lists {
     guard let loaded = lists.withLock({ $0 }) else {
-      preconditionFailure("whoever drops the lists loads them before they are used")
+      preconditionFailure("lists that were dropped are loaded before their next use")
     }
     return loaded
   }
