@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "clinux_memory.h"
+#include "clinux_threads.h"
 
 #ifndef SYS_process_madvise
 #define SYS_process_madvise 440
@@ -91,4 +92,9 @@ void clinux_trim_own_memory(void) {
 #ifdef __GLIBC__
   malloc_trim(0);
 #endif
+}
+
+void clinux_release_unused_memory(void) {
+  clinux_release_unused_stack();
+  clinux_trim_own_memory();
 }

@@ -128,7 +128,7 @@ struct Comparison: Sendable {
       let chunk = base.chunks[Int(segment.chunk)]
       let step = RestoreStep(
         isOfBase: false, chunk: chunk, process: Int(segment.process), ranges: segment.ranges,
-        offsets: chunk.offsets(of: segment.ranges) ?? [], isInNextBase: true)
+        isInNextBase: true)
       try base.load(step, stored: stored, into: baseContent, with: decompressor)
       guard let memoryContent = memoryContent.baseAddress, let baseContent = baseContent.baseAddress
       else { return verdict }

@@ -81,9 +81,10 @@ struct Overlay: Sendable {
     chunks = Self.chunks(of: changed)
     reference = BaseReference(
       id: id, indexChecksum: base.indexChecksum, fileLength: base.fileLength,
-      segments: kept.sorted { $0.key < $1.key }.flatMap { index, ranges in
-        pages[index].segments(of: ranges.union(), process: UInt32(index))
-      })
+      segments: SegmentList(
+        kept.sorted { $0.key < $1.key }.flatMap { index, ranges in
+          pages[index].segments(of: ranges.union(), process: UInt32(index))
+        }))
   }
 
   private static func limit(of subjects: [Subject]) -> UInt64 {

@@ -15,6 +15,7 @@ struct BasePages: Sendable {
   private struct Piece {
     var range: PageRange
     var chunk: UInt32
+    var isPresent: Bool
   }
   /// The pieces, sorted by address.
   private let pieces: [Piece]
@@ -22,12 +23,14 @@ struct BasePages: Sendable {
   /// The pages that a lazy restore puts in place before the process runs.
   let present: [PageRange]
 
-  init(chunks: [ImageChunk], process: Int) {
+  init(chunks: some Sequence<ImageChunk>, process: Int) {
     pieces = chunks.enumerated().filter { Int($1.process) == process }.flatMap { index, chunk in
-      chunk.ranges.map { Piece(range: $0, chunk: UInt32(index)) }
+      chunk.ranges.map {
+        Piece(range: $0, chunk: UInt32(index), isPresent: !chunk.isBackgroundFilled)
+      }
     }.sorted { $0.range.address < $1.range.address }
     ranges = pieces.map(\.range).union()
-    present = pieces.filter { !chunks[Int($0.chunk)].isBackgroundFilled }.map(\.range).union()
+    present = pieces.filter(\.isPresent).map(\.range).union()
   }
 
   /// Returns the chunks that have these pages. The base must have all of the pages.

@@ -19,12 +19,6 @@ final class ChunkBuffer {
     single.deallocate()
   }
 
-  /// Frees the buffer's memory until its next use. What was loaded is lost.
-  func release() {
-    pages.releasePages()
-    stored.releasePages()
-  }
-
   /// Loads the pages that are needed of a chunk, and returns them. They are valid until the next
   /// call.
   func load(_ step: RestoreStep, of image: ImageReader) throws(ImageError) -> UnsafeRawPointer {

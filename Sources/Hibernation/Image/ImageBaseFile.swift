@@ -58,7 +58,7 @@ extension Hibernator {
       return nil
     }
     do throws(ImageError) {
-      let image = try ImageReader(alone: base.file.path).asBase
+      let image = try ImageReader(alone: base.file.path)
       if image.id == base.file.id, image.reference == nil,
         Clocks.monotonic - base.file.made < Base.maxAge
       {

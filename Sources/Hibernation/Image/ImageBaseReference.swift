@@ -27,7 +27,7 @@ struct BaseReference: Sendable {
   /// The checksum of the base's index, which has the offset and length of every chunk of the base.
   var indexChecksum: UInt32
   var fileLength: UInt64
-  var segments: [BaseSegment]
+  var segments: SegmentList
 
   var bytes: UInt64 { segments.reduce(0) { $0 + $1.ranges.bytes } }
 }
@@ -62,12 +62,13 @@ extension BaseReference {
     id = try ImageID(&reader)
     fileLength = try reader.read(UInt64.self)
     indexChecksum = try reader.read(UInt32.self)
-    segments = []
+    segments = SegmentList()
     for _ in 0..<(try reader.read(UInt32.self)) {
       let (process, chunk) = (try reader.read(UInt32.self), try reader.read(UInt32.self))
       let count = Int(try reader.read(UInt32.self))
-      segments.append(
-        BaseSegment(process: process, chunk: chunk, ranges: try reader.readRanges(count)))
+      let ranges = try reader.readRanges(count)
+      guard ranges.areSound else { throw ByteReader.Exhausted() }
+      segments.append(BaseSegment(process: process, chunk: chunk, ranges: ranges))
     }
   }
 }
@@ -93,8 +94,6 @@ struct RestoreStep: Sendable {
   let process: Int
   /// The pages that are needed: all of the chunk's, if it is a chunk of the image itself.
   let ranges: [PageRange]
-  /// The offset of each range in the chunk's data. If it is empty, the ranges follow each other.
-  let offsets: [Int]
   /// The number of bytes of the pages that are needed.
   let length: Int
   /// True if the base of the next image has these pages, so that writes to them matter.
@@ -103,14 +102,12 @@ struct RestoreStep: Sendable {
   var isBackgroundFilled: Bool { chunk.isBackgroundFilled }
 
   init(
-    isOfBase: Bool, chunk: ImageChunk, process: Int, ranges: [PageRange], offsets: [Int],
-    isInNextBase: Bool
+    isOfBase: Bool, chunk: ImageChunk, process: Int, ranges: [PageRange], isInNextBase: Bool
   ) {
     self.isOfBase = isOfBase
     self.chunk = chunk
     self.process = process
     self.ranges = ranges
-    self.offsets = offsets
     self.isInNextBase = isInNextBase
     length = Int(ranges.bytes)
   }
@@ -127,14 +124,6 @@ struct RestoreStep: Sendable {
 }
 
 extension ImageReader {
-  /// A copy for use as a base. It has no steps of its own: the image that names it decides what
-  /// restores its pages.
-  var asBase: ImageReader {
-    var base = self
-    base.steps = []
-    return base
-  }
-
   /// The base of this image, opened.
   var base: ImageReader? { openBase.first }
 
@@ -149,11 +138,12 @@ extension ImageReader {
     let base: ImageReader
     if let heldBase, heldBase.id == reference.id {
       base = heldBase
+      try base.loadLists()
     } else {
       base = try ImageReader(alone: ImageLayout.basePath(of: path))
     }
-    openBase = [base.asBase]
-    steps += try check(reference, against: base)
+    openBase = [base]
+    try check(reference, against: base)
   }
 
   /// Loads a chunk's pages, from the image or from its base, to the start of `target`. All readers
@@ -165,11 +155,14 @@ extension ImageReader {
     let whole = UnsafeMutableRawBufferPointer(rebasing: target[..<step.chunk.length])
     try (step.isOfBase ? base ?? self : self).read(
       step.chunk, stored: stored, into: whole, with: decompressor)
-    guard let start = target.baseAddress else { return }
+    guard step.length < step.chunk.length, let start = target.baseAddress else { return }
+    guard let offsets = step.chunk.offsets(of: step.ranges) else {
+      preconditionFailure("a step has pages of its chunk")
+    }
     // Closes the gaps. Both lists of ranges are sorted by address, so no page is overwritten before
     // it is moved.
     var end = 0
-    for (range, offset) in zip(step.ranges, step.offsets) {
+    for (range, offset) in zip(step.ranges, offsets) {
       if end != offset { memmove(start + end, start + offset, Int(range.length)) }
       end += Int(range.length)
     }
@@ -177,30 +170,20 @@ extension ImageReader {
 
   /// Checks a reference against the base that it names. The base must be the same file, and must
   /// have the pages that the image needs from it, for the same process.
-  ///
-  /// - Returns: the steps that restore these pages.
-  private func check(
-    _ reference: BaseReference, against base: ImageReader
-  ) throws(ImageError) -> [RestoreStep] {
+  func check(_ reference: BaseReference, against base: ImageReader) throws(ImageError) {
     guard base.id == reference.id, base.indexChecksum == reference.indexChecksum,
       base.fileLength == reference.fileLength, base.reference == nil
     else { throw .foreignBase(path: path, base: base.path) }
-    var steps: [RestoreStep] = []
-    steps.reserveCapacity(reference.segments.count)
+    let chunks = base.chunks
     for segment in reference.segments {
-      guard Int(segment.process) < processes.count, Int(segment.chunk) < base.chunks.count,
+      guard Int(segment.process) < processes.count, Int(segment.chunk) < chunks.count,
         !segment.ranges.isEmpty
       else { throw .damaged(path: path, reason: "it refers to pages that its base doesn't have") }
-      let chunk = base.chunks[Int(segment.chunk)]
+      let chunk = chunks[Int(segment.chunk)]
       guard processes[Int(segment.process)].identity == base.processes[Int(chunk.process)].identity,
-        let offsets = chunk.offsets(of: segment.ranges)
+        chunk.offsets(of: segment.ranges) != nil
       else { throw .damaged(path: path, reason: "it refers to pages that its base doesn't have") }
-      steps.append(
-        RestoreStep(
-          isOfBase: true, chunk: chunk, process: Int(segment.process), ranges: segment.ranges,
-          offsets: offsets, isInNextBase: true))
     }
-    return steps
   }
 }
 

@@ -117,11 +117,14 @@ struct ImageChunk: Sendable {
   /// The number of bytes of page data.
   var length: Int { ranges.reduce(0) { $0 + Int($1.length) } }
 
-  /// True if the chunk's ranges are whole pages, and no more than a chunk may have.
-  var isSound: Bool {
+}
+
+extension [PageRange] {
+  /// True if the ranges are whole pages, and no more than a chunk may have.
+  var areSound: Bool {
     let limit = UInt64(ImageLayout.chunkLength)
     var total: UInt64 = 0
-    for range in ranges {
+    for range in self {
       guard range.isSound, range.length <= limit else { return false }
       total += range.length
       if total > limit { return false }

@@ -9,21 +9,28 @@ public struct ImageReader: Sendable {
   public let fileLength: UInt64
   public let progress: ImageProgress
   public let processes: [ImageProcess]
-  let chunks: [ImageChunk]
+  /// The lists of the index that take memory. All copies of this value share them.
+  let lists: ImageLists
   /// The mappings that may have missing pages, empty if the image wasn't made for lazy restores.
   let mappings: [ImageMapping]
   let file: Descriptor
   /// The image's identity. Without one the image can't be a base.
   let id: ImageID?
   let indexChecksum: UInt32
-  /// The reference to the base, if the image is an overlay.
-  let reference: BaseReference?
   /// The base: none or one element, because a struct can't contain itself.
   var openBase: [ImageReader] = []
-  /// The steps that restore all pages: first those of the image itself, then those of its base.
-  var steps: [RestoreStep]
   /// The key for an encrypted image.
   private let seal: Seal?
+
+  var chunks: ChunkList { lists.loaded.chunks }
+  /// The reference to the base, if the image is an overlay.
+  var reference: BaseReference? { lists.loaded.reference }
+  /// The steps that restore all pages. An overlay must have been opened with its base.
+  var steps: RestoreSteps {
+    let (chunks, reference) = lists.loaded
+    guard let reference, let base else { return RestoreSteps(chunks: chunks, base: nil) }
+    return RestoreSteps(chunks: chunks, base: (reference.segments, base.chunks))
+  }
 
   /// The number of uncompressed bytes of all pages, those that the base supplies included.
   public var dataLength: UInt64 {
@@ -39,27 +46,54 @@ public struct ImageReader: Sendable {
     let header = try ImageHeader(path: path, file: file)
     fileLength = header.fileLength
     progress = header.progress
-    var index = try readExactly(file, path, at: header.indexOffset, count: header.indexLength)
-    guard CRC32.castagnoli.checksum(of: index) == header.indexChecksum else {
-      throw .damaged(path: path, reason: "its index has a wrong checksum")
-    }
     indexChecksum = header.indexChecksum
     seal = try header.seal(at: path)
+    let index = try Self.index(of: header, in: file, path, seal)
+    (processes, mappings, id) = (index.processes, index.mappings, index.id)
+    lists = ImageLists(index.chunks, index.reference)
+    guard mappings.allSatisfy({ Int($0.process) < processes.count }) else {
+      throw .damaged(path: path, reason: "a mapping belongs to no process")
+    }
+  }
+
+  /// Drops the lists of this image and its base from memory, until `loadLists`. Without them
+  /// nothing can be restored.
+  func dropLists() {
+    lists.drop()
+    base?.lists.drop()
+  }
+
+  /// Reads the lists again, from the files that are open, if they were dropped.
+  func loadLists() throws(ImageError) {
+    if let base { try base.loadLists() }
+    if lists.areLoaded { return }
+    let header = try ImageHeader(path: path, file: file)
+    guard header.indexChecksum == indexChecksum, header.fileLength == fileLength else {
+      throw .damaged(path: path, reason: "its index has changed")
+    }
+    let index = try Self.index(of: header, in: file, path, seal)
+    if let base, let reference = index.reference { try check(reference, against: base) }
+    lists.set(index.chunks, index.reference)
+  }
+
+  private static func index(
+    of header: ImageHeader, in file: Descriptor, _ path: String, _ seal: Seal?
+  ) throws(ImageError) -> Index {
+    var bytes = try readExactly(file, path, at: header.indexOffset, count: header.indexLength)
+    guard CRC32.castagnoli.checksum(of: bytes) == header.indexChecksum else {
+      throw .damaged(path: path, reason: "its index has a wrong checksum")
+    }
     if let seal {
       do throws(Seal.Broken) {
-        try seal.open(&index, .index(header: header.bytes), at: header.indexOffset)
+        try seal.open(&bytes, .index(header: header.bytes), at: header.indexOffset)
       } catch { throw .damaged(path: path, reason: "its index fails authentication") }
     }
-    do throws(ByteReader.Exhausted) {
-      (processes, chunks, mappings, id, reference) = try Self.sections(of: index)
-    } catch { throw .damaged(path: path, reason: "its index ends early") }
-    let isComplete = reference == nil
-    steps = chunks.map {
-      RestoreStep(
-        isOfBase: false, chunk: $0, process: Int($0.process), ranges: $0.ranges, offsets: [],
-        isInNextBase: isComplete)
+    let index: Index
+    do throws(ByteReader.Exhausted) { index = try sections(of: bytes) } catch {
+      throw .damaged(path: path, reason: "its index ends early")
     }
-    try checkBounds(dataEnd: header.indexOffset)
+    try check(index, dataEnd: header.indexOffset, path)
+    return index
   }
 
   /// Reads one chunk as it is stored.
@@ -93,28 +127,29 @@ public struct ImageReader: Sendable {
     }
   }
 
-  private func checkBounds(dataEnd: UInt64) throws(ImageError) {
-    for chunk in chunks {
+  private static func check(
+    _ index: Index, dataEnd: UInt64, _ path: String
+  ) throws(ImageError) {
+    let longest = ChunkCompressor.bound(ImageLayout.chunkLength)
+    for chunk in index.chunks {
       let end = chunk.offset.addingReportingOverflow(UInt64(chunk.storedLength))
       guard chunk.offset >= UInt64(ImageLayout.headerLength), !end.overflow,
-        end.partialValue <= dataEnd, Int(chunk.process) < processes.count,
-        chunk.storedLength <= ChunkCompressor.bound(ImageLayout.chunkLength),
-        chunk.length > 0, chunk.length <= ImageLayout.chunkLength
+        end.partialValue <= dataEnd, Int(chunk.process) < index.processes.count,
+        chunk.storedLength <= longest, chunk.length > 0, chunk.length <= ImageLayout.chunkLength
       else { throw .damaged(path: path, reason: "a chunk lies outside the file") }
-    }
-    guard mappings.allSatisfy({ Int($0.process) < processes.count }) else {
-      throw .damaged(path: path, reason: "a mapping belongs to no process")
     }
   }
 
-  private static func sections(
-    of index: [UInt8]
-  ) throws(ByteReader.Exhausted) -> (
-    [ImageProcess], [ImageChunk], [ImageMapping], ImageID?, BaseReference?
-  ) {
+  /// The sections of an index.
+  private typealias Index = (
+    processes: [ImageProcess], chunks: ChunkList, mappings: [ImageMapping], id: ImageID?,
+    reference: BaseReference?
+  )
+
+  private static func sections(of index: [UInt8]) throws(ByteReader.Exhausted) -> Index {
     var reader = ByteReader(index[...])
     var processes: [ImageProcess]?
-    var chunks: [ImageChunk]?
+    var chunks: ChunkList?
     var mappings: [ImageMapping] = []
     var id: ImageID?
     var base: BaseReference?
@@ -183,11 +218,11 @@ public struct ImageReader: Sendable {
 
   private static func readChunks(
     _ reader: inout ByteReader
-  ) throws(ByteReader.Exhausted) -> [ImageChunk] {
+  ) throws(ByteReader.Exhausted) -> ChunkList {
     let count = try reader.read(UInt32.self)
-    var chunks: [ImageChunk] = []
-    // Bases stay open. A damaged count might be any number, and a chunk has at least 24 bytes.
-    chunks.reserveCapacity(min(Int(count), reader.count / 24))
+    var chunks = ChunkList()
+    // A damaged count might be any number, and a chunk has at least 24 bytes.
+    chunks.reserve(min(Int(count), reader.count / 24))
     for _ in 0..<count {
       var chunk = ImageChunk(
         process: try reader.read(UInt32.self), writable: false, offset: 0, storedLength: 0,
@@ -196,7 +231,7 @@ public struct ImageReader: Sendable {
       chunk.offset = try reader.read(UInt64.self)
       chunk.storedLength = try reader.read(UInt32.self)
       chunk.ranges = try reader.readRanges(Int(try reader.read(UInt32.self)))
-      guard chunk.isSound else { throw ByteReader.Exhausted() }
+      guard chunk.ranges.areSound else { throw ByteReader.Exhausted() }
       chunks.append(chunk)
     }
     return chunks

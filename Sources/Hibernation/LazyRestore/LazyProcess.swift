@@ -28,8 +28,8 @@ final class LazyProcess {
   /// Messages that an earlier pager read but didn't carry out, because it died before.
   var unfinished: [FaultJournal.Message]
   /// The background fill's chunks of the image and of its base, by their index in
-  /// `ImageReader.steps`.
-  let chunks: [Int]
+  /// `ImageReader.steps`. They are dropped while the pager rests.
+  private(set) var chunks: [Int] = []
   /// Chunks that are in place.
   var done: Set<Int> = []
   /// Pages that were filled alone, by their address in the image.
@@ -42,7 +42,7 @@ final class LazyProcess {
   /// The mappings with missing pages, as they were at the hibernation.
   let mappings: [PageRange]
   /// The ranges of all chunks, sorted by address in the image.
-  private let ranges: [(start: UInt64, end: UInt64, chunk: Int)]
+  private var ranges: [(start: UInt64, end: UInt64, chunk: Int)] = []
   /// The pages of a trimmed worker.
   private var pages: PageMap?
   private var showsGuardPages = false
@@ -69,16 +69,19 @@ final class LazyProcess {
     journal = handle.journal
     layout = try PageLayout(replaying: handle.journal.batches.closed)
     unfinished = handle.journal.batches.open
-    let mine = image.steps.indices.filter {
-      image.steps[$0].isBackgroundFilled && image.steps[$0].process == paged.index
-    }
-    chunks = mine
-    ranges = mine.flatMap { chunk in
-      image.steps[chunk].ranges.map {
-        (start: $0.address, end: $0.end, chunk: chunk)
-      }
-    }.sorted { $0.start < $1.start }
+    findChunks(in: image)
   }
+
+  func findChunks(in image: ImageReader) {
+    for (chunk, step) in image.steps.enumerated()
+    where step.isBackgroundFilled && step.process == paged.index {
+      chunks.append(chunk)
+      for range in step.ranges { ranges.append((range.address, range.end, chunk)) }
+    }
+    ranges.sort { $0.start < $1.start }
+  }
+
+  func dropChunks() { (chunks, ranges) = ([], []) }
 
   /// Applies messages of changes to the layout. Page faults aren't among them.
   func apply(_ batch: [FaultJournal.Message]) throws {

@@ -47,7 +47,7 @@ extension Hibernator {
     // The pager thaws what it takes for frozen by a pager.
     let isFrozen = wakes && wanted.hasPrefix("1")
     let mayBeStopped = pagedProcesses.mayBeStopped
-    let end = try attempt(.waking) { try TrimEnd() }
+    let end = try attempt(.waking) { try TrimEnd(listsDropAfter: listsDropAfter) }
     let fill = BackgroundFill(
       missing: image.backgroundFillLength, counter: missing,
       lengthOutsideBase: image.fillLengthOutsideBase,

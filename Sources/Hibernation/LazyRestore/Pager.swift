@@ -20,10 +20,9 @@ final class Pager {
   let target: HibernationTarget
   let cgroup: WorkerCgroup
   private(set) var processes: [LazyProcess]
-  let scratch: ChunkBuffer
-  /// A second buffer, for forked children: they appear while the first one has a chunk of their
-  /// parent.
-  let childScratch: ChunkBuffer
+  /// The buffers while they are needed. The second one is for forked children: they appear while
+  /// the first one has a chunk of their parent.
+  var scratch: (forWorker: ChunkBuffer?, forChild: ChunkBuffer?)
   /// True if an earlier pager has begun the fill and died.
   let isContinuation: Bool
   var beforeRemoval: (() -> Void)?
@@ -106,8 +105,6 @@ final class Pager {
     self.target = target
     self.cgroup = cgroup
     self.isFrozen = isFrozen
-    scratch = try retry.run { () throws(ZstdError) in try ChunkBuffer() }
-    childScratch = try retry.run { () throws(ZstdError) in try ChunkBuffer() }
     processes = try pagedProcesses.map { try LazyProcess($0, image) }
     self.firstOutput = firstOutput
   }
@@ -149,7 +146,7 @@ final class Pager {
       hasTurn = FillTurns.shared.enter(after: .nanoseconds(Clocks.monotonic - began))
       if hasTurn { return }
       // Many fills may wait, so each frees its buffer.
-      scratch.release()
+      dropBuffers()
       try serveAll(wait: Self.turnPollInterval)
     }
   }
@@ -217,6 +214,8 @@ final class Pager {
     }
     let began = Clocks.monotonic
     var hasServed = false
+    let isAsked = polled.prefix(processes.count).contains { $0.revents & Int16(POLLIN) != 0 }
+    if isWaiting || isAsked { try loadLists() }
     for (process, result) in zip(processes, polled)
     where !process.hasVanished
       && (result.revents & Int16(POLLIN) != 0 || !process.faults.isEmpty)
@@ -272,7 +271,7 @@ final class Pager {
     {
       if singly {
         let (source, _) = try retry.run {
-          try process.cached(chunk, page: original, of: image, buffer: scratch)
+          try process.cached(chunk, page: original, of: image, buffer: buffer())
         }
         try fillRun(
           original, from: source, length: pageSize, tracked: tracks(chunk, of: process),

@@ -46,36 +46,35 @@ extension Pager {
     defer { if case .ready(_, let buffer) = source { readAhead?.recycle(buffer) } }
     // By the fork a child has got all pages that its parent had in place.
     if process.hasVanished || process.done.contains(chunk) { return }
+    let step = image.steps[chunk]
+    let tracked = step.isInNextBase && process.tracker != nil
     let pages: UnsafeRawPointer
     if case .ready(_, let buffer) = source, let readAhead {
       pages = readAhead.pages(in: buffer)
     } else {
-      let buffer = destination.isChild ? childScratch : scratch
-      pages = try retry.run { () throws(ImageError) in
-        try buffer.load(image.steps[chunk], of: image)
-      }
+      let scratch = try buffer(forChild: destination.isChild)
+      pages = try retry.run { () throws(ImageError) in try scratch.load(step, of: image) }
     }
     if isTrimmed {
       try retry.run { () throws(SystemCallError) in
-        try process.dropGuardPages(in: image.steps[chunk].ranges)
+        try process.dropGuardPages(in: step.ranges)
       }
     }
-    if let first, let offset = image.steps[chunk].offset(of: first) {
+    if let first, let offset = step.offset(of: first) {
       try fillRun(
-        first, from: pages + offset, length: pageSize, tracked: tracks(chunk, of: process),
-        in: destination)
+        first, from: pages + offset, length: pageSize, tracked: tracked, in: destination)
       process.filled.insert(first)
     }
     var offset = 0
-    for range in image.steps[chunk].ranges {
+    for range in step.ranges {
       try fillRun(
-        range.address, from: pages + offset, length: range.length,
-        tracked: tracks(chunk, of: process), in: destination)
+        range.address, from: pages + offset, length: range.length, tracked: tracked,
+        in: destination)
       offset += Int(range.length)
     }
     if !destination.isChild {
       process.done.insert(chunk)
-      filled?(image.steps[chunk].length)
+      filled?(step.length)
     }
   }
 

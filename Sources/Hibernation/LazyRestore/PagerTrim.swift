@@ -5,10 +5,6 @@ import Linux
 /// How the pager serves a trimmed worker: what it doesn't need stays in the image.
 extension Pager {
   var isTrimmed: Bool { trimEnd != nil }
-  /// A worker that hasn't waited for a page for this time, in ms, needs no buffers.
-  private static let quiet = Int32(1000)
-  /// The time, in ms, after which a quiet worker is checked: it may have executed another program.
-  private static let checkInterval = Int32(60_000)
   /// Pages of zeros that are put in place at once where the image has nothing: 256 KiB.
   private static let zeroRun = 64
 
@@ -28,21 +24,23 @@ extension Pager {
       }
     }
     let others = try retry.run { try Others(end, processes) }
-    var isQuiet = false
+    var stage = Stage.serving
     while !end.isRequested, others.hasLiving {
       if isFrozen, !endsTrim { try continueTrimmed() }
-      if end.wantsHandOver, !endsTrim, try handOver(to: end) { return }
+      if end.wantsHandOver, !endsTrim {
+        try loadLists()
+        if try handOver(to: end) { return }
+      }
       if endsTrim { return }
-      let hasServed = try serveAll(
-        wait: isQuiet ? Self.checkInterval : Self.quiet, also: others.descriptor)
+      let hasServed = try serveAll(wait: stage.wait(end), also: others.descriptor)
       others.update()
-      if !hasServed, !isQuiet { releaseBuffers() }
-      isQuiet = !hasServed
+      stage = hasServed || end.wantsHandOver ? .serving : freeMemory(after: stage)
       if sequentialUse.isSeen {
         sequentialUse.reset()
         try fillRemaining(whileNeeded: true)
       }
     }
+    try loadLists()
   }
 
   /// Waits on for a thread that doesn't end its call, because it gets no processor. A trim lasts
@@ -65,12 +63,6 @@ extension Pager {
         }
       }
     }
-  }
-
-  private func releaseBuffers() {
-    scratch.release()
-    for process in processes { process.dropCache() }
-    recounted?(processes.reduce(0) { $0 + $1.missingLength(in: image) })
   }
 
   /// What ends the wait for faults, beside them.
@@ -156,7 +148,7 @@ extension LazyProcess {
   }
 
   /// The number of bytes that the image alone has.
-  fileprivate func missingLength(in image: ImageReader) -> UInt64 {
+  func missingLength(in image: ImageReader) -> UInt64 {
     if hasVanished { return 0 }
     var missing: UInt64 = 0
     for chunk in chunks where !done.contains(chunk) {

@@ -10,8 +10,15 @@ final class TrimEnd: Sendable {
   private let state = Atomic(State.serving)
   private let answered = Semaphore()
   private let standstill = Mutex<Standstill?>(nil)
+  /// True while the pager has dropped the lists of the image, which it can read again.
+  let listsAreDropped = Atomic(false)
+  /// A pager without buffers drops the lists after this further time, in ms.
+  let listsDropAfter: Int32
 
-  init() throws(SystemCallError) { counter = try EventCounter() }
+  init(listsDropAfter: Int32) throws(SystemCallError) {
+    self.listsDropAfter = listsDropAfter
+    counter = try EventCounter()
+  }
 
   /// Asks for all missing pages. Any thread may call it.
   func request() {

@@ -46,6 +46,9 @@ public final class Hibernator {
   public var trimLost: (@Sendable (String, String) -> Void)?
   /// The mechanisms of a trim, in the order in which they are tried. Tests change them.
   public var trimMechanisms = TrimSummary.Mechanism.allCases
+  /// The time, in ms, after which the pager of a quiet worker drops the image's lists. Tests
+  /// change it.
+  var listsDropAfter: Int32 = 10_000
   /// The process that continues the lazy restores if the daemon dies.
   public var standby: StandbyPagerConnection? {
     didSet {

@@ -161,7 +161,7 @@ extension Hibernator {
   ) throws(HibernationError) -> ResumeSummary {
     var failedWake: HibernationError?
     let summary = try untilDone(for: target) { () throws(HibernationError) -> ResumeSummary? in
-      let end = try attempt(.checking) { try TrimEnd() }
+      let end = try attempt(.checking) { try TrimEnd(listsDropAfter: listsDropAfter) }
       do throws(HibernationError) {
         return try DescriptorReserve.use { () throws(HibernationError) in
           try resume(target, from: image, keepsBase: keepsBase, trimEnd: end)

@@ -1,0 +1,141 @@
+import Linux
+import Synchronization
+
+// An image of 15 MB has a thousand chunks, and a daemon may have a thousand trimmed workers. So the
+// lists of an index are packed: a chunk has 24 bytes, and 8 for each of its ranges.
+
+/// Lists of ranges of pages.
+struct RangeLists: Sendable {
+  /// Each range: its address, and in the low 12 bits, which an address of a page doesn't use, its
+  /// length in units of 4 KiB.
+  private var packed: [UInt64] = []
+  /// The index after the last range of each list.
+  private var ends: [UInt32] = []
+  private static let unit: UInt64 = 4096
+
+  var count: Int { ends.count }
+
+  subscript(index: Int) -> [PageRange] {
+    let start = index == 0 ? 0 : Int(ends[index - 1])
+    return packed[start..<Int(ends[index])].map {
+      PageRange(address: $0 & ~(Self.unit - 1), length: ($0 & (Self.unit - 1)) * Self.unit)
+    }
+  }
+
+  /// - Parameter ranges: whole pages, each range at most as long as a chunk.
+  mutating func append(_ ranges: [PageRange]) {
+    packed += ranges.map { $0.address | $0.length / Self.unit }
+    ends.append(UInt32(packed.count))
+  }
+
+  mutating func reserve(_ count: Int) {
+    packed.reserveCapacity(count)
+    ends.reserveCapacity(count)
+  }
+}
+
+/// The chunks of an image.
+struct ChunkList: RandomAccessCollection, Sendable {
+  private struct Entry {
+    let offset: UInt64
+    let storedLength, process, flags: UInt32
+  }
+  private var entries: [Entry] = []
+  private var ranges = RangeLists()
+
+  var startIndex: Int { 0 }
+  var endIndex: Int { entries.count }
+
+  subscript(index: Int) -> ImageChunk {
+    let entry = entries[index]
+    var chunk = ImageChunk(
+      process: entry.process, writable: false, offset: entry.offset,
+      storedLength: entry.storedLength, ranges: ranges[index])
+    chunk.flags = entry.flags
+    return chunk
+  }
+
+  /// - Parameter chunk: it must be sound.
+  mutating func append(_ chunk: ImageChunk) {
+    entries.append(
+      Entry(
+        offset: chunk.offset, storedLength: chunk.storedLength, process: chunk.process,
+        flags: chunk.flags))
+    ranges.append(chunk.ranges)
+  }
+
+  mutating func reserve(_ count: Int) {
+    entries.reserveCapacity(count)
+    ranges.reserve(count)
+  }
+}
+
+/// The pages that a base supplies.
+struct SegmentList: RandomAccessCollection, Sendable {
+  private struct Entry { let process, chunk: UInt32 }
+  private var entries: [Entry] = []
+  private var ranges = RangeLists()
+
+  init(_ segments: [BaseSegment] = []) { for segment in segments { append(segment) } }
+
+  var startIndex: Int { 0 }
+  var endIndex: Int { entries.count }
+
+  subscript(index: Int) -> BaseSegment {
+    BaseSegment(
+      process: entries[index].process, chunk: entries[index].chunk, ranges: ranges[index])
+  }
+
+  /// - Parameter segment: its ranges must be sound.
+  mutating func append(_ segment: BaseSegment) {
+    entries.append(Entry(process: segment.process, chunk: segment.chunk))
+    ranges.append(segment.ranges)
+  }
+}
+
+/// The steps that restore all pages of an image: first its own chunks, then what its base supplies.
+struct RestoreSteps: RandomAccessCollection, Sendable {
+  let chunks: ChunkList
+  /// The reference to the base, and the base's chunks. `nil`: the image is complete.
+  let base: (segments: SegmentList, chunks: ChunkList)?
+
+  var startIndex: Int { 0 }
+  var endIndex: Int { chunks.count + (base?.segments.count ?? 0) }
+
+  subscript(index: Int) -> RestoreStep {
+    guard index >= chunks.count, let base else {
+      let chunk = chunks[index]
+      return RestoreStep(
+        isOfBase: false, chunk: chunk, process: Int(chunk.process), ranges: chunk.ranges,
+        isInNextBase: self.base == nil)
+    }
+    let segment = base.segments[index - chunks.count]
+    return RestoreStep(
+      isOfBase: true, chunk: base.chunks[Int(segment.chunk)], process: Int(segment.process),
+      ranges: segment.ranges, isInNextBase: true)
+  }
+}
+
+/// The lists of an image's index that take memory. A pager whose worker needs nothing drops them.
+final class ImageLists: Sendable {
+  typealias Lists = (chunks: ChunkList, reference: BaseReference?)
+  private let lists: Mutex<Lists?>
+
+  init(_ chunks: ChunkList, _ reference: BaseReference?) { lists = Mutex((chunks, reference)) }
+
+  var areLoaded: Bool { lists.withLock { $0 != nil } }
+
+  /// The lists, which must not have been dropped.
+  var loaded: Lists {
+    guard let loaded = lists.withLock({ $0 }) else {
+      preconditionFailure("lists that were dropped are loaded before their next use")
+    }
+    return loaded
+  }
+
+  func drop() { lists.withLock { $0 = nil } }
+
+  func set(_ chunks: ChunkList, _ reference: BaseReference?) {
+    lists.withLock { $0 = (chunks, reference) }
+  }
+}

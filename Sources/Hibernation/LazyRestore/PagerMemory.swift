@@ -1,0 +1,66 @@
+import CLinux
+import Linux
+
+/// What a pager has in memory. A daemon may have a pager for each of a thousand trimmed workers,
+/// and nearly all of them need nothing for hours.
+extension Pager {
+  /// How long a trimmed worker hasn't waited for a page.
+  enum Stage {
+    /// It may wait for another page soon.
+    case serving
+    /// It needs no buffers.
+    case quiet
+    /// The lists of its image are dropped as well: to read them again takes a fraction of a
+    /// millisecond.
+    case withoutLists
+
+    /// The time until the next stage, in ms. A quiet worker is checked after this time: it may
+    /// have executed another program.
+    func wait(_ end: TrimEnd) -> Int32 {
+      switch self {
+      case .serving: 1000
+      case .quiet: end.listsDropAfter
+      case .withoutLists: 60_000
+      }
+    }
+  }
+
+  private var listsAreDropped: Bool {
+    get { trimEnd?.listsAreDropped.load(ordering: .relaxed) == true }
+    set { trimEnd?.listsAreDropped.store(newValue, ordering: .relaxed) }
+  }
+
+  /// Frees what isn't needed in the next stage, and returns that.
+  func freeMemory(after stage: Stage) -> Stage {
+    guard stage == .serving else {
+      if listsAreDropped { return .withoutLists }
+      listsAreDropped = true
+      image.dropLists()
+      for process in processes { process.dropChunks() }
+      clinux_release_unused_memory()
+      return .withoutLists
+    }
+    dropBuffers()
+    for process in processes { process.dropCache() }
+    recounted?(processes.reduce(0) { $0 + $1.missingLength(in: image) })
+    return .quiet
+  }
+
+  /// Reads the lists of the image again. Nothing can be filled before that.
+  func loadLists() throws {
+    guard listsAreDropped else { return }
+    try retry.run { () throws(ImageError) in try image.loadLists() }
+    for process in processes { process.findChunks(in: image) }
+    listsAreDropped = false
+  }
+
+  /// Returns a buffer, which keeps its content until it is used for another chunk.
+  func buffer(forChild: Bool = false) throws(ZstdError) -> ChunkBuffer {
+    if let buffer = forChild ? scratch.forChild : scratch.forWorker { return buffer }
+    let made = try retry.run { () throws(ZstdError) in try ChunkBuffer() }
+    if forChild { scratch.forChild = made } else { scratch.forWorker = made }
+    return made
+  }
+
+  func dropBuffers() { scratch = (nil, nil) }
+}

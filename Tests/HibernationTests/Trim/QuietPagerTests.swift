@@ -1,0 +1,91 @@
+import Glibc
+import TestSupport
+import Testing
+
+@testable import Hibernation
+@testable import Linux
+
+/// Pagers of trimmed workers that have needed nothing for a while: they have dropped what they can
+/// read again.
+@Suite(
+  .serialized, .enabled(if: Victim.cgroupRoot != nil, "no cgroup for workers can be made here"),
+  .enabled(if: LazyRestoreTests.isPermitted(), "userfaultfd for workers takes root here"))
+struct QuietPagerTests {
+  let service = HibernationService()
+
+  private func trim(_ victim: Victim, to path: String) throws {
+    let request = TrimRequest(
+      HibernationRequest(victim.target, to: path), record: path + ".trim", mechanism: .userfaultfd)
+    _ = try service.wait { (h) throws(HibernationError) in
+      h.listsDropAfter = 10
+      return try h.trim(request)
+    }
+  }
+
+  private func waitForDroppedLists(of victim: Victim) throws {
+    let name = victim.target.name
+    let areDropped = try eventually {
+      try service.wait { (h) throws(HibernationError) in
+        h.fills[name]?.trimEnd?.listsAreDropped.load(ordering: .relaxed) == true
+      }
+    }
+    try #require(areDropped)
+  }
+
+  @Test("A worker whose pager has no lists gets its pages, is trimmed again, and is filled")
+  func returns() throws {
+    let victim = try Victim([try Fixture.compile("torture"), "16", "4", "7"], parking: .frozen)
+    #expect(try victim.line().hasPrefix("ready"))
+    let path = Fixture.imagePath()
+    let sum = try victim.ask("sum")
+    for _ in 0..<2 {
+      try trim(victim, to: path)
+      try waitForDroppedLists(of: victim)
+      #expect(try victim.ask("wake").hasPrefix("woke"))
+      try waitForDroppedLists(of: victim)
+    }
+    // It is trimmed again, and filled, while the pager has no lists.
+    try trim(victim, to: path)
+    try waitForDroppedLists(of: victim)
+    try #require(try victim.ask("sum") == sum)
+    try waitForDroppedLists(of: victim)
+    let target = victim.target
+    _ = try service.wait { (h) throws(HibernationError) in try h.fill(target) }
+    #expect(!fileExists(path))
+    #expect(try victim.ask("sum") == sum)
+    #expect(try victim.ask("errors") == "errors 0 eintr 0")
+  }
+
+  @Test(
+    "A worker that drops, moves and forks memory while its pager has no lists keeps its content")
+  func changes() throws {
+    let command = [try Fixture.compile("churn"), "4", "6", "64"]
+    let victim = try Victim(command, parking: .frozen)
+    try #require(try victim.line().hasPrefix("ready"))
+    let path = Fixture.imagePath()
+    for round in 1...3 {
+      try trim(victim, to: path)
+      try waitForDroppedLists(of: victim)
+      try #require(try victim.ask("churn \(round)").hasSuffix("errors 0"), "round \(round)")
+      try #require(try victim.ask("verify").hasSuffix("errors 0"), "round \(round)")
+    }
+  }
+
+  @Test("A hibernation of a worker whose pager has no lists keeps what is missing")
+  func hibernates() throws {
+    let victim = try Victim([try Fixture.compile("torture"), "16", "4", "7"], parking: .frozen)
+    #expect(try victim.line().hasPrefix("ready"))
+    let path = Fixture.imagePath()
+    let sum = try victim.ask("sum")
+    try trim(victim, to: path)
+    try waitForDroppedLists(of: victim)
+    let target = victim.target
+    let missing = try #require(try service.freezeTrimmed(target.name))
+    #expect(missing.bytes > 8 << 20)
+    try service.wait { (h) throws(HibernationError) in
+      let summary = try h.hibernate(HibernationRequest(target, to: path))
+      _ = try h.resume(target, from: summary.image)
+    }
+    #expect(try victim.ask("sum") == sum)
+  }
+}
