@@ -170,7 +170,7 @@ extension ImageReader {
 
   /// Checks a reference against the base that it names. The base must be the same file, and must
   /// have the pages that the image needs from it, for the same process.
-  func check(_ reference: BaseReference, against base: ImageReader) throws(ImageError) {
+  private func check(_ reference: BaseReference, against base: ImageReader) throws(ImageError) {
     guard base.id == reference.id, base.indexChecksum == reference.indexChecksum,
       base.fileLength == reference.fileLength, base.reference == nil
     else { throw .foreignBase(path: path, base: base.path) }

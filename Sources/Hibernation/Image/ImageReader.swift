@@ -47,33 +47,35 @@ public struct ImageReader: Sendable {
     fileLength = header.fileLength
     progress = header.progress
     indexChecksum = header.indexChecksum
-    seal = try header.seal(at: path)
+    let seal = try header.seal(at: path)
+    self.seal = seal
+    let checksum = header.indexChecksum
     let index = try Self.index(of: header, in: file, path, seal)
     (processes, mappings, id) = (index.processes, index.mappings, index.id)
-    lists = ImageLists(index.chunks, index.reference)
+    lists = ImageLists((index.chunks, index.reference)) { () throws(ImageError) in
+      let header = try ImageHeader(path: path, file: file)
+      guard header.indexChecksum == checksum else {
+        throw .damaged(path: path, reason: "its index has changed")
+      }
+      let index = try Self.index(of: header, in: file, path, seal)
+      return (index.chunks, index.reference)
+    }
     guard mappings.allSatisfy({ Int($0.process) < processes.count }) else {
       throw .damaged(path: path, reason: "a mapping belongs to no process")
     }
   }
 
-  /// Drops the lists of this image and its base from memory, until `loadLists`. Without them
-  /// nothing can be restored.
+  /// Drops the lists of this image and its base from memory, until their next use.
   func dropLists() {
     lists.drop()
     base?.lists.drop()
   }
 
-  /// Reads the lists again, from the files that are open, if they were dropped.
+  /// Reads the lists again, from the files that are open, if they were dropped. Whoever uses them
+  /// calls this first, because later a failure ends the daemon.
   func loadLists() throws(ImageError) {
-    if let base { try base.loadLists() }
-    if lists.areLoaded { return }
-    let header = try ImageHeader(path: path, file: file)
-    guard header.indexChecksum == indexChecksum, header.fileLength == fileLength else {
-      throw .damaged(path: path, reason: "its index has changed")
-    }
-    let index = try Self.index(of: header, in: file, path, seal)
-    if let base, let reference = index.reference { try check(reference, against: base) }
-    lists.set(index.chunks, index.reference)
+    if let base { _ = try base.lists.load() }
+    _ = try lists.load()
   }
 
   private static func index(

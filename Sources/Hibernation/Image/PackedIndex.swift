@@ -116,26 +116,35 @@ struct RestoreSteps: RandomAccessCollection, Sendable {
   }
 }
 
-/// The lists of an image's index that take memory. A pager whose worker needs nothing drops them.
+/// The lists of an image's index that take memory. A pager whose worker needs nothing drops them,
+/// also while another thread uses the image's base, which then reads them again.
 final class ImageLists: Sendable {
   typealias Lists = (chunks: ChunkList, reference: BaseReference?)
   private let lists: Mutex<Lists?>
+  private let read: @Sendable () throws(ImageError) -> Lists
 
-  init(_ chunks: ChunkList, _ reference: BaseReference?) { lists = Mutex((chunks, reference)) }
+  init(_ lists: Lists, read: @escaping @Sendable () throws(ImageError) -> Lists) {
+    self.lists = Mutex(lists)
+    self.read = read
+  }
 
   var areLoaded: Bool { lists.withLock { $0 != nil } }
 
-  /// The lists, which must not have been dropped.
+  /// The lists. They were read a moment ago, so the disk can hardly fail here.
   var loaded: Lists {
-    guard let loaded = lists.withLock({ $0 }) else {
-      preconditionFailure("lists that were dropped are loaded before their next use")
+    do throws(ImageError) { return try load() } catch {
+      preconditionFailure("an index that was read before can't be read again: \(error)")
     }
-    return loaded
+  }
+
+  func load() throws(ImageError) -> Lists {
+    try lists.withLock { lists throws(ImageError) in
+      if let lists { return lists }
+      let again = try read()
+      lists = again
+      return again
+    }
   }
 
   func drop() { lists.withLock { $0 = nil } }
-
-  func set(_ chunks: ChunkList, _ reference: BaseReference?) {
-    lists.withLock { $0 = (chunks, reference) }
-  }
 }
