@@ -49,8 +49,8 @@ final class ShellProcesses {
     services = try Services(
       log: log, records: WorkerRecordKeeper(directory: scratch.path + "/workers"),
       hibernation: HibernationService(lanes: 1, separatesWorkers: true), files: threads)
-    // An empty group without groups below it. Without these files, each look at its processes throws
-    // errors, and the testing library records the stack of each error in a test's process.
+    // An empty group without groups below it. If these files were missing, each sample of its
+    // processes would throw errors, and the testing library unwinds the stack for each error.
     for name in ["cgroup.events", "cgroup.procs"] { try scratch.write("group/" + name, "") }
     let cgroup = try WorkerCgroup(path: scratch.path + "/group")
     stopped = try (0..<64).map { _ in try .forTest("shell") }
