@@ -55,9 +55,9 @@ struct TrimPolicyTests {
   @Test("A worker counts as trimmed by its policy until three attempts in a row have failed")
   func failedAgainAndAgain() {
     var world = trimWorld()
-    for _ in 0..<3 {
+    for pause in [300, 60, 120] {
       #expect(world.trim?.isByPolicy == true)
-      #expect(world.pass(.seconds(300)).deeds == ["trim web"])
+      #expect(world.pass(.seconds(pause)).deeds == ["trim web"])
       world.send(.trimFailed(web, "the machine has no swap", permanent: false))
     }
     #expect(world.trim?.isByPolicy == false)
