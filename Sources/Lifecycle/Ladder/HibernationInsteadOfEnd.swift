@@ -60,7 +60,9 @@ extension Engine {
     let isLed = worker.profile.leader != nil
     guard worker.state == .foreground || worker.state == .background, worker.goal == nil,
       isLed || worker.policy.background.suspendAfter != nil,
-      !worker.hasUnfinishedWork(at: now), now >= worker.run.retrySuspensionAt ?? .zero,
+      !worker.hasUnfinishedWork(at: now),
+      // A worker that works by its own timers only isn't idle, which doesn't count here.
+      worker.isTrimmedByPolicy || now >= worker.run.retrySuspensionAt ?? .zero,
       worker.movable >= Self.minYield, hibernationTries(of: worker) < HibernationTries.max,
       policy.ladder.steps(at: level).contains(.hibernate)
     else { return false }

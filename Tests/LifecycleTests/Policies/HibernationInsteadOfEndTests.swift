@@ -181,6 +181,14 @@ struct HibernationInsteadOfEndTests {
     #expect(next(&world, available: 30).victims == ["web"])
   }
 
+  @Test("A worker that isn't suspended because it works by its own timers is hibernated, too")
+  func staysAwake() {
+    var world = world([(web, .background)]) { $0.trim.after = .seconds(100_000) }
+    #expect(world.pass(.seconds(3600)).deeds == ["suspend web"])
+    world.send(.suspendFailed(web, "it has no clients and works by its own timer"))
+    #expect(world.obey(world.read(available: 30)).deeds == ["suspend web", "hibernate web"])
+  }
+
   @Test func `If it reaches no safe point in ten seconds, the worker is terminated`() {
     var world = world([(web, .background)]) { $0.background.safePoint.fileLocks = .seconds(60) }
     world.locks[web] = 1
