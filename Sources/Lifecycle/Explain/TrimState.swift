@@ -101,7 +101,9 @@ extension WorkerRecord {
     if let leader = profile.leader {
       obstacles.append(Obstacle("led", "it is controlled by \(leader)", key: nil))
     }
-    if let obstacle = policy.trimObstacle { obstacles.append(obstacle) }
+    if let obstacle = policy.trimObstacle ?? policy.unaskedTrimObstacle {
+      obstacles.append(obstacle)
+    }
     if let reason = run.trim?.permanentRefusal {
       obstacles.append(
         Obstacle("refused", "it can't be trimmed before its next launch: \(reason)", key: nil))
@@ -186,6 +188,18 @@ extension LifecyclePolicy {
       return Obstacle("encrypted", text, key: key)
     case .auto, .swap, .userfaultfd: return nil
     }
+  }
+}
+
+extension LifecyclePolicy {
+  /// Why the policy trims no worker by itself, although `trim.after` says so. Memory that must not
+  /// be on a disk in plain form isn't moved to swap unless somebody says that swap is good enough.
+  var unaskedTrimObstacle: Obstacle? {
+    guard hibernate.encrypt, trim.mechanism == .auto else { return nil }
+    let text =
+      "hibernate.encrypt is true, and swap may not be encrypted: only a request trims it, or "
+      + "trim.mechanism: swap"
+    return Obstacle("encrypted", text, key: "trim.mechanism")
   }
 }
 

@@ -198,20 +198,20 @@ extension WorkerRecord {
   var isTrimming: Bool { run.trim?.underWay != nil }
 
   /// Whether the policy trims the worker while it runs, as far as is known: nothing forbids it, and
-  /// it hasn't failed again and again.
+  /// it has succeeded or hasn't failed again and again.
   var isTrimmedByPolicy: Bool {
-    guard policy.trim.after != nil, policy.trimObstacle == nil, profile.leader == nil else {
-      return false
-    }
+    guard policy.trim.after != nil, policy.trimObstacle ?? policy.unaskedTrimObstacle == nil,
+      profile.leader == nil
+    else { return false }
     guard let trim = run.trim else { return true }
     return trim.permanentRefusal == nil && !trim.hasGivenUp
-      && trim.failures < TrimHistory.manyFailures
+      && (trim.count > 0 || trim.failures < TrimHistory.manyFailures)
   }
 
   /// When the policy trims the worker, if the gain is large enough then. `nil`: never.
   var trimDueAt: Instant? {
-    guard let after = policy.trim.after, mayBeTrimmed, profile.leader == nil,
-      run.trim?.hasGivenUp != true
+    guard let after = policy.trim.after, policy.unaskedTrimObstacle == nil, mayBeTrimmed,
+      profile.leader == nil, run.trim?.hasGivenUp != true
     else { return nil }
     let first = run.runningSince + after
     guard let trim = run.trim else { return first }

@@ -62,7 +62,30 @@ struct TrimPolicyTests {
     }
     #expect(world.trim?.isByPolicy == false)
     #expect(trimWorld { $0.trim.mechanism = .off }.trim?.isByPolicy == false)
+    // After a success, failures mean that the machine is busy.
+    var busy = trimWorld()
+    busy.pass(.seconds(300))
+    busy.trimmed(to: 4)
+    for pause in [600, 60, 120] {
+      busy.measure(resident: 20)
+      busy.pass(.seconds(pause))
+      busy.send(.trimFailed(web, "the machine is busy", permanent: false))
+    }
+    #expect(busy.trim?.isByPolicy == true)
     #expect(trimWorld { $0.trim.after = nil }.trim?.isByPolicy != true)
+  }
+
+  @Test("A policy that encrypts images moves memory to swap only if it says so")
+  func encrypted() {
+    var world = trimWorld { $0.hibernate.encrypt = true }
+    #expect(world.pass(.seconds(600)).deeds.isEmpty)
+    #expect(world.trim?.sentence.hasPrefix("hibernate.encrypt is true") == true)
+    #expect(world.ask(.trim, web).deeds == ["trim web"])
+    var swap = trimWorld {
+      $0.hibernate.encrypt = true
+      $0.trim.mechanism = .swap
+    }
+    #expect(swap.pass(.seconds(300)).deeds == ["trim web"])
   }
 
   @Test("The time begins again with a wake, and the trim before the hibernation is forgotten")
