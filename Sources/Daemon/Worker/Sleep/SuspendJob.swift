@@ -56,6 +56,8 @@ struct SuspendJob: Sendable {
   static let timeout = Duration.seconds(5)
   /// The limit is short, because other workers wait for this thread.
   private static let divisibleTimeout = Duration.milliseconds(200)
+  /// A timer whose length isn't known counts as short if it is due sooner than this.
+  private static let shortWait = Duration.seconds(2)
 
   /// Stops the worker, and finds its inputs. If this throws, the worker runs, unless the error is
   /// `StillStopped`.
@@ -106,13 +108,14 @@ struct SuspendJob: Sendable {
     if mustBeIdle { try checkIsIdle() }
     let sources = watch(ignored, since: began)
     let times = wantsTimes(sources) ? try DueTime.timers(of: discover()) + waits.dueTimes : []
-    let asleep = Asleep(
-      sources: sources, times: times, measurement: Self.measure(tree, missing), missing: missing,
-      manager: manager)
-    if mustBeIdle, asleep.hasNoClients { try checkTimers(times) }
+    if mustBeIdle, case .success(let inputs) = sources, !inputs.hasClients {
+      try checkTimers(times)
+    }
     // A resource that is short now may be free in a moment, so the next attempt may succeed.
     guard let refusal = sources.refusal, dependsOnInputs || refusal.isShortage else {
-      return asleep
+      return Asleep(
+        sources: sources, times: times, measurement: Self.measure(tree, missing), missing: missing,
+        manager: manager)
     }
     throw Unwatchable(reason: refusal)
   }
@@ -157,10 +160,13 @@ struct SuspendJob: Sendable {
     try waitUntilAtRest()
   }
 
-  /// Throws if a worker without clients works by timers for which it isn't woken.
+  /// Throws if a worker without clients works by timers so often that it is in use.
   private func checkTimers(_ times: [DueTime]) throws {
     guard let staysAwakeBelow,
-      let timer = times.first(where: { ($0.whole ?? $0.remaining) < staysAwakeBelow })
+      let timer = times.first(where: { time in
+        // What is left of a long wait says little.
+        time.whole.map { $0 < staysAwakeBelow } ?? (time.remaining < Self.shortWait)
+      })
     else { return }
     throw WorksByTimer(timer: timer.whole ?? timer.remaining)
   }
@@ -237,7 +243,7 @@ extension SuspendJob {
     jobs = worker.external?.jobs
     mustBeIdle = dependsOnInputs && snapshot?.cause.meansIdle == true
     if snapshot?.trim?.isByPolicy == true {
-      // The policy says which timers aren't worth a sleep; without a wake for timers, none is.
+      // A worker that works more often than the policy wakes for timers is in use.
       staysAwakeBelow = worker.configuration.policy.background.wakeForTimers ?? .seconds(1 << 40)
     }
     // Yama doesn't permit this daemon to open the sockets of a worker that an earlier daemon has

@@ -40,7 +40,7 @@ extension SuspendJob {
     var description: String { "not idle: its thread \(thread) is working" }
   }
 
-  /// The worker would do nothing while it sleeps, and its memory leaves RAM anyway.
+  /// The worker is in use, and its memory leaves RAM anyway.
   struct WorksByTimer: Error, CustomStringConvertible {
     let timer: Duration
     var description: String {
