@@ -177,10 +177,12 @@ extension Pager {
   }
 
   /// Repairs calls that the freeze would end with an EINTR that the program mustn't see, and thaws.
-  func repairAndThaw() throws {
-    // The worker's memory is in place: a failure here costs at most an EINTR. If it was only frozen
-    // to track its writes, its other threads shouldn't wait long for the last one.
-    let limit = halt == nil ? Duration.milliseconds(500) : HibernationTarget.timeout
+  ///
+  /// - Parameter thawLimit: the greatest time for which all threads have to come to rest. If the
+  ///   worker was only frozen to track its writes, they shouldn't wait long for the last one.
+  func repairAndThaw(within thawLimit: Duration = .milliseconds(500)) throws {
+    // The worker's memory is in place: a failure here costs at most an EINTR.
+    let limit = halt == nil ? thawLimit : HibernationTarget.timeout
     let isAtRest = (try? cgroup.freeze(until: Deadline(in: limit))) != nil
     if isAtRest { target.restartInterruptedSyscalls() }
     try retry.run { try target.wake(isStopped: false, mastersLast: !isTrimmed) }

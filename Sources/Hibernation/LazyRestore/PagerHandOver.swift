@@ -30,7 +30,8 @@ extension Pager {
   func handOver(to end: TrimEnd) throws -> Bool {
     end.counter.clear()
     try freeze()
-    if try completeFreeze(until: end.freezeEnd),
+    let isComplete = try completeFreeze(until: end.freezeEnd)
+    if isComplete,
       processes.allSatisfy({ $0.hasVanished || !$0.userfault.hasEventInFlight })
     {
       for process in processes {
@@ -49,7 +50,8 @@ extension Pager {
     end.refuseHandOver()
     if !endsTrim {
       halt = nil
-      try repairAndThaw()
+      // Another attempt to freeze it would only keep its other threads waiting.
+      try repairAndThaw(within: isComplete ? .milliseconds(500) : .milliseconds(20))
     }
     return false
   }

@@ -206,8 +206,10 @@ struct Operation {
 
   /// Puts the worker back into its earlier state, from any point before commit A.
   mutating func release() {
-    // The worker is frozen before its release, so that it doesn't run for a moment in between.
-    let isFrozen = (try? freezer?.freeze(until: Deadline(in: HibernationTarget.timeout))) != nil
+    // The worker is frozen before its release, so that it doesn't run for a moment in between. One
+    // that is being trimmed runs on in any case, and may have threads that wait for a page.
+    let limit = request.standstill == nil ? HibernationTarget.timeout : .milliseconds(100)
+    let isFrozen = (try? freezer?.freeze(until: Deadline(in: limit))) != nil
     detach()
     // The freezer alone should keep the worker from running; without it, a stop does. (A failure
     // may have undone the stop.) What can't be signalled stays stopped: a wake continues it.
