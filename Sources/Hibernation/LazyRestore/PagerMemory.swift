@@ -32,8 +32,8 @@ extension Pager {
 
   /// Frees what isn't needed in the next stage, and returns that.
   func freeMemory(after stage: Stage) -> Stage {
+    if listsAreDropped { return .withoutLists }
     guard stage == .serving else {
-      if listsAreDropped { return .withoutLists }
       listsAreDropped = true
       image.dropLists()
       for process in processes { process.dropChunks() }

@@ -32,6 +32,7 @@ extension Pager {
         if try handOver(to: end) { return }
       }
       if endsTrim { return }
+      end.clearUnlessAsked()
       let hasServed = try serveAll(wait: stage.wait(end), also: others.descriptor)
       others.update()
       stage = hasServed || end.wantsHandOver ? .serving : freeMemory(after: stage)

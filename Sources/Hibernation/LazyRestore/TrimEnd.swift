@@ -26,6 +26,13 @@ final class TrimEnd: Sendable {
     counter.signal()
   }
 
+  /// Forgets the signals of requests that were withdrawn.
+  func clearUnlessAsked() {
+    if isRequested || wantsHandOver { return }
+    counter.clear()
+    if isRequested || wantsHandOver { counter.signal() }
+  }
+
   var isRequested: Bool { state.load(ordering: .acquiring) == .filling }
 
   // MARK: hand over
