@@ -15,6 +15,8 @@ public final class HibernationService: Sendable {
   private let separatesWorkers: Bool
   private let slots = HibernationSlots()
   let kept = KeptMemories()
+  /// Why no worker can be restored lazily or trimmed to an image by this daemon; nil: it can.
+  public var lazyObstacle: String? { features.lazyObstacle }
   private let threads: ThreadBudget
   /// The queue for work that isn't about a single worker's memory: dropping images from the page
   /// cache, the keeper.

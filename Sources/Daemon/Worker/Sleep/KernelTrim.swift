@@ -31,9 +31,25 @@ extension KernelMemory {
         }
       }
     }
-    // If the daemon dies, the standby pager serves the threads that wait for a page.
-    if request.mechanism == .swap { begin() } else { standby.startStandbyPager(then: begin) }
+    // If the daemon dies, the standby pager serves the threads that wait for a page of an image.
+    if mayUseImage(request.mechanism, order.target.root) {
+      standby.startStandbyPager(then: begin)
+    } else {
+      begin()
+    }
     return operation
+  }
+
+  private func mayUseImage(
+    _ mechanism: TrimRequest.Mechanism, _ process: ProcessIdentity
+  ) -> Bool {
+    switch mechanism {
+    case .swap: false
+    case .userfaultfd: services.hibernation.lazyObstacle == nil
+    case .auto:
+      services.hibernation.lazyObstacle == nil
+        && Hibernator.swapObstacle(of: [process.pid]) != nil
+    }
   }
 
   private func request(for order: TrimOrder) -> TrimRequest {
