@@ -71,8 +71,8 @@ public struct ImageReader: Sendable {
     base?.lists.drop()
   }
 
-  /// Reads the lists again, from the files that are open, if they were dropped. Whoever uses them
-  /// calls this first, because later a failure ends the daemon.
+  /// Reads the lists again, from the files that are open, if they were dropped. Call this before
+  /// their use, because a failure during it ends the daemon.
   func loadLists() throws(ImageError) {
     if let base { _ = try base.lists.load() }
     _ = try lists.load()

@@ -193,7 +193,7 @@ extension LifecyclePolicy {
 
 extension LifecyclePolicy {
   /// Why the policy trims no worker by itself, although `trim.after` says so. Memory that must not
-  /// be on a disk in plain form isn't moved to swap unless somebody says that swap is good enough.
+  /// be on a disk in plain form isn't moved to swap unless a request or a policy says so.
   var unaskedTrimObstacle: Obstacle? {
     guard hibernate.encrypt, trim.mechanism == .auto else { return nil }
     let text =
