@@ -80,6 +80,29 @@ struct ShortageTests {
     }
   }
 
+  @Test("A hibernation that can't open files, nor at once undo what it did, loses no memory")
+  func undone() throws {
+    let hibernator = Hibernator()
+    let victim = try Victim([try Fixture.compile("layers"), "64"], parking: .frozen)
+    try #require(try victim.line().hasPrefix("ready"))
+    let path = Fixture.imagePath()
+    for step in 0... {
+      try victim.suspend()
+      let fault = InjectedFault(ENOMEM, at: step..<(step + 3))
+      do {
+        let request = HibernationRequest(victim.target, to: path, restore: .eager)
+        try fault.during { _ = try hibernator.hibernate(request) }
+        try hibernator.resume(victim.target, from: RestingImage(path: path, .eager))
+      } catch {
+        let failure = try #require(error as? HibernationError)
+        try #require(failure.aftermath != .unverifiable, "\(step): \(failure)")
+        _ = try hibernator.recover(victim.target, from: path)
+      }
+      try #require(try victim.ask("verify") == "same", "\(fault.subjects.last ?? "")")
+      if fault.subjects.count <= step { return }
+    }
+  }
+
   @Test func `A step back is repeated while its failure may pass and the worker lives`() throws {
     let short = HibernationError(.reading, "no descriptor is free")
     var failures = 3

@@ -22,10 +22,10 @@ extension Operation {
   private func restoreMemory() throws(HibernationError) {
     if processes.isEmpty {
       // The worker is at rest already: it is restored in the ordinary way, but stays suspended.
-      _ = try DescriptorReserve.use { () throws(HibernationError) in
-        try hibernator.restoreMemory(target, from: image, run: false)
+      return try Self.repeating(while: { target.hasLivingProcess }) {
+        () throws(HibernationError) in
+        _ = try hibernator.restoreMemory(target, from: image, run: false)
       }
-      return
     }
     let sessions = processes.map(\.session)
     try unregister()
