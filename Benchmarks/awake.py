@@ -278,9 +278,12 @@ def main():
     finally:
         if host:
             host.close()
-        if options.log:
-            shutil.copytree(daemon.directory, options.log, ignore=lambda _, names: set(names) - {"log", "wrap.log"})
-        daemon.close()
+        try:
+            if options.log:
+                shutil.copytree(daemon.directory, options.log, dirs_exist_ok=True,
+                                ignore=lambda _, names: set(names) - {"log", "wrap.log"})
+        finally:
+            daemon.close()
         shutil.rmtree(home, ignore_errors=True)
     sys.exit(0 if all(rows) else 1)
 

@@ -24,7 +24,7 @@ import Testing
       inParallel(count: 200, lanes: 2, indicesPerLane: 1) { next in
         while next() != nil {
           #expect((try? Self.turn()) == short)
-          usleep(100)
+          usleep(100)  // So that the other lanes get indices, too.
         }
       }
       let done = Semaphore()
