@@ -1,18 +1,21 @@
 # check: the service for userfaultfd: a user in the group dormouse trims without swap and resumes lazily, another doesn't
 # as: demo
+# each: SCOPE=0 SCOPE=1
 # seconds: 150
 # order: 36
 import os
 import signal
 
-from common import (AS, anonymous, check, configure, daemon, document, dormouse, eventually, finish, hibernate, note, processes,
-                    ready, run, skip, systemctl, unit, workers)
+from common import (AS, anonymous, be_patient, check, configure, daemon, document, dormouse, eventually, finish, hibernate,
+                    note, processes, ready, run, skip, systemctl, unit, workers)
 from services import PORTS, configuration, connected
 
 SOCKET = "/run/dormouse-userfault.sock"
 if not os.path.exists("/dev/userfaultfd"):
     skip("this kernel has no /dev/userfaultfd")
 uid = run("id", "-u").text
+SCOPE = os.environ["SCOPE"]
+run("sysctl", "-qw", f"kernel.yama.ptrace_scope={SCOPE}", user="root")
 
 
 def found():
@@ -42,6 +45,7 @@ check("doctor says so", found().get("result") == "missing" and "dormouse-userfau
 
 root("usermod", "-aG", "dormouse", AS)
 root("systemctl", "restart", f"user@{uid}.service")
+be_patient()
 systemctl("restart", "dormouse")
 ready(*PORTS)
 clients = connected()
