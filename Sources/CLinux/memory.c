@@ -61,6 +61,7 @@ int64_t clinux_syscall_number(int which) {
     case CLINUX_SYS_process_madvise: return SYS_process_madvise;
     case CLINUX_SYS_getpid: return SYS_getpid;
     case CLINUX_SYS_futex: return SYS_futex;
+    case CLINUX_SYS_prctl: return SYS_prctl;
   }
   return -ENOSYS;
 }

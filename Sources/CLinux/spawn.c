@@ -20,7 +20,6 @@
 #include "spawn_descriptors.h"
 
 static int oom_score_adjustment = CLINUX_OOM_SCORE_KEPT;
-
 void clinux_set_spawn_oom_score(int adjustment) { oom_score_adjustment = adjustment; }
 
 static struct rlimit descriptor_limit;
@@ -205,6 +204,7 @@ static void child(const struct clinux_spawn *what, const struct clinux_birth *bi
   if (descriptor_limit_raised) setrlimit(RLIMIT_NOFILE, &descriptor_limit);
   clinux_restore_core_files();
   if (what->terms) apply(what->terms, birth, report);
+  if (what->permits_tracing) prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);  // needs Yama
 
   // This comes after the change of user: the program's user must be able to enter the directory.
   begin(birth, CLINUX_SPAWN_DIRECTORY);

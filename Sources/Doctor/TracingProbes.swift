@@ -52,13 +52,9 @@ extension Probe {
 
   private static let traceNonDescendants = Probe(
     "ptrace-after-restart", "tracing after a restart",
-    lost: "A daemon may not trace workers that an earlier daemon started. Workers in a cgroup of "
-      + "their own that sleep at that moment are restored: a small process keeps what the next "
-      + "daemon needs, and they are woken at once, because their sockets can't be watched. Until "
-      + "their restart, such workers aren't hibernated, and aren't suspended if they have sockets. "
-      + "Without a cgroup, workers aren't hibernated at all. Memory is restored in full. A daemon "
-      + "that is killed while it hibernates a worker leaves it asleep until `dormouse recover` is "
-      + "run with the right to trace.",
+    lost: "Programs that Dormouse hasn't started can't be hibernated or trimmed. Workers permit "
+      + "tracing at their launch, and processes that they start themselves when they are "
+      + "hibernated or trimmed for the first time: until then the next daemon may not trace these.",
     enable:
       "sysctl kernel.yama.ptrace_scope=0; or run the daemon with CAP_SYS_PTRACE: as root, or in "
       + "a unit of the system's manager with User= and AmbientCapabilities=CAP_SYS_PTRACE. (A "
@@ -69,10 +65,9 @@ extension Probe {
     // A kernel without Yama has no such file.
     let scope = (try? readText(path)).map { String($0.prefix { $0 != "\n" }) }
     let setting = scope.map { "Yama's ptrace_scope is \($0)" } ?? "no Yama in this kernel"
-    do {
-      try examination.seizeNonDescendant()
-    } catch {
-      return .limited("\(setting): only descendants of this process can be traced")
+    do { try examination.seizeNonDescendant() } catch {
+      return .limited(
+        "\(setting): only descendants of this process can be traced, and processes that permit it")
     }
     return .works("\(setting): other processes can be traced, too")
   }

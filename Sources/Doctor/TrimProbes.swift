@@ -29,7 +29,7 @@ extension Probe {
       obstacle: Hibernator.swapObstacle(of: [getpid()]),
       madvise: Result { try examination.pageOutChild() },
       reclaims: group?.canReclaim ?? false,
-      borrows: examination.traces && !Yama.current.forbidsStrangers)
+      borrows: examination.traces)
     let userfault = userfaultfdFinding
     let obstacle = group == nil ? "there is no cgroup for each worker" : nil
     return trimFinding(
@@ -58,8 +58,7 @@ extension Probe {
   ///   - obstacle: the reason why nothing can be moved to swap; nil if there is none.
   ///   - madvise: the outcome of process_madvise(2) on another process.
   ///   - reclaims: whether `memory.reclaim` of a worker's cgroup may be written.
-  ///   - borrows: whether a thread of a worker may be borrowed, which a later daemon has to be
-  ///     able to return.
+  ///   - borrows: whether a thread of a worker may be borrowed.
   static func swapFinding(
     obstacle: String?, madvise: Result<Void, any Error>, reclaims: Bool, borrows: Bool
   ) -> Finding {

@@ -15,7 +15,7 @@ struct DormouseCommand: ParsableCommand {
 
       """ + exitCodeTable(),
     version: Dormouse.version,
-    subcommands: [PagerCommand.self, KeeperCommand.self, UserfaultServiceCommand.self],
+    subcommands: [PagerCommand.self, UserfaultServiceCommand.self],
     groupedSubcommands: [
       CommandGroup(
         name: "Project",

@@ -16,7 +16,6 @@ extension FuzzTarget {
       readDatagram(bytes)
       readHTTP(bytes)
       let text = String(decoding: bytes, as: UTF8.self)
-      _ = KeeperMessage(text)
       readUserfaultMessage(text)
       if let decoded = Base64.decode(text) {
         precondition(Base64.decode(Base64.encode(decoded)) == decoded)

@@ -118,6 +118,21 @@ struct EligibilityTests {
     #expect(error?.aftermath == .ineligible)
   }
 
+  @Test("A child that a trimmed worker has just forked is refused only now")
+  func registeredChild() throws {
+    let process = try ProcessStat.read(getpid())
+    var mapping = MemoryMapping(start: 16 * pageSize, end: 32 * pageSize)
+    mapping.flags.insert(.userfault)
+    for (isOfTrimmed, aftermath) in [
+      (false, HibernationError.Aftermath.ineligible), (true, .intact),
+    ] {
+      let error = #expect(throws: HibernationError.self) {
+        try Eligibility.check(mappings: [mapping], of: process, isOfTrimmed: isOfTrimmed)
+      }
+      #expect(error?.aftermath == aftermath)
+    }
+  }
+
   @Test("A 32-bit program is refused", .enabled(if: Program.find("ld") != nil, "there is no ld"))
   func program32() throws {
     let program = "\(Fixture.scratch)/program32"

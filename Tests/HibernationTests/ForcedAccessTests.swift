@@ -113,19 +113,4 @@ struct ForcedAccessTests {
     try Probe.run(
       ["protected", "\(pid)"], prefix: forced ? ["env", "DORMOUSE_TEST_PROC_MEM=1"] : [])
   }
-
-  @Test func `Pages that a later daemon couldn't write stay in memory`() throws {
-    let victim = try Victim([try Fixture.compile("hardening")])
-    _ = try victim.line()
-    #expect(try victim.ask("harden").hasSuffix(" right"))
-    let pid = victim.process.pid
-    let mappings = try MemoryMapping.all(of: pid)
-    let pages = try PageMap(pid: pid)
-    let all = try PagePlan(process: 0, mappings: mappings, pages: pages, keep: [])
-    let some = try PagePlan(
-      process: 0, mappings: mappings, pages: pages, keep: [], keepsProtected: true)
-    #expect(all.chunks.contains { !$0.kind.writable })
-    #expect(some.chunks.allSatisfy { $0.kind.writable })
-    #expect(some.bytes < all.bytes)
-  }
 }

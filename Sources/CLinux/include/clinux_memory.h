@@ -37,7 +37,8 @@ int clinux_pagemap_scan(int pagemap, uint64_t start, uint64_t end,
                         uint64_t excluded, uint64_t any_of, uint64_t *walk_end);
 
 enum { CLINUX_SYS_mmap, CLINUX_SYS_munmap, CLINUX_SYS_madvise, CLINUX_SYS_process_madvise,
-       CLINUX_SYS_getpid, CLINUX_SYS_futex };
+       CLINUX_SYS_getpid, CLINUX_SYS_futex, CLINUX_SYS_prctl };
+enum { CLINUX_PR_SET_PTRACER = 0x59616d61 };  // prctl(2)
 // Returns the number of a system call on this architecture.
 int64_t clinux_syscall_number(int which);
 // Calls process_madvise(PIDFD_SELF, ranges, 1, MADV_DONTNEED) on a page of this process. Returns 1

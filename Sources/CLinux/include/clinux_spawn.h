@@ -23,6 +23,7 @@ struct clinux_spawn {
   const struct clinux_terms *terms;  // NULL: they are the same as this process's
   int oom_score;  // oom_score_adj: -1000…1000, or one of the next two
   int waits;  // it waits for clinux_spawn_release before it executes the program
+  int permits_tracing;  // Yama lets every process of its user trace it (PR_SET_PTRACER)
 };
 enum {
   CLINUX_OOM_SCORE_USUAL = 10000,  // the value set by clinux_set_spawn_oom_score

@@ -145,9 +145,7 @@ public final class Daemon {
     components.declared.introduceWorkers(configured.workers)
     hooks.begin(version: shared.version, socket: shared.socket)
     components.senses.encryption.tryEncryption(for: configured)
-    components.keeperStarter.collectKeptMemories()
     survivors.adoptSurvivors()
-    components.keeperStarter.takeOverKeeping(of: shared.workers)
     components.listening.openListeners(of: configured.workers) { [unowned self] in
       if !shared.phase.isClosing { components.declared.startWorkers(configured.workers) }
     }

@@ -21,7 +21,7 @@ struct RunComponents {
       driver: driver, workers: workers, requests: requests, supervision: components.supervision)
     weak var adoption: ExternalAdoption?
     let memory = KernelMemory(
-      services, shared.state, bootID: shared.bootID, keeper: components.keeperStarter,
+      services, shared.state, bootID: shared.bootID,
       standby: .pager(
         jobs: services.jobs, hibernation: hibernation, log: log,
         hasSuccessors: role.hasSuccessor, lock: shared.state.lockPath),

@@ -64,11 +64,12 @@ struct SharedComponents {
     do throws(WorkerRecordError) {
       records = try WorkerRecordKeeper(directory: state.workers)
     } catch { throw .socket(path: state.workers, error.description) }
+    var features = DaemonProcess.kernelFeatures()
+    if !role.hasSuccessor { features.permitsTracing = false }
     do throws(SystemCallError) {
       services = try Services(
         log: log, records: records,
-        hibernation: HibernationService(
-          features: DaemonProcess.kernelFeatures(), separatesWorkers: true))
+        hibernation: HibernationService(features: features, separatesWorkers: true))
     } catch { throw .system(error) }
     control = ControlSocket(path: settings.socket, services.loop, log)
     stoppedByOperator = StoppedByOperator(path: state.path + "/stopped", files: services.stateFiles)

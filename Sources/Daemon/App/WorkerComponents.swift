@@ -13,7 +13,6 @@ struct WorkerComponents {
   let conversations: WorkerConversations
   let reloads: WorkerReloads
   let wrappers: RegisteredWrappers
-  let keeperStarter: KeeperStarter
 
   init(_ shared: SharedComponents) {
     let (services, driver, workers) = (shared.services, shared.driver, shared.workers)
@@ -50,9 +49,6 @@ struct WorkerComponents {
       services: services, timers: services.loop, watches: services.loop, driver: driver,
       workers: workers, reloads: reloads, watchdogs: senses.watchdogs,
       snapshots: shared.snapshots, recordWriter: shared.recordWriter)
-    keeperStarter = KeeperStarter(
-      path: shared.state.keeper, processes: services.processes, hibernation: hibernation, log: log,
-      hasSuccessors: role.hasSuccessor)
     launchPlanner = LaunchPlanner(
       settings: LaunchSettings(
         cgroups: shared.cgroups, earlierCgroups: shared.earlierCgroups,

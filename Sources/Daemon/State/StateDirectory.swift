@@ -42,8 +42,6 @@ package struct StateDirectory {
   private var calls: String { path + "/calls" }
   /// The directory of `SnapshotStore`.
   var snapshots: String { path + "/snapshots" }
-  /// The socket of `DescriptorKeeper`.
-  var keeper: String { path + "/keeper.sock" }
   /// The file of `WriteLedger`.
   var writes: String { path + "/writes" }
 

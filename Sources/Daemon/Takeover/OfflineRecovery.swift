@@ -13,9 +13,7 @@ public struct OfflineRecovery {
   private let records: WorkerRecordStore
   private let processes: any Processes
   private let bootID: String
-  private let timeout: Duration
   private let hibernator = Hibernator()
-  private var memories: [ProcessIdentity: Descriptor] = [:]
 
   /// The outcome for one worker.
   public struct Outcome: Sendable {
@@ -41,13 +39,11 @@ public struct OfflineRecovery {
   }
 
   init(
-    _ state: StateDirectory, _ processes: any Processes, bootID: String,
-    timeout: Duration = KeeperStarter.timeout
+    _ state: StateDirectory, _ processes: any Processes, bootID: String
   ) throws(StartError) {
     self.state = state
     self.processes = processes
     self.bootID = bootID
-    self.timeout = timeout
     do throws(WorkerRecordError) {
       records = try WorkerRecordStore(directory: state.workers)
     } catch { throw .socket(path: state.workers, error.description) }
@@ -71,24 +67,16 @@ public struct OfflineRecovery {
   /// awake or has failed.
   ///
   /// - Parameter report: called with the outcome of each worker, on the calling thread.
-  public mutating func run(_ report: (Outcome) -> Void) {
-    let handedOver = HandedOverMemories.collect(from: state.keeper, within: timeout)
-    memories = handedOver?.memories ?? [:]
-    var allAreAwake = true
-    // If a worker still sleeps, a later daemon needs the keeper.
-    defer { if allAreAwake { handedOver?.confirm() } }
+  public func run(_ report: (Outcome) -> Void) {
     do throws(WorkerRecordError) {
       let loaded = try records.loadAll()
       for record in loaded.records where lives(record) {
         var outcome = recover(record.correctedByNote())
         outcome.worker = record.name
-        if outcome.isFailure { allAreAwake = false }
         report(outcome)
       }
       for failure in loaded.failures { report(Outcome(text: "\(failure)", isFailure: true)) }
-      if !loaded.failures.isEmpty { allAreAwake = false }
     } catch {
-      allAreAwake = false
       report(Outcome(text: "can't look for workers: \(error)", isFailure: true))
     }
   }
@@ -96,12 +84,8 @@ public struct OfflineRecovery {
   private func recover(_ record: WorkerRecord) -> Outcome {
     let name = record.name
     let path = state.image(of: name)
-    // The start times of the processes are compared when their memory is written.
-    let memories = Dictionary(
-      self.memories.filter { !$0.key.hasEnded }.map { ($0.key.pid, $0.value) },
-      uniquingKeysWith: { first, _ in first })
     do {
-      let target = try target(of: record, memories)
+      let target = try target(of: record)
       do throws(HibernationError) {
         try Hibernator.repairTrim(record: state.trimRecord(of: name), of: record.process)
         if let absence = ImageExpectation.of(record).absence(of: path) { throw absence }
@@ -121,15 +105,12 @@ public struct OfflineRecovery {
     } catch { return Outcome(text: "\(name): can't be woken: \(error)", isFailure: true) }
   }
 
-  /// - Parameter memories: the memory descriptors by pid.
-  private func target(
-    of record: WorkerRecord, _ memories: [Int32: Descriptor]
-  ) throws -> HibernationTarget {
+  private func target(of record: WorkerRecord) throws -> HibernationTarget {
     HibernationTarget(
       name: record.name, root: record.process, session: record.session,
       cgroup: try record.cgroupPath.map {
         try WorkerCgroup(path: $0, isExternal: record.external != nil)
-      }, memories: memories, waits: record.waits.map { TimedWaits($0) } ?? TimedWaits())
+      }, waits: record.waits.map { TimedWaits($0) } ?? TimedWaits())
   }
 
   /// The name of the engine's state for a running worker, in a record.

@@ -80,3 +80,7 @@ extension StandbyStarter where Process == StandbyPagerConnection {
     }
   }
 }
+
+/// The path of this process's program. It works even if the program's file has been replaced or
+/// removed since.
+private let thisExecutable = "/proc/self/exe"

@@ -29,19 +29,7 @@ extension KernelMemory {
   }
 
   func openMemories(of process: WorkerProcess) throws(SystemCallError) {
-    addKeptMemories(of: process)
     try process.refreshMemory()
-  }
-
-  /// Gives the process the memory descriptors that an earlier daemon had opened for it.
-  private func addKeptMemories(of process: WorkerProcess) {
-    guard keeper.hasKeptMemories else { return }
-    do throws(SystemCallError) {
-      let processes = try process.tree().processes.map(\.identity)
-      for (owner, memory) in keeper.keptMemories(of: processes) { process.store(memory, of: owner) }
-    } catch {
-      services.log(.warning, "can't take over a worker's memory from an earlier daemon: \(error)")
-    }
   }
 
   func survivorState(of target: HibernationTarget, by record: WorkerRecord) -> SurvivorState {

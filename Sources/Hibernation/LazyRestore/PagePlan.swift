@@ -44,20 +44,18 @@ struct PagePlan: Sendable {
   ///
   /// - Parameters:
   ///   - keep: addresses that stay in memory.
-  ///   - keepsProtected: true keeps pages that the process may not write, too.
   ///   - workingSet: the pages that are needed first, for an image from which a process may be
   ///     restored lazily; otherwise `nil`.
   ///   - servesPages: true if the process gets only the pages that it needs.
   ///   - keepsFilePages: true keeps private copies of files' pages.
   init(
     process: Int, mappings: [MemoryMapping], pages: PageMap, keep: [Range<UInt64>],
-    keepsProtected: Bool = false, workingSet: WorkingSet? = nil, servesPages: Bool = false,
+    workingSet: WorkingSet? = nil, servesPages: Bool = false,
     keepsFilePages: Bool = false
   ) throws(SystemCallError) {
     isForLazyRestore = workingSet != nil
     var byKind: [Kind: [PageRange]] = [:]
     for mapping in mappings where Self.canMove(mapping) {
-      if keepsProtected, Self.isProtected(mapping) { continue }
       // They can't be missing, so a process that runs on would get them back at once.
       if mapping.hasFile, servesPages || keepsFilePages { continue }
       let present = try pages.privatePages(from: mapping.start, to: mapping.end)

@@ -31,7 +31,6 @@ extension Hibernator {
       restored = try recoverMemory(
         of: target, from: path, expectation, keepsTrims: keepsTrims, recorded)
     } catch { throw resolved(error, target, image: path) }
-    kept.drop(target.name)
     clinux_trim_own_memory()
     var summary = ResumeSummary(
       restored: restored, duration: .nanoseconds(Clocks.monotonic - started))

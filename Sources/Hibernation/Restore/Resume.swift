@@ -73,7 +73,6 @@ extension Hibernator {
         }
       }
     } catch { throw resolved(error, target, image: image.path) }
-    kept.drop(target.name)
     if summary.backgroundFill == 0 { clinux_trim_own_memory() }
     let took = Clocks.monotonic - started
     summary.duration = .nanoseconds(took)

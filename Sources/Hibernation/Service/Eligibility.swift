@@ -29,12 +29,7 @@ enum Eligibility {
         "is still being released from an earlier attempt to hibernate it: one of its threads is "
           + "in uninterruptible sleep (in vfork, for example)", aftermath: .intact)
     }
-    if !Yama.current.permits(process.pid) {
-      throw refusal(
-        process,
-        "is not a descendant of the daemon, and kernel.yama.ptrace_scope forbids tracing it: "
-          + "restart the worker")
-    }
+    try checkTracing(process)
     if status.tracer != 0 {
       throw refusal(
         process, "is traced by process \(status.tracer) (a debugger?)", aftermath: .intact)
@@ -47,6 +42,14 @@ enum Eligibility {
       throw refusal(process, "has \(status.lockedBytes / 1024) KB of locked memory (mlock)")
     }
     return status
+  }
+
+  static func checkTracing(_ process: ProcessStat) throws(HibernationError) {
+    if Yama.current.permits(process.pid) { return }
+    throw refusal(
+      process,
+      "is not a descendant of the daemon, and kernel.yama.ptrace_scope forbids tracing it: "
+        + "restart the worker")
   }
 
   private static let secretMemory = "has secret memory (memfd_secret)"
@@ -190,10 +193,14 @@ enum Eligibility {
 
   /// Checks the mappings of a process, which is stopped by now.
   ///
-  /// - Parameter isTrimmed: true if a userfaultfd of Dormouse's has registered its memory.
+  /// - Parameters:
+  ///   - isTrimmed: true if a userfaultfd of Dormouse's has registered its memory.
+  ///   - isOfTrimmed: true for every process of a trimmed worker. One that was just forked may be
+  ///     registered for a moment longer: a program that another thread of the daemon is starting
+  ///     has all descriptors until its exec.
   static func check(
     mappings: [MemoryMapping], of process: ProcessStat, tracker: WriteTracker? = nil,
-    isTrimmed: Bool = false
+    isTrimmed: Bool = false, isOfTrimmed: Bool = false
   ) throws(HibernationError) {
     try checkRings(mappings, of: process)
     for mapping in mappings {
@@ -207,7 +214,9 @@ enum Eligibility {
       if mapping.flags.contains(.locked) { throw refusal(process, "has locked memory (mlock)") }
       let isWatchedByAnother = mapping.flags.contains(.writesWatched) && !watches(tracker, mapping)
       if !isTrimmed, mapping.flags.contains(.userfault) || isWatchedByAnother {
-        throw refusal(process, "handles its own page faults (userfaultfd)")
+        throw refusal(
+          process, "handles its own page faults (userfaultfd)",
+          aftermath: isOfTrimmed ? .intact : .ineligible)
       }
       if mapping.name.hasPrefix("/secretmem") { throw refusal(process, secretMemory) }
       if mapping.name.hasPrefix("/[aio]") {

@@ -14,12 +14,11 @@ public final class HibernationService: Sendable {
   private let lanes: Int?
   private let separatesWorkers: Bool
   private let slots = HibernationSlots()
-  let kept = KeptMemories()
   /// Why no worker can be restored lazily or trimmed to an image by this daemon; nil: it can.
   public var lazyObstacle: String? { features.lazyObstacle }
   private let threads: ThreadBudget
-  /// The queue for work that isn't about a single worker's memory: dropping images from the page
-  /// cache, the keeper.
+  /// The queue for work that isn't about a single worker's memory, such as dropping images from the
+  /// page cache.
   let commonQueue = WorkQueue(name: "dormouse-aside")
   let shared = Mutex(Shared())
 
@@ -54,7 +53,7 @@ public final class HibernationService: Sendable {
     shared.withLock { shared in
       let key = separatesWorkers ? name : ""
       if shared.runners[key] == nil, makes {
-        let hibernator = Hibernator(features: features, lanes: lanes, kept: kept)
+        let hibernator = Hibernator(features: features, lanes: lanes)
         hibernator.standby = shared.standby
         hibernator.fillFailed = shared.fillFailed
         hibernator.fillEnded = shared.fillEnded

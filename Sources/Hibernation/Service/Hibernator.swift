@@ -33,8 +33,6 @@ public final class Hibernator {
   var turn: ResumeTurns.Turn?
   /// The results of earlier resumes, by worker.
   var histories: [String: ResumeHistory] = [:]
-  /// Descriptors for a later daemon that may not open them itself.
-  let kept: KeptMemories
   /// Called at once, on another thread, if missing pages of a worker couldn't be filled. The worker
   /// has been killed then, unless the error leaves it `intact`: it waits for them, and the fill is
   /// tried again until it succeeds.
@@ -62,13 +60,7 @@ public final class Hibernator {
   ///   - features: what the kernel and the user's rights permit.
   ///   - lanes: the number of threads that compress and decompress; by default, one for each
   ///     processor.
-  public convenience init(features: KernelFeatures = .detect(), lanes: Int? = nil) {
-    self.init(features: features, lanes: lanes, kept: KeptMemories())
-  }
-
-  /// - Parameter kept: an object that all hibernators of one service share.
-  init(features: KernelFeatures, lanes: Int?, kept: KeptMemories) {
-    self.kept = kept
+  public init(features: KernelFeatures = .detect(), lanes: Int? = nil) {
     self.features = features
     self.lanes = lanes ?? onlineProcessors
   }
@@ -122,7 +114,6 @@ public final class Hibernator {
       try operation.capture()
     } catch {
       operation.release()
-      kept.drop(target.name)
       // The earlier image still counts, and may need its base.
       if inherited != nil { throw resolved(error, target, image: path) }
       bases[target.name]?.image = nil
@@ -161,17 +152,9 @@ public final class Hibernator {
     }
   }
 
-  /// True if a later daemon may have to restore the worker without tracing it, and on this kernel
-  /// couldn't write pages that the worker may only read. These pages then stay in memory.
-  var keepsProtectedPages: Bool { features.forcedAccess != .anyThread && kept.isNeeded }
-
   /// Chooses the way of resuming from the worker's policy and its history.
   func plan(_ request: HibernationRequest, _ tree: ProcessTree) -> RestorePlan {
     if request.isSealed { return RestorePlan(eager: "its images are encrypted") }
-    if kept.isNeeded {
-      return RestorePlan(
-        eager: "a later daemon can't continue a lazy restore (kernel.yama.ptrace_scope)")
-    }
     if request.restore != .eager, let obstacle = features.lazyObstacle {
       return RestorePlan(eager: obstacle)
     }
@@ -192,7 +175,6 @@ public final class Hibernator {
   ///
   /// - Parameter tree: its processes. It is suspended, so it has the same ones when it is stopped.
   func check(_ target: HibernationTarget, _ tree: ProcessTree) throws(HibernationError) {
-    if let obstacle = kept.obstacle(target) { throw obstacle }
     if target.cgroup?.freezer == nil, let frozen = tree.pids.first(where: ForeignFreeze.holds) {
       throw HibernationError(
         .checking, "another program has frozen its cgroup (process \(frozen))",
@@ -280,7 +262,6 @@ public final class Hibernator {
   public func forget(_ name: String) {
     // The fill ends at once: the worker has no memory any more.
     if let fill = fills.removeValue(forKey: name) { acceptBase(of: fill, fill.wait(), name) }
-    kept.drop(name)
     handles[name] = nil
     workingSets[name] = nil
     residentSets[name] = nil

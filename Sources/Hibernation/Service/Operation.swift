@@ -65,11 +65,7 @@ struct Operation {
         }
       }
       processes.append(seized)
-      try attempt(.seizing) {
-        try seized.session.restartInterruptedSyscalls()
-        // The descriptor is kept before any of the process's pages is freed.
-        try hibernator.kept.keep(seized.memory.descriptor, of: stat.identity, target.name)
-      }
+      try attempt(.seizing) { try seized.session.restartInterruptedSyscalls() }
     }
     if processes.isEmpty { throw HibernationError(.seizing, "it has ended", aftermath: .vanished) }
     FaultPoint.seized.pass()
@@ -174,7 +170,7 @@ struct Operation {
     }
     try Eligibility.check(
       mappings: mappings, of: stat, tracker: tracked?.tracker,
-      isTrimmed: inherited?[stat.identity] != nil)
+      isTrimmed: inherited?[stat.identity] != nil, isOfTrimmed: inherited != nil)
     try Eligibility.checkInjection(into: processes[index].session)
     guard let scratch = PagePlan.scratchAddress(in: mappings) else {
       throw HibernationError(
@@ -196,7 +192,6 @@ struct Operation {
       try PagePlan(
         process: index, mappings: mappings, pages: pages,
         keep: processes[index].kept,
-        keepsProtected: hibernator.keepsProtectedPages,
         workingSet: restore.isLazy ? workingSet(of: processes[index]) : nil,
         servesPages: request.isTrim,
         keepsFilePages: request.keepsWorkingSet && restore.isLazy)
@@ -244,7 +239,8 @@ struct Operation {
     var injector = try Injector(session: seized.session, memory: seized.memory, vdso: vdso)
     var refusal: String?
     do {
-      try injector.mapScratch(at: seized.scratchAddress)
+      try injector.mapScratch(
+        at: seized.scratchAddress, permitsTracing: hibernator.features.permitsTracing)
       FaultPoint.scratchMapped.pass()
       if parks {
         processes[index].isParked = true

@@ -226,7 +226,7 @@ struct BorrowedTrim {
       var injector = try Injector(
         session: loan.seized.session, memory: loan.seized.memory, vdso: loan.vdso)
       do throws(TraceError) {
-        try injector.mapScratch(at: loan.record.scratch)
+        try injector.mapScratch(at: loan.record.scratch, permitsTracing: features.permitsTracing)
         FaultPoint.trimBorrowed.pass()
         let began = Clocks.monotonic
         if trackers != nil {

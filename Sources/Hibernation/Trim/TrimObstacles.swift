@@ -27,13 +27,6 @@ extension Hibernator {
   /// Checks that threads of the processes may be borrowed. A process that another program has
   /// stopped or traces isn't touched.
   static func checkBorrowing(from tree: ProcessTree) throws(HibernationError) {
-    if Yama.current.forbidsStrangers {
-      throw HibernationError(
-        .checking,
-        "a later daemon couldn't put it right if this one died (kernel.yama.ptrace_scope); a "
-          + "cgroup of its own with the memory controller, or CAP_SYS_PTRACE, permits it",
-        aftermath: .ineligible)
-    }
     Stragglers.shared.release(of: tree.pids, within: .milliseconds(100))
     for process in tree.processes {
       if process.state == .stopped || process.state == .traced {
@@ -48,6 +41,7 @@ extension Hibernator {
         throw HibernationError(
           .checking, "another program has frozen its cgroup (process \(process.pid))")
       }
+      try Eligibility.checkTracing(process)
       try Eligibility.checkArchitecture(process)
     }
   }

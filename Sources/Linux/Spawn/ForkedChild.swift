@@ -42,6 +42,7 @@ public final class ForkedChild: Sendable {
       Self.unclaimed.subtract(1, ordering: .sequentiallyConsistent)
       throw error
     }
+    if request.permitsTracing { Yama.simulatePermission(by: process.pid) }
     self.request = request
     self.birth = birth
   }

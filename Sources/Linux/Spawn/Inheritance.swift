@@ -68,7 +68,8 @@ func withInherited<Result>(
           cgroup: request.cgroup ?? -1, kept: kept.baseAddress, kept_count: Int32(kept.count),
           ignored: inheritance.ignoredSignals, announcement: inheritance.announcement ?? -1,
           keeps_session: inheritance.keepsSession ? 1 : 0,
-          terms: nil, oom_score: request.oomScore.raw, waits: request.waitsForRelease ? 1 : 0)
+          terms: nil, oom_score: request.oomScore.raw, waits: request.waitsForRelease ? 1 : 0,
+          permits_tracing: request.permitsTracing ? 1 : 0)
         return body(&prepared)
       }
     }

@@ -24,6 +24,8 @@ public struct SpawnRequest: Sendable {
   /// True if the process waits for `ForkedChild.release` before it executes the program. If this
   /// process ends first, the program never runs.
   public var waitsForRelease = false
+  /// True if Yama lets every process of its user trace the process, also after this one has ended.
+  public var permitsTracing = false
 
   public init(
     path: String, arguments: [String], environment: [String: String], directory: String,
@@ -112,7 +114,8 @@ func withPrepared<Result>(
               directory: directory, input: request.input, output: request.output,
               error: request.error, cgroup: request.cgroup ?? -1, kept: nil, kept_count: 0,
               ignored: 0, announcement: -1, keeps_session: 0, terms: terms,
-              oom_score: request.oomScore.raw, waits: request.waitsForRelease ? 1 : 0)
+              oom_score: request.oomScore.raw, waits: request.waitsForRelease ? 1 : 0,
+              permits_tracing: request.permitsTracing ? 1 : 0)
             return body(&prepared)
           }
         }

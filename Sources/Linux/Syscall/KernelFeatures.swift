@@ -26,6 +26,9 @@ public struct KernelFeatures: Sendable, Hashable {
   public var lazyObstacle: String?
   /// True if this process uses userfaultfd by the package's service (`UserfaultService`).
   public var needsUserfaultService = false
+  /// True if a process whose memory is moved has to permit tracing to a later daemon
+  /// (`Injector.mapScratch`).
+  public var permitsTracing = false
 
   public init(
     canInject: Bool, pagemapScan: Bool, processMadviseSelf: Bool, writeTracking: Bool = false,
@@ -58,6 +61,7 @@ public struct KernelFeatures: Sendable, Hashable {
       forcedAccess: .tried, restoreObstacle: triedRestoreObstacle,
       lazyObstacle: lazyAccess.obstacle)
     features.needsUserfaultService = lazyAccess.needsService
+    features.permitsTracing = Yama.current.forbidsStrangers
     return features
   }
 

@@ -30,7 +30,7 @@ public struct Injector {
   /// The maximum number of bytes in one call. It is a multiple of every page size. The kernel
   /// accepts at most 2 GiB less one page in a call (MAX_RW_COUNT).
   public static let bytesPerCall = UInt64(1) << 30
-  private static let rangesOffset = UInt64(CLINUX_TRAMPOLINE_LENGTH)
+  static let rangesOffset = UInt64(CLINUX_TRAMPOLINE_LENGTH)
 
   /// Borrows a waiting thread of the session.
   ///
@@ -122,7 +122,12 @@ public struct Injector {
   /// Maps the scratch area at `address`, which must be free. It is readable and executable, never
   /// writable. The injector writes to it through /proc/PID/mem, so this works also for a worker
   /// that denies itself writable code (PR_SET_MDWE).
-  public mutating func mapScratch(at address: UInt64) throws(TraceError) {
+  ///
+  /// - Parameter permitsTracing: true makes the process permit every process of its user to trace
+  ///   it (PR_SET_PTRACER_ANY), until its end: Yama would forbid it to a later daemon.
+  public mutating func mapScratch(
+    at address: UInt64, permitsTracing: Bool = false
+  ) throws(TraceError) {
     let length = Self.scratchLength
     let flags = MAP_PRIVATE | MAP_ANONYMOUS | 0x100000  // MAP_FIXED_NOREPLACE
     let result = try call(
@@ -135,6 +140,10 @@ public struct Injector {
 
     try writeTrampoline(to: UInt64(result))
     instruction = UInt64(result)
+    guard permitsTracing else { return }
+    let permission = try call(
+      CLINUX_SYS_prctl, [UInt64(CLINUX_PR_SET_PTRACER), UInt64.max, 0, 0, 0, 0])
+    if !Yama.simulatePermission(by: session.pid) { _ = try checked("prctl", permission) }
   }
 
   private func writeTrampoline(to address: UInt64) throws(TraceError) {
@@ -142,51 +151,6 @@ public struct Injector {
     var code = [UInt8](repeating: 0, count: Int(capacity))
     let size = clinux_write_syscall_trampoline(&code, capacity)
     try write(Array(code[..<Int(size)]), at: address)
-  }
-
-  /// What the kernel shall do with pages.
-  public enum Advice: Sendable {
-    /// Free the pages: MADV_DONTNEED.
-    case free
-    /// Treat the pages as unused, and separate them from a huge page that extends beyond the range:
-    /// MADV_COLD.
-    case coolAlone
-    /// Move the pages to swap: MADV_PAGEOUT.
-    case pageOut
-
-    fileprivate var code: UInt64 {
-      switch self {
-      case .free: UInt64(MADV_DONTNEED)
-      case .coolAlone: 20
-      case .pageOut: 21
-      }
-    }
-  }
-
-  /// Gives the kernel an advice about pages. It returns the number of bytes for which the kernel
-  /// accepted it. If that is less than requested, the kernel stopped at a range for which it
-  /// refuses the advice.
-  public mutating func advise(
-    _ advice: Advice, _ ranges: [PageRange], inOneCall: Bool
-  ) throws(TraceError) -> UInt64 {
-    guard let scratch else { return 0 }
-    guard inOneCall else {
-      var done: UInt64 = 0
-      for range in ranges {
-        let result = try call(
-          CLINUX_SYS_madvise, [range.address, range.length, advice.code, 0, 0, 0])
-        if result != 0 { break }
-        done += range.length
-      }
-      return done
-    }
-    let table = ranges.withUnsafeBytes { Array($0) }
-    try write(table, at: scratch.address + Self.rangesOffset)
-    let pidfdSelf = UInt64(bitPattern: -10000)
-    let result = try call(
-      CLINUX_SYS_process_madvise,
-      [pidfdSelf, scratch.address + Self.rangesOffset, UInt64(ranges.count), advice.code, 0, 0])
-    return result < 0 ? 0 : UInt64(result)
   }
 
   /// Parks every other thread in the scratch area, which stays mapped. If such a thread is

@@ -181,7 +181,7 @@ public final class TraceSession {
 
   func attach(_ tid: Int32) throws(TraceError) {
     do throws(SystemCallError) {
-      try Yama.check("PTRACE_SEIZE", tid)
+      try Yama.check("PTRACE_SEIZE", pid)
       try shim("PTRACE_SEIZE", on: "thread \(tid)") {
         clinux_ptrace_seize(tid, UInt64(CLINUX_TRACE_SYSGOOD))
       }

@@ -63,6 +63,8 @@ extension LaunchPlan {
       cgroup: cgroup?.directory.raw)
     request.terms = terms
     request.oomScore = oomScore
+    // The next daemon isn't its ancestor. (A program of `dormouse wrap` doesn't outlive that.)
+    request.permitsTracing = Yama.current.forbidsStrangers
     return PreparedLaunch(self, request, logStart: log.start, files: [log.descriptor, null])
   }
 

@@ -236,9 +236,6 @@ extension ProcessTree {
 // MARK: - Memory descriptors
 
 extension WorkerProcess {
-  /// The memory of a process, from a descriptor that was opened while that was permitted.
-  public func memory(of process: ProcessIdentity) -> Descriptor? { memoryDescriptors[process] }
-
   /// The open memory descriptors of live processes, by pid.
   public var memories: [Int32: Descriptor] {
     var result: [Int32: Descriptor] = [:]
@@ -268,10 +265,5 @@ extension WorkerProcess {
     memoryDescriptors.merge(opened.memories) { $1 }
     if opened.memories[identity] != nil { memoryRefusal = nil }
     if let refusal = opened.refusal { memoryRefusal = refusal }
-  }
-
-  /// Stores a memory descriptor that an earlier daemon has opened.
-  public func store(_ memory: Descriptor, of process: ProcessIdentity) {
-    memoryDescriptors[process] = memory
   }
 }

@@ -148,14 +148,11 @@ final class AdapterWorld {
       externalEnds.append($0.id)
       whenExternalRootEnds($0)
     })
-  private(set) lazy var keeperStarter = KeeperStarter(
-    path: state.keeper, processes: services.processes, hibernation: services.hibernation,
-    log: log, hasSuccessors: false)
   private(set) lazy var sleeps = makeSleeps(over: fakeMemory ?? makeMemory())
 
   func makeMemory(recordTimeout: Duration = RecordWait.timeout) -> KernelMemory {
     KernelMemory(
-      services, state, bootID: Self.bootID, keeper: keeperStarter,
+      services, state, bootID: Self.bootID,
       standby: .pager(
         jobs: services.jobs, hibernation: services.hibernation, log: log, hasSuccessors: false,
         lock: state.lockPath),

@@ -40,7 +40,6 @@ final class FakeProcesses: Processes {
     var recoveries: [String] = []
     var expected: [ImageExpectation] = []
     /// The pids whose memory was open.
-    var opened: [[Int32]] = []
     /// The signals by which workers were asked for memory.
     var signals: [Int32] = []
     var shedRefusal: ShedRefusal?
@@ -56,7 +55,6 @@ final class FakeProcesses: Processes {
   var askedLogs: [String] { state.withLock { $0.askedLogs } }
   var recoveries: [String] { state.withLock { $0.recoveries } }
   var expected: [ImageExpectation] { state.withLock { $0.expected } }
-  var opened: [[Int32]] { state.withLock { $0.opened } }
 
   var children: [Int32] { state.withLock { $0.children } }
   var anyChildIsUnclaimed: Bool { state.withLock { $0.anyChildIsUnclaimed } }
@@ -111,7 +109,6 @@ final class FakeProcesses: Processes {
     let (failure, restored) = state.withLock { state in
       state.recoveries.append("wake \(target.name)")
       state.expected.append(expecting)
-      state.opened.append(target.memories.keys.sorted())
       return (state.failures[target.name], state.restored)
     }
     if let failure { throw failure }

@@ -38,7 +38,7 @@ import Testing
   /// Runs a recovery and returns what it reports, in order.
   private func recover() throws -> [OfflineRecovery.Outcome] {
     var outcomes: [OfflineRecovery.Outcome] = []
-    var recovery = try OfflineRecovery(state, processes, bootID: "boot", timeout: .seconds(60))
+    let recovery = try OfflineRecovery(state, processes, bootID: "boot")
     recovery.run { outcomes.append($0) }
     return outcomes
   }
@@ -126,43 +126,22 @@ import Testing
     #expect(processes.recoveries == [] && records.contains("web"))
   }
 
-  @Test("The keeper's descriptors of processes that live are used, and it ends when all are awake")
-  func keeper() throws {
+  @Test func `No worker is woken when the records can't be read`() throws {
     try leave("web", "suspended")
-    let keeper = try EarlierKeeper(at: state.keeper)
-    _ = try recover()
-    #expect(processes.opened == [[getpid()]] && processes.recoveries == ["wake web"])
-    #expect(try eventually { keeper.end == .taken })
-  }
-
-  @Test func `The keeper stays for a later daemon while a worker couldn't be woken`() throws {
-    try leave("web", "suspended")
-    let keeper = try EarlierKeeper(at: state.keeper)
-    fail("web", HibernationError(.reading, "no memory", aftermath: .intact))
-    _ = try recover()
-    #expect(processes.recoveries == ["wake web"])
-    #expect(try eventually { keeper.end == .stays })
-  }
-
-  @Test("The keeper stays when the records can't be read, because no worker was woken")
-  func unreadable() throws {
-    try leave("web", "suspended")
-    let keeper = try EarlierKeeper(at: state.keeper)
     var outcomes: [OfflineRecovery.Outcome] = []
-    var recovery = try OfflineRecovery(state, processes, bootID: "boot", timeout: .seconds(60))
+    let recovery = try OfflineRecovery(state, processes, bootID: "boot")
     _ = rename(state.workers, state.workers + "-away")
     recovery.run { outcomes.append($0) }
     #expect(outcomes.count == 1 && outcomes[0].isFailure)
     #expect(outcomes.first?.text.hasPrefix("can't look for workers: ") == true)
-    #expect(try processes.recoveries == [] && eventually { keeper.end == .stays })
+    #expect(processes.recoveries == [])
   }
 
-  @Test func `The keeper stays when a record is damaged, because its worker wasn't woken`() throws {
+  @Test func `A damaged record is reported, and the other workers are woken`() throws {
     try leave("web", "suspended")
     try scratch.write("state/workers/api.worker", "no record")
-    let keeper = try EarlierKeeper(at: state.keeper)
     let outcomes = try recover()
     #expect(outcomes.count == 2 && outcomes.contains { $0.isFailure && $0.worker == nil })
-    #expect(try processes.recoveries == ["wake web"] && eventually { keeper.end == .stays })
+    #expect(processes.recoveries == ["wake web"])
   }
 }

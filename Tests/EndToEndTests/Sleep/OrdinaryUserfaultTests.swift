@@ -62,8 +62,15 @@ struct OrdinaryUserfaultTests {
     }
   }
 
-  @Test("A worker that is trimmed stays trimmed and correct when its daemon is killed")
-  func trimmed() throws {
+  @Test(
+    "A worker that is trimmed stays trimmed and correct when its daemon is killed, also with Yama",
+    arguments: [false, true])
+  func trimmed(withYama: Bool) throws {
+    if withYama {
+      let permissions = service.scratch.path + "/permissions"
+      #expect(mkdir(permissions, 0o777) == 0 && chmod(permissions, 0o777) == 0)
+      daemon.set("DORMOUSE_TEST_YAMA", permissions)
+    }
     let (connection, digest, pid) = try start()
     let before = try #require(try Footprint.measure(pid)).anonymous
     #expect(try daemon.done("trim", "web").hasPrefix("web was trimmed: "))
@@ -76,6 +83,9 @@ struct OrdinaryUserfaultTests {
     #expect(try connection.get("/digest") == digest, "\(daemon.logText)")
     #expect(try daemon.worker("web").pid == pid)
     #expect(try daemon.done("fill", "web").hasPrefix("web is filled"))
+    #expect(try connection.get("/digest") == digest)
+    try daemon.done("hibernate", "web")
+    #expect(try daemon.done("status", "web").contains("lazily"))
     #expect(try connection.get("/digest") == digest)
   }
 

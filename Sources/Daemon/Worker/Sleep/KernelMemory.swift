@@ -11,20 +11,18 @@ final class KernelMemory: WorkerMemory {
   let services: Services
   let state: StateDirectory
   let bootID: String
-  let keeper: KeeperStarter
   let standby: StandbyStarter<StandbyPagerConnection>
   let resumeChoice: ResumeChoice
   let recordTimeout: Duration
 
   init(
     _ services: Services, _ state: StateDirectory, bootID: String,
-    keeper: KeeperStarter, standby: StandbyStarter<StandbyPagerConnection>,
+    standby: StandbyStarter<StandbyPagerConnection>,
     resumeChoice: ResumeChoice, recordTimeout: Duration = RecordWait.timeout
   ) {
     self.services = services
     self.state = state
     self.bootID = bootID
-    self.keeper = keeper
     self.standby = standby
     self.resumeChoice = resumeChoice
     self.recordTimeout = recordTimeout
@@ -80,7 +78,6 @@ final class KernelMemory: WorkerMemory {
       target, to: state.image(of: name), by: order.rules,
       restore: resumeChoice.preference(order.rules), isMemoryShort: order.isMemoryShort)
     request.obstacle = { recordWait.obstacle(waits: $0) }
-    let startKeeper = keeper.startKeeperWhereMissing()
     let (pids, missing, removal) = (Array(target.memories.keys), order.missing, order.removal)
     let before = FootprintBeforeHibernation(order.footprint)
     let (operation, done) = callback { [standby] (outcome: HibernationOutcome) in
@@ -92,7 +89,6 @@ final class KernelMemory: WorkerMemory {
     services.hibernation.hibernate(
       request,
       first: {
-        startKeeper()
         removal?()
         before.measure(pids, missing)
       }

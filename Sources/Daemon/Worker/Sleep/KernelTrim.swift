@@ -16,11 +16,9 @@ extension KernelMemory {
   func trim(_ order: TrimOrder, then: @escaping (TrimOutcome) -> Void) -> OperationFlag {
     let (operation, done) = callback(then)
     let request = request(for: order)
-    let startKeeper = keeper.startKeeperWhereMissing()
     let (services, removal, path) = (services, order.removal, state.image(of: order.target.name))
     let begin = {
       services.mechanics.submit(about: order.target.name) { [hibernation = services.hibernation] in
-        startKeeper()
         removal?()
         hibernation.trim(request) { result in
           let image = (try? result.get())?.missing  // A trim that failed has left no image.

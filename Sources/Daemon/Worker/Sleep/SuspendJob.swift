@@ -31,7 +31,7 @@ struct SuspendJob: Sendable {
   var waits: TimedWaits
   var masters: PreforkMasters
   /// Nothing but its inputs would ever wake the worker.
-  var dependsOnInputs: Bool
+  let dependsOnInputs: Bool
   /// The worker's own timers can wake it.
   var wakesForTimers = false
   /// A worker without clients that has a shorter timer stays awake. nil: it may sleep.
@@ -111,8 +111,11 @@ struct SuspendJob: Sendable {
     if mustBeIdle, case .success(let inputs) = sources, !inputs.hasClients {
       try checkTimers(times)
     }
-    // A resource that is short now may be free in a moment, so the next attempt may succeed.
-    guard let refusal = sources.refusal, dependsOnInputs || refusal.isShortage else {
+    // A resource that is short now may be free in a moment, so the next attempt may succeed. If
+    // Yama forbids this daemon to open the worker's sockets, its clients would wait for ever.
+    guard let refusal = sources.refusal,
+      dependsOnInputs || refusal.isShortage || !Yama.current.permits(identity.pid)
+    else {
       return Asleep(
         sources: sources, times: times, measurement: Self.measure(tree, missing), missing: missing,
         manager: manager)
@@ -246,9 +249,6 @@ extension SuspendJob {
       // A worker that works more often than the policy wakes for timers is in use.
       staysAwakeBelow = worker.configuration.policy.background.wakeForTimers ?? .seconds(1 << 40)
     }
-    // Yama doesn't permit this daemon to open the sockets of a worker that an earlier daemon has
-    // started. The worker's clients would wait for ever.
-    if !Yama.current.permits(process.identity.pid) { dependsOnInputs = true }
   }
 }
 

@@ -1,0 +1,110 @@
+import Glibc
+import Lifecycle
+import Linux
+import Policy
+import Supervision
+import TestSupport
+import Testing
+
+@testable import Daemon
+@testable import Hibernation
+
+@Suite("The standby pager's start") struct StandbyStarterTests {
+  private final class World {
+    typealias Outcome = JobOutcome<Result<Int, any Error>>
+    var waiting: [(Outcome) -> Void] = []
+    var used: [Int] = []
+    var lines: [String] = []
+    var ended: Set<Int> = []
+  }
+  private let world = World()
+
+  private func starter(hasSuccessors: Bool = true) -> StandbyStarter<Int> {
+    StandbyStarter(hasSuccessors: hasSuccessors) { [world] in
+      world.waiting.append($0)
+    } hasEnded: { [world] in
+      world.ended.contains($0)
+    } use: { [world] in
+      world.used.append($0)
+    } log: { [world] in
+      world.lines.append($1)
+    }
+  }
+
+  private func answer(_ outcome: World.Outcome) { world.waiting.removeFirst()(outcome) }
+
+  @Test(
+    "The standby pager is used as soon as its program runs, and started again when it was killed")
+  func again() {
+    let starter = starter()
+    starter.startStandbyPager()
+    #expect(world.used.isEmpty)
+    answer(.done(.success(1)))
+    starter.startStandbyPager()
+    #expect(world.used == [1] && world.waiting.isEmpty)
+    world.ended = [1]
+    starter.startStandbyPager()
+    answer(.done(.success(2)))
+    #expect(world.used == [1, 2] && world.lines.isEmpty)
+  }
+
+  @Test("A failed or overdue start of the standby pager is logged, and the next resume tries again")
+  func failures() {
+    let starter = starter()
+    starter.startStandbyPager()
+    answer(.done(.failure(TestFailure("no memory"))))
+    starter.startStandbyPager()
+    answer(.overdue)
+    starter.startStandbyPager()
+    answer(.busy)
+    #expect(
+      world.lines == [
+        "no standby pager: no memory",
+        "no standby pager: its program did not start within 10 s",
+      ])
+    starter.startStandbyPager()
+    answer(.done(.success(1)))
+    #expect(world.used == [1])
+  }
+
+  @Test func `Trims wait for the one start of the standby pager, however it ends`() {
+    let starter = starter()
+    var begun: [Int] = []
+    starter.startStandbyPager { begun.append(1) }
+    starter.startStandbyPager { begun.append(2) }
+    #expect(world.waiting.count == 1 && begun == [])
+    answer(.overdue)
+    #expect(begun == [1, 2])
+    starter.startStandbyPager { begun.append(3) }
+    answer(.done(.success(1)))
+    starter.startStandbyPager { begun.append(4) }
+    #expect(begun == [1, 2, 3, 4] && world.waiting.isEmpty)
+  }
+
+  @Test func `A wrapper starts no standby pager, because its program doesn't outlive it`() {
+    var isBegun = false
+    starter(hasSuccessors: false).startStandbyPager { isBegun = true }
+    #expect(world.waiting.isEmpty && isBegun)
+  }
+
+  @Test("A start of the standby pager that ends after the daemon's parts were freed is dropped")
+  func late() {
+    starter().startStandbyPager()
+    answer(.done(.success(1)))
+    #expect(world.used.isEmpty)
+  }
+}
+
+@Suite("How a worker is resumed") struct ResumeChoiceTests {
+  @Test func `The policy decides how a worker is resumed, unless the environment says otherwise`() {
+    var rules = LifecyclePolicy().hibernate
+    for rule in ResumeRule.allCases {
+      rules.resume = rule
+      #expect(
+        ResumeChoice(environment: nil).preference(rules).rawValue == rule.rawValue, "\(rule)")
+      #expect(ResumeChoice(environment: "lazy").preference(rules) == .lazy)
+      #expect(ResumeChoice(environment: "eager").preference(rules) == .eager)
+      #expect(ResumeChoice(environment: "fast").preference(rules).rawValue == rule.rawValue)
+    }
+  }
+}
