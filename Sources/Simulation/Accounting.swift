@@ -42,7 +42,7 @@ struct Accounting {
     case .request(let request) where request.verb == .stop || request.verb == .terminate:
       unwanted.insert(request.worker)
     case .launched(let worker): close(OpenOperation(kind: .launch, worker: worker))
-    case .suspended(let worker), .suspendFailed(let worker, _):
+    case .suspended(let worker), .suspendFailed(let worker, _), .staysAwake(let worker, _):
       close(OpenOperation(kind: .suspend, worker: worker))
     case .hibernateFailed(let worker, _, _): close(OpenOperation(kind: .hibernate, worker: worker))
     case .resumeFailed(let worker, _, let intact):

@@ -23,7 +23,8 @@ struct HibernateInsteadCheck: Sendable {
     switch event {
     case .hold(let worker, let holds): set(.holds, of: worker, holds)
     case .shedFinished(let worker, _, _): set(.sheds, of: worker, false)
-    case .suspendFailed(let worker, _), .hibernateFailed(let worker, _, _), .found(let worker, _):
+    case .suspendFailed(let worker, _), .staysAwake(let worker, _),
+      .hibernateFailed(let worker, _, _), .found(let worker, _):
       set(.failed, of: worker, true)
     case .request(let request): requests[request.id] = request.worker
     case .launched(let worker), .exited(let worker, _), .released(let worker),

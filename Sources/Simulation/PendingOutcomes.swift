@@ -117,7 +117,7 @@ extension Event {
     switch self {
     case .launched(let worker), .launchFailed(let worker, _), .ready(let worker),
       .shedAnswered(let worker), .shedFinished(let worker, _, _), .suspended(let worker),
-      .suspendFailed(let worker, _), .hibernated(let worker, _),
+      .suspendFailed(let worker, _), .staysAwake(let worker, _), .hibernated(let worker, _),
       .hibernateFailed(let worker, _, _), .resumed(let worker, _),
       .resumeFailed(let worker, _, _), .exited(let worker, _), .footprint(let worker, _),
       .taskEnded(let worker, _), .found(let worker, _), .fileLocks(let worker, _),

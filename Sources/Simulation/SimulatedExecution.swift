@@ -154,10 +154,14 @@ extension SimulatedMachine {
       return "suspends \(worker), whose memory is being moved"
     }
     if isLost() { return nil }
-    let fails = random.chance(10)
-    begin(
-      fails ? .suspendFailed(worker, "a child escaped") : .suspended(worker), of: worker,
-      upTo: .milliseconds(50))
+    var outcome = Event.suspended(worker)
+    if random.chance(10) {
+      outcome =
+        random.chance(50)
+        ? .staysAwake(worker, "it works by its own timer")
+        : .suspendFailed(worker, "a child escaped")
+    }
+    begin(outcome, of: worker, upTo: .milliseconds(50))
     return nil
   }
 

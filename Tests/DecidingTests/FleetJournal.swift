@@ -11,12 +11,14 @@ struct FleetJournal {
 
   init(
     _ trace: Trace, policy: LifecyclePolicy, memory: ByteCount = .gigabytes(4),
-    profiles: [WorkerID: WorkerProfile] = [:]
+    profiles: [WorkerID: WorkerProfile] = [:],
+    machine change: (inout MachineModel) -> Void = { _ in }
   ) throws {
     let writer = Writer()
     var machine = MachineModel(memory: memory)
     machine.cooperating = 0
     machine.launchedShare = 1
+    change(&machine)
     var simulation = FleetSimulation(
       trace: trace, machine: machine, policy: policy, profiles: profiles)
     writer.begin(Engine(policy: policy), policy, at: .zero)

@@ -62,6 +62,58 @@ import Testing
     #expect(history.description(machine).measured.count == 2)
   }
 
+  /// Two workers in use all the time, which are trimmed.
+  private func trimmed(_ change: (inout MachineModel) -> Void) throws -> FleetJournal {
+    let rules = served {
+      $0.trim.after = .seconds(120)
+      $0.trim.minGain = .megabytes(1)
+    }
+    return try FleetJournal(
+      periodic([("api", 100, 20), ("web", 40, 20)], hours: 3), policy: rules, machine: change)
+  }
+
+  @Test("Trims of the history are simulated with what each worker's left in RAM and brought back")
+  func trims() throws {
+    let (api, web) = (WorkerID("api"), WorkerID("web"))
+    let recorded = try trimmed { $0.measuredTrims[api] = .init(left: 0.2, returned: 0.25) }
+    let history = recorded.history()
+    let machine = history.machine()
+    func near(_ one: Double?, _ other: Double) -> Bool {
+      one.map { ($0 - other).magnitude < 0.02 * max(1, other) } ?? false
+    }
+    #expect(near(machine.measuredTrims[api]?.left, 0.2))
+    #expect(near(machine.measuredTrims[api]?.returned, 0.25))
+    #expect(near(machine.measuredTrims[web]?.left, 0.08))
+    #expect(near(machine.measuredTrims[web]?.returned, 0.1))
+    #expect(machine.trim.left > 0.08 && machine.trim.left < 0.2)
+    #expect(history.recorded.trims == recorded.report.trims && recorded.report.trims >= 2)
+    #expect(history.description(machine).measured.last?.hasPrefix("trims leave ") == true)
+    let held = history.recorded.byteSeconds / 3600 / 1_073_741_824
+    #expect(near(held, recorded.report.memoryGigabyteHours))
+    let saved = history.recorded.savedByteSeconds / 3600 / 1_073_741_824
+    #expect(near(saved, recorded.report.trimmedGigabyteHours) && saved > 0.2)
+    var simulation = FleetSimulation(
+      trace: history.trace, machine: machine, policy: history.policy, profiles: history.profiles)
+    let again = simulation.run()
+    #expect(again.trims == recorded.report.trims)
+    #expect(near(again.memoryGigabyteHours, recorded.report.memoryGigabyteHours))
+  }
+
+  @Test(
+    "If no trim of the history succeeded, none is simulated, and a worker on timers stays awake")
+  func noTrims() throws {
+    let history = try trimmed { $0.trim.left = 1 }.history()
+    #expect(history.machine().trim.left == 1)
+    #expect(history.description(history.machine()).measured.last?.hasPrefix("no trim") == true)
+    let job = WorkerID("job")
+    let rules = served { $0.trim.after = .seconds(3600) }
+    let awake = try FleetJournal(periodic([("job", 40, 1800)], hours: 3), policy: rules) {
+      $0.staysAwake = [job]
+    }
+    #expect(awake.report.suspensions == 0)
+    #expect(awake.history().machine().staysAwake == [job])
+  }
+
   @Test func `A worker that gains memory for as long as it runs has a leak in the trace`() throws {
     var trace = periodic([("leaky", 30, 600), ("sound", 30, 600)], hours: 8)
     trace.workers[0].leak = .megabytes(10)

@@ -70,6 +70,22 @@ import Testing
     #expect(result.suggestions.isEmpty, "\(result.suggestions.first?.set ?? [])")
   }
 
+  @Test(
+    "An earlier trim is suggested if the recorded trims say that it saves memory, and only then",
+    arguments: [(0.1, 0.1, true), (0.5, 0.9, false)])
+  func trims(left: Double, returned: Double, isSuggested: Bool) throws {
+    let late = served { $0.trim.after = .seconds(3600) }
+    let journal = try FleetJournal(periodic([("api", 100, 20)], hours: 5), policy: late) {
+      $0.trim = .init(left: left, returned: returned)
+    }
+    var search = PolicySearch(journal.history())
+    let result = try search.run()
+    let best = result.suggestions.first
+    #expect((best?.changes.map(\.key) == ["trim.after"]) == isSuggested, "\(best?.set ?? [])")
+    guard let best else { return }
+    #expect(best.numbers.trims > 0 && best.numbers.savedByteHours > result.now.savedByteHours)
+  }
+
   @Test("Suggestions for named workers change only these, with a line of YAML for each")
   func onlyForWorkers() throws {
     let result = try search(

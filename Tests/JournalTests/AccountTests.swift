@@ -118,6 +118,9 @@ import Testing
     ] { #expect(story.contains(text), "\(story)") }
     let tally = recorder.tally(at: 20)
     #expect(tally.trims == 1 && tally.trimmed == ByteCount.megabytes(36).bytes, "\(tally)")
+    // 36 MB were out of RAM for 2 s, and 1 MB for the 15 s after the fill.
+    #expect(tally.savedByteSeconds == Double(ByteCount.megabytes(87).bytes), "\(tally)")
+    #expect(tally.byteSeconds == Double(ByteCount.megabytes(40 * 19 - 87).bytes), "\(tally)")
   }
 
   @Test func `What a wrapper reports of its worker's sleep is counted, and what it saved`() {

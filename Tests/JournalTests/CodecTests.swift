@@ -32,7 +32,7 @@ import Testing
       .launched(worker),
       .launchFailed(worker, "no such file\u{2028}"), .ready(worker), .shedAnswered(worker),
       .shedFinished(worker, before: ByteCount(.max), after: .zero), .suspended(worker),
-      .suspendFailed(worker, ""),
+      .suspendFailed(worker, ""), .staysAwake(worker, "it works by its own timer"),
       .hibernated(
         worker,
         HibernationResult(

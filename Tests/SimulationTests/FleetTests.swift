@@ -26,9 +26,13 @@ private func trace(
   return Trace(name: "test", length: 3_600_000, workers: all, uses: uses)
 }
 
-private func run(_ trace: Trace, _ policy: LifecyclePolicy, memory: Int64 = 1000) -> FleetReport {
-  var simulation = FleetSimulation(
-    trace: trace, machine: MachineModel(memory: .megabytes(memory)), policy: policy)
+private func run(
+  _ trace: Trace, _ policy: LifecyclePolicy, memory: Int64 = 1000,
+  _ change: (inout MachineModel) -> Void = { _ in }
+) -> FleetReport {
+  var machine = MachineModel(memory: .megabytes(memory))
+  change(&machine)
+  var simulation = FleetSimulation(trace: trace, machine: machine, policy: policy)
   return simulation.run()
 }
 
@@ -115,6 +119,31 @@ struct FleetTests {
     #expect(asleep.writtenGigabytes > 0 && awake.writtenGigabytes == 0)
   }
 
+  @Test("A trim frees RAM; the next use brings some of it back, and waits for that")
+  func trims() {
+    let uses = trace((0..<360).map { $0 * 10 })
+    let untrimmed = run(uses, policy { _ in })
+    let trimming = policy { $0.trim.after = .seconds(120) }
+    let report = run(uses, trimming)
+    #expect(untrimmed.trims == 0 && report.trims == 1 && report.uses == untrimmed.uses)
+    #expect(report.memoryGigabyteHours < untrimmed.memoryGigabyteHours * 0.22)
+    let sum = report.memoryGigabyteHours + report.trimmedGigabyteHours
+    #expect((sum / untrimmed.memoryGigabyteHours - 1).magnitude < 0.01)
+    #expect((report.trimWaitSeconds - 0.00184).magnitude < 0.0001)
+    #expect(report.all.mean > untrimmed.all.mean)
+    let hungry = run(uses, trimming) { $0.trim.returned = 0.5 }
+    #expect(hungry.trims == 2, "after 2 minutes, and 20 minutes later")
+    let unable = run(uses, trimming) { $0.trim.left = 1 }
+    #expect(unable.trims == 0 && unable.memoryGigabyteHours == untrimmed.memoryGigabyteHours)
+  }
+
+  @Test func `A worker that works by its own timers is suspended only if its policy trims none`() {
+    let timers = { (machine: inout MachineModel) in machine.staysAwake = [WorkerID("w0")] }
+    #expect(run(trace([0]), policy { _ in }, timers).suspensions == 1)
+    let report = run(trace([0]), policy { $0.trim.after = .seconds(120) }, timers)
+    #expect(report.suspensions == 0 && report.trims == 1)
+  }
+
   @Test func `The policy terminates workers for memory before the kernel has to`() {
     let uses = trace((0..<5).map { $0 * 600 }, workers: 40, apart: 15_000)
     let ruled = run(uses, policy { $0.hibernate.enabled = false }, memory: 450)
@@ -159,6 +188,9 @@ struct FleetTests {
     #expect(machine.set("reserve", "5%") == nil)
     #expect(machine.reserve == 0.05)
     #expect(machine.set("reserve", "5") != nil)
+    machine.measuredTrims[WorkerID("w")] = .init(left: 0.5, returned: 0.5)
+    #expect(machine.set("trim_rest", "4%") == nil)
+    #expect(machine.trim.left == 0.04 && machine.measuredTrims.isEmpty)
     #expect(machine.set("memory", "-1GB") != nil)
     #expect(machine.set("speed", "5ms")?.contains("suspended_wake") == true)
   }

@@ -23,7 +23,7 @@ public struct WorkerCounters: Codable, Hashable, Sendable {
   public var freed: Int64 = 0
   /// The bytes that were written to its images.
   public var written: Int64 = 0
-  /// The integral of its footprint over time, in byte·seconds.
+  /// The integral of its footprint in RAM over time, in byte·seconds.
   public var footprintByteSeconds = 0.0
   /// The ends of its runs, by reason.
   public var ends = Ends()

@@ -31,6 +31,7 @@ extension HistoryReader {
     case .footprint(let worker, let bytes):
       addElapsedTime(worker, at: now)
       setFootprint(worker, bytes.bytes)
+    case .swapped, .trimmed, .trimFailed, .filled, .trimLost: recordTrim(event, at: now)
     case .memory(let reading): record(reading, at: now)
     default: break
     }
@@ -46,8 +47,10 @@ extension HistoryReader {
     }
     switch event {
     case .suspended: if let time = since(.suspend) { costs.suspend.add(time) }
+    case .staysAwake: if isOpen { costs.staysAwake.insert(worker) }
     case .exited: if let time = since(.terminate) { costs.exit.add(time) }
     case .hibernated(_, let result):
+      endTrim(worker)
       addElapsedTime(worker, at: now)
       let (before, after) = (result.footprintBefore.bytes, result.footprintAfter.bytes)
       change(worker) { $0.hibernated(before: before, after: after) }
@@ -105,12 +108,39 @@ extension HistoryReader {
 
   mutating func setState(_ worker: WorkerID, _ state: WorkerState, at now: Int64) {
     addElapsedTime(worker, at: now)
-    if !state.isAlive { endUse(worker) }
+    if !state.isAlive {
+      endUse(worker)
+      endTrim(worker)
+    }
     change(worker) { $0.setState(state, at: now) }
   }
 
   mutating func setFootprint(_ worker: WorkerID, _ bytes: Int64) {
     change(worker) { $0.setFootprint(bytes) }
+  }
+
+  private mutating func recordTrim(_ event: Event, at now: Int64) {
+    guard let worker = event.subject else { return }
+    addElapsedTime(worker, at: now)
+    switch event {
+    case .swapped(_, let bytes): change(worker) { $0.setSwapped(bytes.bytes) }
+    case .trimmed(_, let result):
+      endTrim(worker)
+      change(worker) { $0.trimmed(result) }
+      if isOpen { totals.trims += 1 }
+    case .trimFailed where isOpen:
+      costs.trims.failures += 1
+      costs.workerTrims[worker, default: MeasuredTrims()].failures += 1
+    case .filled, .trimLost: endTrim(worker)
+    default: break
+    }
+  }
+
+  /// Counts the last trim of a worker, whose memory is moved by something else now.
+  mutating func endTrim(_ worker: WorkerID) {
+    guard let trim = workers[worker]?.endTrim(), isOpen else { return }
+    costs.trims.add(trim)
+    costs.workerTrims[worker, default: MeasuredTrims()].add(trim)
   }
 
   /// Changes a worker, and keeps the sum of what all workers hold up to date.

@@ -131,7 +131,11 @@ public struct HistoryReader {
         let profile = engine.profile(of: worker), let state = engine.state(of: worker)
       else { continue }
       let footprint = engine.footprint(of: worker)
+      let isNew = workers[worker] == nil
       appear(worker, profile, in: state, footprint: footprint.bytes, at: time)
+      guard isNew else { continue }
+      workers[worker]?.setSwapped(engine.swapped(of: worker).bytes)
+      setFootprint(worker, footprint.bytes)
     }
     openIfDue(at: at)
   }
@@ -161,6 +165,7 @@ public struct HistoryReader {
     for worker in workers.keys {
       addElapsedTime(worker, at: now)
       endUse(worker)
+      endTrim(worker)
       if let lostAt = workers[worker]?.lostAt { end(worker, at: lostAt) }
     }
     let seen = workers.filter { $0.value.wasSeen }.sorted { $0.key < $1.key }

@@ -1,3 +1,4 @@
+import Lifecycle
 import Policy
 import Simulation
 
@@ -13,6 +14,9 @@ public struct MeasuredCosts: Sendable, Hashable {
   var imageShare = Mean()
   /// The footprint of hibernated workers, in bytes.
   var hibernatedFootprint = Mean()
+  /// The trims of all workers, and those of each worker.
+  var trims = MeasuredTrims()
+  var workerTrims: [WorkerID: MeasuredTrims] = [:]
 
   /// An average. Values may have weights.
   struct Mean: Sendable, Hashable {
@@ -60,6 +64,9 @@ public struct MeasuredCosts: Sendable, Hashable {
     }
   }
 
+  /// The workers that weren't suspended because they work by their own timers.
+  var staysAwake: Set<WorkerID> = []
+
   public init() {}
 
   /// The machine's model with the measured costs in place of its defaults.
@@ -88,6 +95,9 @@ public struct MeasuredCosts: Sendable, Hashable {
     if let bytes = hibernatedFootprint.value {
       machine.hibernatedFootprint = ByteCount(Int64(bytes))
     }
+    if let shares = trims.shares(machine.trim) { machine.trim = shares }
+    machine.measuredTrims = workerTrims.compactMapValues { $0.shares(machine.trim) }
+    machine.staysAwake = staysAwake
     // Footprints are averages: they include what workers free on request, and what they lack after
     // a launch.
     machine.shedShare = 0
@@ -117,6 +127,14 @@ public struct MeasuredCosts: Sendable, Hashable {
       texts.append(
         "hibernation \(machine.hibernateRate.bytes >> 20) MB/s, images \(share) % "
           + "(\(hibernate.count))")
+    }
+    if trims.count > 0 {
+      func percent(_ share: Double) -> Int { Int((share * 100).rounded()) }
+      texts.append(
+        "trims leave \(percent(machine.trim.left)) % in RAM, "
+          + "\(percent(machine.trim.returned)) % of the rest comes back (\(trims.count))")
+    } else if trims.failures > 0 {
+      texts.append("no trim succeeded, so none is simulated")
     }
     return texts
   }

@@ -33,9 +33,10 @@ public struct RecordedHistory: Sendable {
   public struct Totals: Sendable, Hashable {
     /// What all workers held, added up over time.
     public var byteSeconds = 0.0
-    /// What hibernation saved, added up over time.
+    /// What hibernation and trims saved, added up over time.
     public var savedByteSeconds = 0.0
     public var wakes = 0
+    public var trims = 0
   }
 
   /// The length of the history, without gaps.
@@ -69,7 +70,8 @@ public struct RecordedHistory: Sendable {
       from: from?.text ?? "", to: to?.text ?? "", gaps: gaps,
       measured: costs.measured(machine), unobserved: unobserved,
       averageFootprint: Int64(recorded.byteSeconds / seconds),
-      averageSaved: Int64(recorded.savedByteSeconds / seconds), wakes: recorded.wakes)
+      averageSaved: Int64(recorded.savedByteSeconds / seconds), wakes: recorded.wakes,
+      trims: recorded.trims)
   }
 }
 

@@ -10,6 +10,10 @@ struct TrackedWorker {
   private(set) var footprint: Int64 = 0
   /// What it holds now, in bytes.
   private(set) var held: Int64 = 0
+  /// How much of it is out of RAM, in swap or in the image of a trim, in bytes.
+  private(set) var swapped: Int64 = 0
+  /// The last trim, until something else has moved its memory.
+  private var trim: ObservedTrim?
   var start = TraceWorker.Start.absent
   /// Whether it had processes or was used in the time of the history.
   var wasSeen = false
@@ -78,25 +82,44 @@ struct TrackedWorker {
     until = now
     guard state.isAlive, time > 0 else { return (0, 0) }
     if state.isInMemory, footprint > 0 { growth.add(footprint, at: now, seconds: time) }
-    let saved = state == .hibernated ? Double(max(0, footprint - held)) : 0
+    let saved = Double(state == .hibernated ? max(0, footprint - held) : swapped)
     return (Double(held) * time, saved * time)
   }
 
   mutating func setFootprint(_ bytes: Int64) {
-    held = bytes
+    swapped = min(swapped, max(0, bytes))
+    held = bytes - swapped
+    trim?.observe(footprint: bytes, swapped: swapped)
     if state.isInMemory, bytes > 0 { footprint = bytes }
+  }
+
+  /// A measurement of the footprint follows.
+  mutating func setSwapped(_ bytes: Int64) { swapped = max(0, bytes) }
+
+  mutating func trimmed(_ result: TrimResult) {
+    swapped = max(0, result.swapped.bytes)
+    setFootprint((result.residentAfter + result.swapped).bytes)
+    trim = ObservedTrim(result)
   }
 
   mutating func hibernated(before: Int64, after: Int64) {
     footprint = before
     held = after
+    swapped = 0
   }
 
-  mutating func woke() { held = max(held, footprint) }
+  mutating func woke() { held = max(held, footprint - swapped) }
+
+  /// Ends the observation of the last trim: something else moves its memory now. Returns that trim.
+  mutating func endTrim() -> ObservedTrim? {
+    defer { trim = nil }
+    return trim
+  }
 
   mutating func setState(_ new: WorkerState, at now: Int64) {
     if new == .terminated {
       held = 0
+      swapped = 0
       began = [:]
     }
     if state == .terminated, new != .terminated { growth.begin(at: now) }

@@ -48,6 +48,8 @@ struct CandidateChanges {
   let profiles: [WorkerPolicyAndSize]
   let refusedByDisk: Bool
   let endedForMemory: Bool
+  /// Whether the history has trims, so that it is known what comes back.
+  let hasTrims: Bool
 
   struct WorkerPolicyAndSize {
     var policy: LifecyclePolicy
@@ -63,7 +65,7 @@ struct CandidateChanges {
   var all: [PolicyChange] {
     let text = Dictionary(PolicyFile.values(of: policy).map { ($0.path, $0.text) }) { one, _ in one
     }
-    return (times + footprints + switches + disk + order).filter { change in
+    return (times + trims + footprints + switches + disk + order).filter { change in
       change.settings.contains { text[$0.key] != $0.value }
     }
   }
@@ -82,6 +84,12 @@ struct CandidateChanges {
     add("hibernate.after", Self.times, never: true)
     add("hibernate.cooldown", [5, 120, 300], never: false)
     return changes
+  }
+
+  private var trims: [PolicyChange] {
+    guard hasTrims else { return [] }
+    return ["30s", "1m", "2m", "5m", "15m", "never"].map { PolicyChange("trim.after", $0) }
+      + ["2m", "5m", "10m", "30m", "1h"].map { PolicyChange("trim.every", $0) }
   }
 
   private var isHibernated: Bool { profiles.contains { $0.policy.hibernate.enabled } }

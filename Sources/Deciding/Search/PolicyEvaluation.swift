@@ -6,11 +6,14 @@ import Simulation
 public struct PolicyNumbers: Codable, Hashable, Sendable {
   /// The average of what all workers hold together, in bytes.
   public var averageFootprint: Int64
-  /// What hibernation saves, in byte-hours for each day.
+  /// What hibernation and trims save, in byte-hours for each day.
   public var savedByteHours: Double
+  /// The trims for each day.
+  public var trims: Double
   /// The wakes for each day.
   public var wakes: Double
-  /// The time that all uses together wait for resumes and launches, in seconds for each day.
+  /// The time that all uses together wait for resumes, launches and trimmed memory, in seconds for
+  /// each day.
   public var waitSeconds: Double
   /// The median of how long uses wait that don't find a running worker, in seconds.
   public var waitP50: Double
@@ -41,7 +44,9 @@ struct PolicyEvaluation {
     let sums = accounts.sorted { $0.key < $1.key }.map(\.value)
     numbers = PolicyNumbers(
       averageFootprint: Int64(sums.reduce(0) { $0 + $1.byteSeconds } / days / 86_400),
-      savedByteHours: sums.reduce(0) { $0 + $1.savedByteSeconds } / days / 3600,
+      savedByteHours: sums.reduce(0) { $0 + $1.savedByteSeconds + $1.trimmedByteSeconds } / days
+        / 3600,
+      trims: Double(report.trims) / days,
       wakes: Double(all.reduce(0) { $0 + $1.wakes }) / days,
       waitSeconds: sums.reduce(0) { $0 + $1.waitSeconds } / days,
       waitP50: report.wake.p50 / 1000, waitP95: report.wake.p95 / 1000,

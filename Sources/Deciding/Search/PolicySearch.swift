@@ -121,7 +121,8 @@ public struct PolicySearch {
           resume: machine.expectedResume($0.footprint))
       },
       refusedByDisk: now.report.hibernationsRefused > 0,
-      endedForMemory: now.report.outOfMemory + now.report.terminated.values.reduce(0, +) > 0)
+      endedForMemory: now.report.outOfMemory + now.report.terminated.values.reduce(0, +) > 0,
+      hasTrims: history.recorded.trims > 0)
     return changes.all.filter { $0.isPossible(in: base, ofOneWorker: chosen != nil) }
   }
 

@@ -12,6 +12,10 @@ public struct Ledger: Sendable {
   private struct Account: Sendable {
     var state: WorkerState
     var footprint: ByteCount
+    /// How much of the footprint is out of RAM.
+    var swapped = ByteCount.zero
+    /// Whether the run was trimmed. Otherwise the kernel has swapped by itself.
+    var isTrimmed = false
     var at: Instant
     /// The state in which the worker slept before it began to resume.
     var sleptIn: WorkerState?
@@ -29,7 +33,8 @@ public struct Ledger: Sendable {
     for worker in engine.workerIDs {
       open[worker] = Account(
         state: engine.state(of: worker) ?? .terminated, footprint: engine.footprint(of: worker),
-        at: now)
+        swapped: engine.swapped(of: worker),
+        isTrimmed: engine.snapshot(of: worker, at: now)?.trim?.last != nil, at: now)
     }
   }
 
@@ -52,9 +57,10 @@ public struct Ledger: Sendable {
     if engine.state(of: worker) == nil {
       addElapsedTime(worker, at: now)
       open[worker] = nil
-    } else if account.footprint != footprint {
+    } else if account.footprint != footprint || account.swapped != engine.swapped(of: worker) {
       addElapsedTime(worker, at: now)
       open[worker]?.footprint = footprint
+      open[worker]?.swapped = engine.swapped(of: worker)
       let peak = max(tallies[worker]?.peakFootprint ?? 0, footprint.bytes)
       tallies[worker, default: WorkerTally()].peakFootprint = peak
     }
@@ -89,12 +95,16 @@ public struct Ledger: Sendable {
     var tally = tallies[worker] ?? WorkerTally()
     tally.nanoseconds[account.state.rawValue, default: 0] &+= span
     if account.state.isAlive {
-      tally.byteSeconds += Double(account.footprint.bytes) * Double(span) / 1e9
+      let resident = max(.zero, account.footprint - account.swapped)
+      tally.byteSeconds += Double(resident.bytes) * Double(span) / 1e9
       tally.peakFootprint = max(tally.peakFootprint, account.footprint.bytes)
     }
     if account.state == .hibernated, let awake = account.awakeFootprint {
       let saved = max(0, (awake - account.footprint).bytes)
       tally.savedByteSeconds += Double(saved) * Double(span) / 1e9
+    } else if account.isTrimmed {
+      let swapped = min(account.swapped, account.footprint)
+      tally.savedByteSeconds += Double(swapped.bytes) * Double(span) / 1e9
     }
     tallies[worker] = tally
   }
@@ -106,6 +116,7 @@ public struct Ledger: Sendable {
     case .shedFinished(_, let before, let after):
       count(worker) { $0.freed &+= max(0, (before - after).bytes) }
     case .trimmed(_, let result):
+      open[worker]?.isTrimmed = true
       count(worker) {
         $0.trims += 1
         $0.trimmed &+= result.freed.bytes
@@ -152,6 +163,7 @@ public struct Ledger: Sendable {
       // This worker belongs to a wrapper. No event has its size before it was hibernated.
       open[worker]?.awakeFootprint = footprint
     }
+    if transition.to == .terminated { open[worker]?.isTrimmed = false }
     open[worker]?.sleptIn = transition.to == .resuming ? transition.from : nil
     count(worker) { $0.count(transition, sleptIn: sleptIn, footprint: footprint) }
   }

@@ -38,9 +38,9 @@ public struct WorkerTally: Codable, Hashable, Sendable {
   /// The bytes that hibernations, terminations for lack of memory, and requests to shed have freed.
   public var freed: Int64 = 0
   public var peakFootprint: Int64 = 0
-  /// The integral of the footprint over time, in byte·seconds.
+  /// The integral over time of the footprint in RAM, in byte·seconds.
   public var byteSeconds: Double = 0
-  /// The integral over time of the footprint that hibernation saved, in byte·seconds.
+  /// The integral over time of the footprint that hibernation and trims saved, in byte·seconds.
   public var savedByteSeconds: Double = 0
   /// The time in each state, in nanoseconds.
   public var nanoseconds: [String: Int64] = [:]

@@ -7,5 +7,5 @@ enum EventKind: String, CaseIterable {
   case hold, fileLocks, extendTimeout, purgeableOffered, purged, purgeFailed, disk
   case unhealthy, moved, pressureSet, channelsChanged, found, worked, timerDue
   case watchdogInterval, watchdogSeen, watchdogTriggered, machineSlept
-  case swapped, trimmed, trimFailed, filled, fillFailed, trimLost
+  case swapped, trimmed, trimFailed, filled, fillFailed, trimLost, staysAwake
 }

@@ -39,7 +39,7 @@ extension FieldReader {
     case .shedFinished:
       return .shedFinished(try worker(), before: try bytes("before"), after: try bytes("after"))
     case .suspended: return .suspended(try worker())
-    case .suspendFailed: return .suspendFailed(try worker(), try text("why"))
+    case .suspendFailed, .staysAwake: return try suspensionRefused(kind)
     case .hibernated: return .hibernated(try worker(), try hibernation())
     case .hibernateFailed:
       return .hibernateFailed(try worker(), try text("why"), permanent: try boolean("permanent"))
@@ -81,6 +81,11 @@ extension FieldReader {
       return try memory(kind)
     case .disk: return .disk(try coded("disk", as: DiskReading.self))
     }
+  }
+
+  private func suspensionRefused(_ kind: EventKind) throws -> Event {
+    let (worker, reason) = (try worker(), try text("why"))
+    return kind == .staysAwake ? .staysAwake(worker, reason) : .suspendFailed(worker, reason)
   }
 
   /// Reads an event about where a worker's memory is.

@@ -66,6 +66,7 @@ extension FieldWriter {
     case .watchdogTriggered(let worker): begin(.watchdogTriggered, worker)
     case .launchFailed(let worker, let reason): set(.launchFailed, of: worker, because: reason)
     case .suspendFailed(let worker, let reason): set(.suspendFailed, of: worker, because: reason)
+    case .staysAwake(let worker, let reason): set(.staysAwake, of: worker, because: reason)
     case .purgeFailed(let worker, let reason): set(.purgeFailed, of: worker, because: reason)
     case .wakeNeeded(let worker, let reason): set(.wakeNeeded, of: worker, because: reason)
     case .unhealthy(let worker, let reason): set(.unhealthy, of: worker, because: reason)

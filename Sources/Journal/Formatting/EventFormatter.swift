@@ -13,6 +13,9 @@ public struct EventFormatter: Sendable {
   private var pendingChanges: [WorkerID: PendingChange] = [:]
   /// The kind of the last request to free memory, by worker.
   private var sheds: [WorkerID: Directive.ShedKind] = [:]
+  /// The workers that aren't suspended because they work by their own timers. That is reported once
+  /// for each run.
+  private var awake: Set<WorkerID> = []
   private var verbs: [Request.ID: Request] = [:]
 
   public init() {}
@@ -51,6 +54,12 @@ public struct EventFormatter: Sendable {
       return [failed(worker, "can't be hibernated: \(reason)", at: now)]
     case .suspendFailed(let worker, let reason):
       return [failed(worker, "can't be suspended: \(reason)", at: now)]
+    case .staysAwake(let worker, let reason):
+      guard awake.insert(worker).inserted else { return [] }
+      return [failed(worker, "isn't suspended: \(reason)", at: now)]
+    case .exited(let worker, _):
+      awake.remove(worker)
+      return []
     case .resumeFailed(let worker, let reason, let intact):
       let suffix = intact ? "" : "; its memory can't be verified"
       return [failed(worker, "can't be resumed: \(reason)\(suffix)", at: now)]

@@ -34,6 +34,7 @@ public struct CostModel: Sendable {
 
   private var costs: [WorkerID: Costs] = [:]
   private var all = Costs()
+  private var staysAwake: Set<WorkerID> = []
   private var begun: [WorkerID: [Operation: Instant]] = [:]
   private enum Operation: Hashable { case launch, suspend, terminate, shed }
 
@@ -67,6 +68,7 @@ public struct CostModel: Sendable {
       if let time = since(.launch) { charge(worker) { $0.launch.add(time) } }
     case .suspended:
       if let time = since(.suspend) { charge(worker) { $0.suspend.add(time) } }
+    case .staysAwake: staysAwake.insert(worker)
     case .exited:
       if let time = since(.terminate) { charge(worker) { $0.terminate.add(time) } }
       begun[worker] = nil
@@ -110,6 +112,8 @@ public struct CostModel: Sendable {
   func suspend(_ worker: WorkerID) -> Duration {
     .seconds(value(worker, \.suspend, otherwise: 0.005))
   }
+  /// Whether the worker works by its own timers.
+  func staysAwake(_ worker: WorkerID) -> Bool { staysAwake.contains(worker) }
   func terminate(_ worker: WorkerID) -> Duration {
     .seconds(value(worker, \.terminate, otherwise: 0.1))
   }

@@ -178,7 +178,8 @@ public struct WhatIf: Sendable {
       }
       return !wasOurs && engine.state(of: worker)?.runs == true ? [event] : []
     case .watchdogSeen, .launched, .launchFailed, .ready, .shedAnswered, .shedFinished, .suspended,
-      .fileLocks, .found, .purged, .purgeFailed, .suspendFailed, .hibernated, .hibernateFailed,
+      .fileLocks, .found, .purged, .purgeFailed, .suspendFailed, .staysAwake, .hibernated,
+      .hibernateFailed,
       .resumed,
       .resumeFailed, .trimmed, .trimFailed, .trimLost, .filled, .fillFailed, .swapped, .deadline:
       // These are outcomes of decisions in the journal.

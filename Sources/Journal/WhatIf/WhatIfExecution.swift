@@ -22,8 +22,7 @@ extension WhatIf {
       let before = engine.footprint(of: worker)
       let after = model.afterShedding(worker, before)
       schedule(.shedFinished(worker, before: before, after: after), worker, at: now)
-    case .suspend(let worker):
-      schedule(.suspended(worker), worker, at: now + model.suspend(worker))
+    case .suspend(let worker): suspend(worker, at: now)
     case .hibernate(let worker): hibernate(worker, at: now)
     case .resume(let worker): resume(worker, at: now)
     case .checkWatchdog(let worker): schedule(.watchdogSeen(worker, at: now), worker, at: now)
@@ -57,6 +56,14 @@ extension WhatIf {
     let current = engine.footprint(of: worker)
     let isAwake = engine.state(of: worker)?.runs == true
     return isAwake || current == .zero ? awake[worker] ?? current : current
+  }
+
+  private mutating func suspend(_ worker: WorkerID, at now: Instant) {
+    let moment = now + model.suspend(worker)
+    if model.staysAwake(worker), engine.snapshot(of: worker, at: now)?.mayStayAwake == true {
+      return schedule(.staysAwake(worker, "it works by its own timer"), worker, at: moment)
+    }
+    schedule(.suspended(worker), worker, at: moment)
   }
 
   private mutating func launch(_ worker: WorkerID, at now: Instant) {

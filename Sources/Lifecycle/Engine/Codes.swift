@@ -55,6 +55,7 @@ extension SuspensionObstacle {
     case .task: "background_task"
     case .held: "held"
     case .failedLately: "failed_lately"
+    case .staysAwake: "stays_awake"
     case .never: "suspend_after_never"
     case .notQuiet: "not_quiet"
     case .grace: "grace"

@@ -17,7 +17,8 @@ public enum Directive: Codable, Hashable, Sendable {
   case checkSafePoint(WorkerID)
   /// Find out when the worker last sent `WATCHDOG=1`. → `watchdogSeen`.
   case checkWatchdog(WorkerID)
-  /// Take the processor from the worker. → `suspended` or `suspendFailed`.
+  /// Take the processor from the worker. → `suspended`, `suspendFailed` or
+  /// `staysAwake`.
   case suspend(WorkerID)
   /// Move a suspended worker's memory to disk. → `hibernated` or `hibernateFailed`.
   case hibernate(WorkerID)

@@ -42,6 +42,9 @@ public enum Event: Hashable, Sendable {
   case suspended(WorkerID)
   /// The outcome of `suspend`: the worker still runs. The text says why.
   case suspendFailed(WorkerID, String)
+  /// The outcome of `suspend`: the worker still runs, because nothing but its own timers gives it
+  /// work, and its policy trims it. The text says so.
+  case staysAwake(WorkerID, String)
   /// The outcome of `hibernate`: the worker's memory is on disk.
   case hibernated(WorkerID, HibernationResult)
   /// The outcome of `hibernate`: nothing was touched, or everything was restored, and the worker is

@@ -40,6 +40,7 @@ extension Engine {
       recordShedFinished(index, before: before, after: after)
     case .suspended: recordSuspended(index)
     case .suspendFailed(_, let reason): recordSuspendFailed(index, reason)
+    case .staysAwake(_, let reason): recordStaysAwake(index, reason)
     case .hibernated(_, let result): recordHibernated(index, result)
     case .hibernateFailed(_, let reason, let permanent):
       recordHibernateFailed(index, reason, permanent: permanent)
@@ -132,7 +133,8 @@ extension Event {
       .adopted(let worker, _, _), .moved(let worker, _, _), .launched(let worker),
       .launchFailed(let worker, _),
       .ready(let worker), .shedAnswered(let worker), .shedFinished(let worker, _, _),
-      .suspended(let worker), .suspendFailed(let worker, _), .hibernated(let worker, _),
+      .suspended(let worker), .suspendFailed(let worker, _), .staysAwake(let worker, _),
+      .hibernated(let worker, _),
       .hibernateFailed(let worker, _, _), .resumed(let worker, _),
       .resumeFailed(let worker, _, _), .exited(let worker, _), .footprint(let worker, _),
       .taskBegan(let worker, _, _), .taskEnded(let worker, _), .activity(let worker),

@@ -72,3 +72,17 @@ public struct Miss: Codable, Hashable, Sendable {
   /// A clause such as `it did not answer …`.
   public var text: String
 }
+
+extension WorkerSnapshot {
+  /// Whether the worker is being suspended for idleness, under `foreground.mode: activity`.
+  public var isForIdleness: Bool {
+    guard profile.policy.foreground.mode == .activity else { return false }
+    switch cause {
+    case .graceOver, .quietAgain: return true
+    default: return false
+    }
+  }
+
+  /// Whether the worker stays awake instead, if it works by its own timers: its policy trims it.
+  public var mayStayAwake: Bool { isForIdleness && trim?.isByPolicy == true }
+}

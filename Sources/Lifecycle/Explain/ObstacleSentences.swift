@@ -11,6 +11,7 @@ extension SuspensionObstacle {
     case .held(let left):
       Obstacle(code, sentence, key: "background.safe_point.hold", clearsIn: left)
     case .failedLately(_, let wait): Obstacle(code, sentence, key: nil, clearsIn: wait)
+    case .staysAwake(_, let wait): Obstacle(code, sentence, key: "trim.after", clearsIn: wait)
     case .never: Obstacle(code, sentence, key: "background.suspend_after")
     case .notQuiet(let left):
       Obstacle(code, sentence, key: FootprintLimits.Step.hibernate.path, clearsIn: left)

@@ -62,7 +62,7 @@ extension Engine {
       isLed || worker.policy.background.suspendAfter != nil,
       !worker.hasUnfinishedWork(at: now),
       // A worker that works by its own timers only isn't idle, which doesn't count here.
-      worker.isTrimmedByPolicy || now >= worker.run.retrySuspensionAt ?? .zero,
+      worker.isTrimmedByPolicy || now >= worker.suspensionRetryAt ?? .zero,
       worker.movable >= Self.minYield, hibernationTries(of: worker) < HibernationTries.max,
       policy.ladder.steps(at: level).contains(.hibernate)
     else { return false }

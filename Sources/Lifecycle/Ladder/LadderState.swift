@@ -93,8 +93,14 @@ extension Engine {
     ladderState.step = nil
     countFreed(by: step)
     guard isOver else { return ladderState.before = nil }
+    // A trim that failed freed nothing that a reading could show.
+    if case .trimming(let worker, _) = step, hasFailedToTrim(worker) { return }
     ladderState.settleUntil = now + policy.terminate.settle
     if case .terminating(let worker, _) = step { ladderState.burst?.markEnded(worker) }
+  }
+
+  private func hasFailedToTrim(_ worker: WorkerID) -> Bool {
+    index(of: worker).map { workers[$0].run.trim?.failure != nil } ?? false
   }
 
   /// Whether the settling time after the last step has passed, and on a host there was a reading

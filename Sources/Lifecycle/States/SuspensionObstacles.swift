@@ -8,6 +8,8 @@ enum SuspensionObstacle: Hashable, Sendable {
   case task(String, left: Duration)
   case held(left: Duration)
   case failedLately(String, retryIn: Duration)
+  /// It works by its own timers, and its policy trims it.
+  case staysAwake(String, retryIn: Duration)
   /// `background.suspend_after` is `never`.
   case never
   case grace(Duration, of: Duration, raised: IdleBackOff?)
@@ -67,10 +69,9 @@ extension WorkerRecord {
   // MARK: obstacles for the policy alone
 
   private func retryObstacle(at now: Instant) -> SuspensionObstacle? {
-    guard let retryAt = run.retrySuspensionAt, now < retryAt, case .failed(let reason) = cause
-    else {
-      return nil
-    }
+    guard let retryAt = suspensionRetryAt, now < retryAt else { return nil }
+    if let reason = run.staysAwake { return .staysAwake(reason, retryIn: retryAt - now) }
+    guard case .failed(let reason) = cause else { return nil }
     return .failedLately(reason, retryIn: retryAt - now)
   }
 
@@ -112,6 +113,7 @@ extension SuspensionObstacle {
       "it asks not to be suspended (X_DORMOUSE_HOLD=1), for \(left.text) at most"
     case .failedLately(let reason, let wait):
       "the last attempt failed: \(reason); next attempt in \(wait.text)"
+    case .staysAwake(let reason, let wait): "\(reason); next check in \(wait.text)"
     case .never: "background.suspend_after is never"
     case .notQuiet(let left):
       "its footprint is over limits.footprint.hibernate, and it was used a moment ago; "

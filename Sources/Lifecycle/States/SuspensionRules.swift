@@ -61,6 +61,7 @@ extension Engine {
     workers[index].run.isMeasuredAsleep = false
     workers[index].run.retrySuspensionAt = nil
     workers[index].run.failedSuspensions = nil
+    workers[index].run.staysAwake = nil
     move(index, to: .suspended, workers[index].cause)
     emit(.measure(workers[index].id))
   }
@@ -69,6 +70,7 @@ extension Engine {
     guard workers[index].state == .suspending else { return }
     let failures = (workers[index].run.failedSuspensions ?? 0) + 1
     workers[index].run.failedSuspensions = failures
+    workers[index].run.staysAwake = nil
     workers[index].run.retrySuspensionAt = now + workers[index].suspensionPause(after: failures)
     // The worker never slept, so there is nothing to wake it from.
     workers[index].run.wakeNeeded = nil
@@ -81,18 +83,44 @@ extension Engine {
   }
 }
 
+extension Engine {
+  /// The next attempt is after a long time, whatever uses the worker until then: its timers will
+  /// hardly change, and each attempt makes it stand still. A goal isn't for idleness, so it stays.
+  mutating func recordStaysAwake(_ index: Int, _ reason: String) {
+    guard workers[index].state == .suspending else { return }
+    workers[index].run.staysAwake = reason
+    workers[index].run.failedSuspensions = nil
+    workers[index].run.retrySuspensionAt = now + workers[index].longestSuspensionPause
+    // The worker never slept, so there is nothing to wake it from.
+    workers[index].run.wakeNeeded = nil
+    move(index, to: .background, .failed(reason))
+  }
+}
+
 extension WorkerRecord {
   /// The delay after a failed suspension: the grace, doubled with each further failure, at most ten
   /// minutes or the grace. Some workers always wait in a call that a stop would cut short.
   fileprivate func suspensionPause(after failures: Int) -> Duration {
     let grace = max(policy.background.suspendAfter ?? .zero, .seconds(1))
-    return max(grace, min(grace * (1 << min(failures - 1, 10)), .seconds(600)))
+    return min(grace * (1 << min(failures - 1, 10)), longestSuspensionPause)
+  }
+
+  fileprivate var longestSuspensionPause: Duration {
+    max(policy.background.suspendAfter ?? .zero, .seconds(600))
+  }
+
+  /// When the policy may try again to suspend the worker. `nil`: no failure delays the next
+  /// attempt, because there was none, the worker was used since, or its policy no longer trims it.
+  var suspensionRetryAt: Instant? {
+    if run.staysAwake != nil { return isTrimmedByPolicy ? run.retrySuspensionAt : nil }
+    guard case .failed = cause else { return nil }
+    return run.retrySuspensionAt
   }
 
   /// When the policy alone would suspend the worker. `nil`: never, or not in this state.
   var graceOver: Instant? {
     guard state == .background else { return nil }
-    let retryAt = run.retrySuspensionAt ?? since
+    let retryAt = suspensionRetryAt ?? since
     if let until = sleepsAgainAt { return max(until, retryAt) }
     return suspendAfter.map { max(graceBegan + $0, retryAt) }
   }

@@ -178,6 +178,9 @@ struct Run: Codable, Sendable, Equatable {
   var retrySuspensionAt: Instant?
   /// Failed suspensions in a row, without a sign of use in between. `nil`: none.
   var failedSuspensions: Int?
+  /// Why its policy trims it instead of suspending it for idleness: it works by its own timers.
+  /// `nil`: that isn't known.
+  var staysAwake: String?
 
   var suspendedSince = Instant.zero
   /// When the worker fell asleep. Neither a heartbeat nor a wake by its own timer changes it.

@@ -4,9 +4,13 @@ public struct FleetAccount: Sendable, Hashable {
   public var byteSeconds = 0.0
   /// The integral over time of the memory that hibernation saved.
   public var savedByteSeconds = 0.0
+  /// The integral over time of the memory that was out of RAM after trims.
+  public var trimmedByteSeconds = 0.0
+  /// The number of trims.
+  public var trims = 0
   /// The number of resumes, for clients and for its own timers.
   public var wakes = 0
-  /// The time in seconds that its clients waited for resumes and launches.
+  /// The time in seconds that its clients waited for resumes, launches and trimmed memory.
   public var waitSeconds = 0.0
   /// The size of all images that were written for it.
   public var writtenBytes: Int64 = 0

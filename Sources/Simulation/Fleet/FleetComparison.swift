@@ -51,7 +51,8 @@ public struct FleetComparison: Codable, Sendable {
 
   private static let heads = [
     "policy", "hot %", "suspended %", "hibernated %", "cold %", "wake p50", "p95", "p99 ms",
-    "mean wait", "terminated s/h/b/f", "OOM", "lost", "stalled", "GB·h", "written GB",
+    "mean wait", "terminated s/h/b/f", "OOM", "lost", "stalled", "GB·h", "written GB", "trims",
+    "trimmed GB·h",
   ]
   private static let legendWidth = 95
   private static let legend = """
@@ -59,7 +60,7 @@ public struct FleetComparison: Codable, Sendable {
     that were not hot; mean wait: over all uses, ms. terminated for lack of memory: suspended/\
     hibernated/background/foreground workers. OOM: killed by the kernel, out of memory. lost: uses \
     in progress when their worker was terminated. stalled: uses that came while the kernel \
-    reclaimed memory.
+    reclaimed memory. trimmed GB·h: what trims kept out of RAM.
     """
 
   private func cells(_ report: FleetReport) -> [String] {
@@ -75,6 +76,7 @@ public struct FleetComparison: Codable, Sendable {
       fixed(report.all.mean, 2), terminated.joined(separator: "/"), String(report.outOfMemory),
       String(report.lostUses), String(report.stalledUses),
       gigabyteHours(report.memoryGigabyteHours), fixed(report.writtenGigabytes, 2),
+      String(report.trims), gigabyteHours(report.trimmedGigabyteHours),
     ]
   }
 

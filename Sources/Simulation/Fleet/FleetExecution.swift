@@ -24,7 +24,7 @@ extension FleetSimulation {
     let id = workers[worker].id
     switch directive {
     case .launch: launch(worker)
-    case .suspend: schedule(.suspended(id), of: worker, in: machine.suspend)
+    case .suspend: schedule(suspension(of: id), of: worker, in: machine.suspend)
     case .hibernate: hibernate(worker)
     case .resume: resume(worker)
     case .shed: schedule(.shedAnswered(id), of: worker, in: .milliseconds(20))
@@ -35,17 +35,14 @@ extension FleetSimulation {
     case .terminate: schedule(.exited(id, .exited(0)), of: worker, in: machine.exit)
     case .kill: schedule(.exited(id, .signaled(9)), of: worker, in: .milliseconds(5))
     case .measure:
-      schedule(
-        .footprint(id, ByteCount(workers[worker].resident)), of: worker, in: .milliseconds(1))
+      schedule(.footprint(id, ByteCount(workers[worker].memory)), of: worker, in: .milliseconds(1))
     case .checkSafePoint: schedule(.fileLocks(id, held: 0), of: worker, in: .milliseconds(1))
     // No outcome is lost here, so it will come.
     case .inspect: schedule(.found(id, .underWay), of: worker, in: .milliseconds(1))
     // Workers offer no purgeable memory here.
     case .purge: schedule(.purgeFailed(id, "nothing is offered"), of: worker, in: .milliseconds(1))
-    // Fleets have no swap.
-    case .trim:
-      schedule(
-        .trimFailed(id, "there is no swap", permanent: true), of: worker, in: .milliseconds(1))
+    case .trim: beginTrim(worker)
+    // No operator asks for a fill here.
     case .fill: schedule(.filled(id, swapped: .zero), of: worker, in: .milliseconds(1))
     case .expireTask, .answer, .transition, .pressureChanged, .report, .wouldHave,
       .watchdogMissed, .overLimit, .leakSuspected, .willTerminate, .willNotTerminate,
@@ -54,7 +51,14 @@ extension FleetSimulation {
     }
   }
 
-  private mutating func schedule(_ event: Event, of worker: Int, in time: Duration) {
+  private func suspension(of id: WorkerID) -> Event {
+    guard machine.staysAwake.contains(id),
+      engine.snapshot(of: id, at: Instant(nanoseconds: now))?.mayStayAwake == true
+    else { return .suspended(id) }
+    return .staysAwake(id, "it works by its own timer")
+  }
+
+  mutating func schedule(_ event: Event, of worker: Int, in time: Duration) {
     steps.add(
       at: now + time.wholeNanoseconds, worker: Int32(worker), life: workers[worker].life,
       kind: .event(event))
@@ -84,7 +88,7 @@ extension FleetSimulation {
   }
 
   private mutating func hibernate(_ worker: Int) {
-    let footprint = workers[worker].resident
+    let footprint = workers[worker].memory
     let image = Int64(Double(footprint) * machine.imageShare)
     let disk = policy.hibernate.disk
     let id = workers[worker].id
@@ -124,8 +128,9 @@ extension FleetSimulation {
     let after = isRunning ? Int64(Double(before) * (1 - machine.shedShare)) : before
     workers[worker].uses = min(workers[worker].uses, machine.warmUp / 2)
     setResident(worker, after)
+    let trimmed = workers[worker].trimmed
     let event = Event.shedFinished(
-      workers[worker].id, before: ByteCount(before), after: ByteCount(after))
+      workers[worker].id, before: ByteCount(before + trimmed), after: ByteCount(after + trimmed))
     schedule(event, of: worker, in: .milliseconds(5))
   }
 
@@ -148,6 +153,7 @@ extension FleetSimulation {
       workers[worker].addElapsedTime(at: now)
       workers[worker].body = .evicted
       workers[worker].evicted = result.footprintBefore.bytes
+      workers[worker].trimmed = 0
       setResident(worker, result.footprintAfter.bytes)
     case .resumed:
       let wasEvicted = workers[worker].body == .evicted

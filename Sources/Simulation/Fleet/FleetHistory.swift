@@ -12,19 +12,21 @@ public struct FleetHistory: Codable, Sendable, Hashable {
   public var unobserved: [String]
   /// The footprint of all workers together, on average over time, in bytes.
   public var averageFootprint: Int64
-  /// The memory that hibernation saved, on average over time, in bytes.
+  /// The memory that hibernation and trims saved, on average over time, in bytes.
   public var averageSaved: Int64
   /// The number of wakes from suspension and hibernation.
   public var wakes: Int
+  /// The number of trims.
+  public var trims: Int
 
   public init(
     from: String, to: String, gaps: Int, measured: [String], unobserved: [String],
-    averageFootprint: Int64, averageSaved: Int64, wakes: Int
+    averageFootprint: Int64, averageSaved: Int64, wakes: Int, trims: Int
   ) {
     (self.from, self.to, self.gaps) = (from, to, gaps)
     (self.measured, self.unobserved) = (measured, unobserved)
     (self.averageFootprint, self.averageSaved) = (averageFootprint, averageSaved)
-    self.wakes = wakes
+    (self.wakes, self.trims) = (wakes, trims)
   }
 
   /// The lines that are printed above a table.
@@ -37,7 +39,7 @@ public struct FleetHistory: Codable, Sendable, Hashable {
     lines.append(
       "recorded: \(fixed(held, 1)) MB held on average, "
         + "\(gigabyteHours(held * hours / 1024)) GB·h, "
-        + "\(wakes) wake\(wakes == 1 ? "" : "s")")
+        + "\(wakes) wake\(wakes == 1 ? "" : "s"), \(trims) trim\(trims == 1 ? "" : "s")")
     lines.append(
       measured.isEmpty
         ? "costs: the journal measured none, so all are defaults"

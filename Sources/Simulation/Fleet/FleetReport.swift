@@ -16,7 +16,8 @@ public struct FleetReport: Codable, Sendable, Hashable {
   public var found: [StateAtUse: Int] = [:]
   /// The waiting times of uses that weren't hot, from the arrival until the worker ran.
   public var wake = Latencies()
-  /// The waiting times of all uses. A hot use counts as 0 ms.
+  /// The waiting times of all uses. A hot use counts as 0 ms, except that the mean has what it
+  /// waited for trimmed memory.
   public var all = Latencies()
   /// The mean waiting time in milliseconds, by the state of the worker.
   public var meanWait: [StateAtUse: Double] = [:]
@@ -46,6 +47,11 @@ public struct FleetReport: Codable, Sendable, Hashable {
   public var hibernationsRefused = 0
   /// The size of all images that were written.
   public var writtenGigabytes = 0.0
+  public var trims = 0
+  /// The integral over time of the memory that was out of RAM after trims.
+  public var trimmedGigabyteHours = 0.0
+  /// The time in seconds for which uses waited for trimmed memory.
+  public var trimWaitSeconds = 0.0
   /// The processor time in seconds for hibernating and resuming, on one core.
   public var mechanismSeconds = 0.0
   /// The number of events that the engine handled.

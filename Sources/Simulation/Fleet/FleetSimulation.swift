@@ -155,6 +155,7 @@ public struct FleetSimulation {
     switch step.kind {
     case .sample: sample()
     case .useEnds: endUse(step.worker, step.life)
+    case .trimEnds: endTrim(step.worker, step.life)
     case .retry: restartIfWanted(Int(step.worker))
     case .event(let event):
       let worker = Int(step.worker)
@@ -208,6 +209,9 @@ public struct FleetSimulation {
     for (state, time) in waited {
       report.meanWait[state] = Double(time) / 1e6 / Double(max(1, report.found[state] ?? 0))
     }
+    report.all.mean += report.trimWaitSeconds * 1000 / Double(max(1, report.uses))
+    report.trimmedGigabyteHours =
+      workers.reduce(0) { $0 + $1.account.trimmedByteSeconds } / 3600 / 1_073_741_824
     report.memoryGigabyteHours = memoryTime / 3.6e12 / 1_073_741_824
     report.peakGigabytes = Double(peak) / 1_073_741_824
     return report
@@ -255,6 +259,7 @@ extension FleetSimulation {
     workers[worker].body = .absent
     workers[worker].busyUntil = 0
     workers[worker].longUses = 0
+    workers[worker].trimmed = 0
     imageBytes -= workers[worker].image
     workers[worker].image = 0
     workers[worker].uses = 0

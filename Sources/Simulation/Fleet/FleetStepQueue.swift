@@ -6,6 +6,7 @@ struct FleetStep {
     case event(Event)
     /// A long use ends.
     case useEnds
+    case trimEnds
     /// A use tries again, after the kernel ended the worker for which it waited.
     case retry
     /// A reading of the memory.

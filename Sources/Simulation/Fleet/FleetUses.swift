@@ -49,6 +49,7 @@ extension FleetSimulation {
   private mutating func work(_ worker: Int, _ duration: Int32) {
     workers[worker].busyUntil = max(
       workers[worker].busyUntil, now + Int64(duration) * 1_000_000)
+    bringBackTrimmed(worker)
     grow(worker)
     guard now - workers[worker].lastSign >= Self.signInterval else { return }
     workers[worker].lastSign = now
@@ -124,6 +125,7 @@ extension FleetSimulation {
     workers[worker].busyUntil = max(workers[worker].busyUntil, now + time)
     workers[worker].uses += 1
     showSign(worker)
+    waitForTrimmed(bringBackTrimmed(worker), worker)
     grow(worker)
     guard time > Self.longUse, workers[worker].body == .running else { return }
     workers[worker].longUses += 1
@@ -165,9 +167,9 @@ extension FleetSimulation {
     let share = machine.launchedShare + (1 - machine.launchedShare) * warmth
     let hours = Double(now - one.runsSince) / 3.6e12
     let bytes = Int64(Double(one.footprint) * share + Double(one.leak) * hours)
-    guard bytes > one.resident else { return }
-    let isWorthTelling = bytes - one.resident > one.resident / 20
-    setResident(worker, bytes)
+    guard bytes > one.memory else { return }
+    let isWorthTelling = bytes - one.memory > one.memory / 20
+    setResident(worker, bytes - one.trimmed)
     if isWorthTelling, workers[worker].body == .running {
       deliver(.footprint(one.id, ByteCount(bytes)))
     }

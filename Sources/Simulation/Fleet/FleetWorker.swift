@@ -12,8 +12,12 @@ struct FleetWorker {
   let profile: WorkerProfile
 
   var body = Body.absent
-  /// The bytes of memory that it uses now.
+  /// The bytes of RAM that it uses now.
   var resident: Int64 = 0
+  /// The bytes that trims have moved out of RAM.
+  var trimmed: Int64 = 0
+  /// How many of the trimmed bytes come back with its next use.
+  var returning: Int64 = 0
   /// The bytes of memory that it used before it was hibernated.
   var evicted: Int64 = 0
   var image: Int64 = 0
@@ -45,11 +49,15 @@ struct FleetWorker {
   /// Otherwise a machine with too little memory would only start workers that it can't keep.
   var retryDelay: Int64 { min(1 << min(Int64(kernelKills), 6), 60) * 1_000_000_000 }
 
+  /// The bytes of its memory, in RAM or trimmed.
+  var memory: Int64 { resident + trimmed }
+
   /// Adds the memory that was used and saved until now to the account.
   mutating func addElapsedTime(at now: Int64) {
     let time = Double(now - accountedUntil) / 1e9
     accountedUntil = now
     account.byteSeconds += Double(resident) * time
+    account.trimmedByteSeconds += Double(trimmed) * time
     if body == .evicted { account.savedByteSeconds += Double(max(0, evicted - resident)) * time }
   }
 }

@@ -1,3 +1,4 @@
+import Lifecycle
 import Policy
 
 /// The costs of operations on the simulated machine. The defaults were measured by `dormouse bench`
@@ -40,6 +41,31 @@ public struct MachineModel: Sendable, Hashable {
   public var launchedShare = 0.6
   /// The number of uses after which a worker has its whole footprint.
   public var warmUp = 10
+
+  /// What trims do. With the defaults 17 % of a worker's memory is in RAM after a trim and a use:
+  /// 83 of 483 MB of nine programs in use for ten minutes
+  /// (Benchmarks/results/2026-11-29-trim.md).
+  public var trim = TrimShares(left: 0.08, returned: 0.1)
+  /// What trims of single workers do, where that was measured.
+  public var measuredTrims: [WorkerID: TrimShares] = [:]
+  /// The workers that work by their own timers: a policy that trims them doesn't suspend them.
+  public var staysAwake: Set<WorkerID> = []
+  /// The additional time of a use for each MB of trimmed memory that it brings back. By swap 0.4 to
+  /// 1.6 ms were measured, by userfaultfd 1.4 ms.
+  public var trimReturnPerMegabyte = Duration.milliseconds(1)
+
+  /// What a trim does, as shares from 0 to 1.
+  public struct TrimShares: Sendable, Hashable {
+    /// The share of the worker's memory that is in RAM right after the trim. 1: it can't be
+    /// trimmed.
+    public var left: Double
+    /// The share of the trimmed memory that comes back with the next use.
+    public var returned: Double
+
+    public init(left: Double, returned: Double) {
+      (self.left, self.returned) = (left, returned)
+    }
+  }
 
   public init(memory: ByteCount) { self.memory = memory }
 

@@ -24,6 +24,8 @@ extension MachineModel {
   ) -> String? {
     guard let value else { return "\(key) must be \(expected)" }
     self[keyPath: path] = value
+    // A given value counts for all workers.
+    if path == \.trim.left || path == \.trim.returned { measuredTrims = [:] }
     return nil
   }
 
@@ -54,7 +56,7 @@ extension MachineModel {
     [
       "suspended_wake": \.suspendedWake, "suspend": \.suspend, "resume_base": \.resumeBase,
       "resume_per_mb": \.resumePerMegabyte, "hibernate_base": \.hibernateBase, "exit": \.exit,
-      "stall": \.stall,
+      "stall": \.stall, "trim_return_per_mb": \.trimReturnPerMegabyte,
     ]
   }
   private static var sizes: [String: WritableKeyPath<MachineModel, ByteCount>] {
@@ -66,7 +68,8 @@ extension MachineModel {
   private static var shares: [String: WritableKeyPath<MachineModel, Double>] {
     [
       "image_share": \.imageShare, "reserve": \.reserve, "cooperating": \.cooperating,
-      "shed_share": \.shedShare, "launched_share": \.launchedShare,
+      "shed_share": \.shedShare, "launched_share": \.launchedShare, "trim_rest": \.trim.left,
+      "trim_return": \.trim.returned,
     ]
   }
 }

@@ -74,7 +74,7 @@ struct PolicyTotals: Codable, Hashable, Sendable {
   var policy: String?
   /// The bytes of the workers' footprints, averaged over the time of the journal.
   var averageFootprint: Int64 = 0
-  /// The bytes that hibernation saved, averaged over that time.
+  /// The bytes that hibernation and trims saved, averaged over that time.
   var averageSaved: Int64 = 0
   var suspensions = 0
   var hibernations = 0

@@ -37,7 +37,7 @@ private func leakLines(_ reports: [WeekReport], _ width: Int?) -> [String] {
     to: width)
 }
 
-/// The memory that hibernation saved, on average over the time that the worker was alive.
+/// The memory that hibernation and trims saved, on average over the time that the worker was alive.
 private func averageSavedText(_ report: WeekReport) -> String {
   guard report.aliveSeconds > 0 else { return "-" }
   let average = max(report.savedByteHours * 3600 / report.aliveSeconds, 0)

@@ -55,13 +55,16 @@ final class ShellMemory: WorkerMemory {
           run.complain("a thread may wait for a missing page")
         }
         if world.chance(20) { run.emptyTrimImage() }
-        return SuspensionOutcome(result: stop(run))
+        return SuspensionOutcome(result: stop(run, job))
       }, then)
   }
 
-  private func stop(_ run: ShellRun) -> Result<Asleep, Refusal> {
+  private func stop(_ run: ShellRun, _ job: SuspendJob) -> Result<Asleep, Refusal> {
     guard run.body == .running, !world.chance(10) else {
       return .failure(Refusal(text: "a child escaped"))
+    }
+    if job.mustBeIdle, job.staysAwakeBelow != nil, world.chance(10) {
+      return .failure(Refusal(text: "it works by its own timer", staysAwake: true))
     }
     run.body = .stopped
     if world.chance(4) {

@@ -40,7 +40,7 @@ import Testing
   /// Checks that each event happens: a simulation in which it never does tests nothing about it.
   private func checkThatAllHappens(_ counts: [String: Int]) {
     for name in [
-      "suspended", "suspendFailed", "hibernated", "hibernateFailed", "resumed", "resumeFailed",
+      "suspended", "refused", "hibernated", "hibernateFailed", "resumed", "resumeFailed",
       "found", "exited", "launchFailed", "launched", "undone", "undoOverdue", "lost", "late",
       "twice", "clear failed", "left behind", "still stopped", "asked", "question dropped",
       "unhealthy", "measured", "first look", "woken by schedule", "plan not kept", "client left",

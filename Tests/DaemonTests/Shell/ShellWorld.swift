@@ -260,7 +260,7 @@ final class ShellWorld {
       check(id, .running, event, "resumed")
       if run(of: id)?.isWatched == true { complain("\(id) runs, and its inputs are watched") }
     case .found(let id, .running): check(id, .running, event, "found")
-    case .suspendFailed(let id, _): check(id, .running, event, "suspendFailed")
+    case .suspendFailed(let id, _), .staysAwake(let id, _): check(id, .running, event, "refused")
     case .found(let id, .suspended): check(id, .stopped, event, "found")
     case .found(let id, .hibernated): check(id, .evicted, event, "found")
     case .hibernateFailed(let id, _, _): check(id, nil, event, "hibernateFailed")

@@ -155,6 +155,14 @@ import Testing
     #expect(world.named.isEmpty && memory.asked == ["suspend", "recover"] && sleep.isBusy)
   }
 
+  @Test("The refusal of a worker that works by its own timers is reported as such")
+  func worksByTimer() {
+    sleep.suspend()
+    memory.refuseSuspension(
+      Refusal(suspending: SuspendJob.WorksByTimer(timer: .seconds(1))))
+    #expect(world.named == ["staysAwake"] && !sleep.isBusy)
+  }
+
   @Test func `A refused suspension whose worker couldn't be woken ends with a recovery`() {
     failToWake()
     memory.recovered?(RecoveryOutcome(result: .success(.forTest)))

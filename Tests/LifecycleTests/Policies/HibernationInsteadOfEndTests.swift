@@ -185,7 +185,7 @@ struct HibernationInsteadOfEndTests {
   func staysAwake() {
     var world = world([(web, .background)]) { $0.trim.after = .seconds(100_000) }
     #expect(world.pass(.seconds(3600)).deeds == ["suspend web"])
-    world.send(.suspendFailed(web, "it has no clients and works by its own timer"))
+    world.send(.staysAwake(web, "it has no clients and works by its own timer"))
     #expect(world.obey(world.read(available: 30)).deeds == ["suspend web", "hibernate web"])
   }
 

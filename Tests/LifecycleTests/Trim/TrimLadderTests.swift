@@ -35,8 +35,8 @@ struct TrimLadderTests {
     #expect(next(&world).isEmpty, "the first trim is under way")
     world.send(.trimmed(maps, world.trim(maps)))
     #expect(next(&world) == ["trim web"])
-    world.send(.trimFailed(web, "there is no swap", permanent: false))
-    #expect(next(&world) == ["trim mail"])
+    let failure = Event.trimFailed(web, "there is no swap", permanent: false)
+    #expect(world.send(failure).deeds == ["trim mail"], "nothing was freed that could show")
     world.send(.trimmed(mail, world.trim(mail)))
     #expect(next(&world).isEmpty)
     world.send(.swapped(maps, .zero))
@@ -46,6 +46,27 @@ struct TrimLadderTests {
     world.send(.trimmed(web, world.trim(web)))
     #expect(world.pass(.seconds(50)).deeds.isEmpty)
     #expect(world.pass(.seconds(20)).deeds == ["trim maps"], "its pause is twice as long")
+  }
+
+  @Test("Workers asleep are hibernated first; running ones are trimmed before anything is lost")
+  func runningAfterIdle() throws {
+    let standard = try shipped("standard")
+    for level in [PressureLevel.warning, .urgent, .critical] {
+      #expect(standard.ladder.steps(at: level).prefix(3) == [.hibernate, .trim, .purge])
+    }
+    var world = world {
+      $0.hibernate.maxFootprint = nil
+      $0.ladder = standard.ladder
+    }
+    world.obey(world.ask(.suspend, mail))
+    world.send(.purgeableOffered(maps, .megabytes(5)))
+    #expect(world.obey(world.read(available: 120)).deeds == ["hibernate mail"])
+    var deeds: [String] = []
+    for _ in 0..<3 {
+      world.pass(.milliseconds(500))
+      deeds += world.obey(world.read(available: 120)).deeds
+    }
+    #expect(deeds == ["trim maps", "trim web", "purge maps"])
   }
 
   @Test("A worker with too small a gain, without the mechanism, or asleep isn't trimmed")

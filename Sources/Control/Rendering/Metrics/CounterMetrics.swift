@@ -46,7 +46,8 @@ extension MetricsPage {
       ($0.counters?.states ?? []).map { ($0.state, $0.seconds) }
     }
     each(
-      "footprint_byte_seconds_total", "The worker's footprint over time, in bytes times seconds."
+      "footprint_byte_seconds_total",
+      "The worker's footprint in RAM over time, in bytes times seconds."
     ) { $0.counters?.footprintByteSeconds }
   }
 }

@@ -260,7 +260,7 @@ extension Refusal {
     if let stopped = error as? SuspendJob.StillStopped {
       self.init(text: stopped.reason, stillStopped: stopped.failure)
     } else {
-      self.init(text: "\(error)")
+      self.init(text: "\(error)", staysAwake: error is SuspendJob.WorksByTimer)
     }
   }
 }

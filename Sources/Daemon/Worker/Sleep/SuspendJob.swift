@@ -244,20 +244,10 @@ extension SuspendJob {
       answeredPorts: worker.answeredPorts)
     isExternal = worker.external != nil
     jobs = worker.external?.jobs
-    mustBeIdle = dependsOnInputs && snapshot?.cause.meansIdle == true
-    if snapshot?.trim?.isByPolicy == true {
+    mustBeIdle = snapshot?.isForIdleness == true
+    if snapshot?.mayStayAwake == true {
       // A worker that works more often than the policy wakes for timers is in use.
       staysAwakeBelow = worker.configuration.policy.background.wakeForTimers ?? .seconds(1 << 40)
-    }
-  }
-}
-
-extension Cause {
-  /// Means that the worker was idle, under `foreground.mode: activity`.
-  fileprivate var meansIdle: Bool {
-    switch self {
-    case .graceOver, .quietAgain: true
-    default: false
     }
   }
 }

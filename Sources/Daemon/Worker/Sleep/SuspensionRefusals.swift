@@ -40,12 +40,12 @@ extension SuspendJob {
     var description: String { "not idle: its thread \(thread) is working" }
   }
 
-  /// The worker is in use, and its memory leaves RAM anyway.
+  /// The worker is in use. Its memory leaves RAM by trims, if they are worth it.
   struct WorksByTimer: Error, CustomStringConvertible {
     let timer: Duration
     var description: String {
-      "it has no clients and works by its own timer (\(timer.text)), so it stays awake, and trims "
-        + "free its memory"
+      "it has no clients and works by its own timer (\(timer.text)); its policy trims such workers "
+        + "and doesn't suspend them"
     }
   }
 

@@ -138,6 +138,8 @@ struct Refusal: Error {
   /// Why the worker is still stopped although the operation has failed; nil: it is as it was
   /// before.
   var stillStopped: String?
+  /// The worker works by its own timers, and its policy trims it.
+  var staysAwake = false
 }
 
 struct HibernationOrder {

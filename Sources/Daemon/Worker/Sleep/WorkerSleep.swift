@@ -171,13 +171,13 @@ final class WorkerSleep {
       watch.wakeForWaitingInput()
     case .failure(let refusal):
       if let failure = refusal.stillStopped { return recoverStopped(refusal.text, failure) }
-      notSuspended(refusal.text)
+      notSuspended(refusal.text, staysAwake: refusal.staysAwake)
     }
   }
 
-  private func notSuspended(_ reason: String) {
+  private func notSuspended(_ reason: String, staysAwake: Bool = false) {
     didWake(reason: "can't be suspended: \(reason)")
-    driver.send(.suspendFailed(id, reason))
+    driver.send(staysAwake ? .staysAwake(id, reason) : .suspendFailed(id, reason))
   }
 
   /// Recovers a worker that isn't to be suspended, but couldn't be woken. If the recovery fails,

@@ -46,7 +46,8 @@ private func head(_ result: PolicySuggestions) -> [String] {
   }
   let kept = sizeText(history.averageFootprint)
   lines.append(
-    "recorded over all of it: \(kept) held on average, \(counted(history.wakes, "wake"))")
+    "recorded over all of it: \(kept) held on average, \(counted(history.wakes, "wake")), "
+      + counted(history.trims, "trim"))
   if !history.unobserved.isEmpty {
     lines.append(
       "not in the journal: uses of \(history.unobserved.joined(separator: ", ")) while awake "
@@ -57,7 +58,8 @@ private func head(_ result: PolicySuggestions) -> [String] {
 
 private func table(_ result: PolicySuggestions) -> Table {
   let titles = [
-    "HELD", "SAVED/DAY", "WAKES/DAY", "WAITING/DAY", "WAIT P50", "P95", "WRITTEN/DAY", "ENDED/DAY",
+    "HELD", "SAVED/DAY", "TRIMS/DAY", "WAKES/DAY", "WAITING/DAY", "WAIT P50", "P95", "WRITTEN/DAY",
+    "ENDED/DAY",
   ]
   var table = Table(
     columns: [.init(title: "")] + titles.map { .init(title: $0, alignsRight: true) })
@@ -65,7 +67,8 @@ private func table(_ result: PolicySuggestions) -> Table {
     [
       .init(name, .bold), .init(sizeText(numbers.averageFootprint)),
       .init("\(sizeText(Int64(numbers.savedByteHours)))·h"),
-      .init("\(Int(numbers.wakes.rounded()))"), .init(durationText(numbers.waitSeconds)),
+      .init("\(Int(numbers.trims.rounded()))"), .init("\(Int(numbers.wakes.rounded()))"),
+      .init(durationText(numbers.waitSeconds)),
       .init(durationText(numbers.waitP50)), .init(durationText(numbers.waitP95)),
       .init(sizeText(numbers.writtenBytes)), .init("\(Int(numbers.ended.rounded()))"),
     ]
