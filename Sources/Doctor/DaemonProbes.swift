@@ -15,7 +15,7 @@ extension Probe {
       pthread_join(thread, nil)
       return nil
     }
-    return "pthread_create: \(String(cString: strerror(code)))"
+    return "pthread_create: \(errorText(code))"
   }
 
   private static let oomScore = Probe(

@@ -28,7 +28,7 @@ extension Probe {
     if result == 0 { return .works("this user has userfaultfd(2)") }
     if result == 1 { return .works("this user may open /dev/userfaultfd") }
     return .missing(
-      "userfaultfd: \(String(cString: strerror(-result))); this user may not open /dev/userfaultfd")
+      "userfaultfd: \(errorText(-result)); this user may not open /dev/userfaultfd")
   }
 
   private static let trace = Probe(

@@ -1,5 +1,6 @@
-import Control
 import Testing
+
+@testable import Control
 
 @Suite struct Paths {
   private func paths(

@@ -77,7 +77,7 @@ import Testing
     #expect(symlink("../dotfiles/mcp.json", "\(home.scratch.path)/\(link)") == 0)
     #expect(chmod(file, 0o640) == 0)
     #expect(home.change(.cursor).first?.isChanged == true)
-    #expect(linkTarget("\(home.scratch.path)/\(link)") == "../dotfiles/mcp.json")
+    #expect(readLink("\(home.scratch.path)/\(link)") == "../dotfiles/mcp.json")
     #expect(try readText(file) == Self.wrapped)
     #expect(try readStatus(of: file).st_mode & 0o7777 == 0o640)
     #expect(try listDirectory("\(home.scratch.path)/dotfiles") == ["mcp.json"])

@@ -29,6 +29,14 @@ import Testing
 
   private func names() throws -> [String] { try listDirectory(scratch.path).sorted() }
 
+  @Test("The target of a symbolic link is read in full, however long its path is")
+  func longLink() throws {
+    let target = "/" + String(repeating: "directory/", count: 100)
+    #expect(symlink(target, "\(scratch.path)/link") == 0)
+    #expect(readLink("\(scratch.path)/link") == target)
+    #expect(readLink(path) == nil)
+  }
+
   private func mode(of path: String) throws -> mode_t {
     var status = stat()
     _ = try systemCall("lstat", path: path) { lstat($0, &status) }

@@ -98,7 +98,7 @@ struct SourceRuleTests {
       "access|chmod|chown|execv|lchown|link|lstat|mkdir|mkfifo|mknod|open|opendir|readlink|realpath"
       + "|rename|rmdir|stat|statvfs|symlink|truncate|unlink"
     let funnels = [
-      "systemCall", "kernelResult", "pointerCall", "failureCode",
+      "systemCall", "kernelResult", "pointerCall",
     ]
     let bridged = try Regex(
       "(\(funnels.joined(separator: "|")))\\b[^\\n]*"

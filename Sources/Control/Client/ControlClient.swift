@@ -35,14 +35,18 @@ public struct ControlClient: ~Copyable {
       socket = try Descriptor.socket(family: AF_UNIX, type: SOCK_STREAM)
     } catch { throw .system(operation: "making a socket", path: path, code: error.code) }
     let number = socket.raw
-    let failure = try UnixSocketAddress.with(path: path) { address, length in
-      failureCode("connect") { Glibc.connect(number, address, length) }
+    let result = try UnixSocketAddress.with(path: path) { address, length in
+      var result: Int32
+      repeat {
+        result = kernelResult { Glibc.connect(number, address, length) }
+      } while result == -EINTR
+      return result
     }
-    switch failure {
-    case nil: break
+    switch -result {
+    case 0: break
     case ENOENT, ECONNREFUSED, ENOTDIR: throw .noDaemon(path: path)
     case EACCES, EPERM: throw .refusedByPermissions(path: path)
-    case let code?: throw .system(operation: "connecting", path: path, code: code)
+    case let code: throw .system(operation: "connecting", path: path, code: code)
     }
     try checkListener(socket, path: path, isNamed: isNamed)
     return socket
@@ -209,11 +213,11 @@ public struct ControlClient: ~Copyable {
   ) throws(ControlError) {
     var credentials = PeerCredentials()
     var length = socklen_t(MemoryLayout<PeerCredentials>.size)
-    let failure = failureCode("getsockopt") {
+    let result = kernelResult {
       getsockopt(socket.raw, SOL_SOCKET, SO_PEERCRED, &credentials, &length)
     }
-    if let failure {
-      throw .system(operation: "looking up the listening process", path: path, code: failure)
+    if result < 0 {
+      throw .system(operation: "looking up the listening process", path: path, code: -result)
     }
     guard trusts(listener: credentials.uid, as: geteuid(), isNamed: isNamed) else {
       throw .foreignDaemon(path: path, uid: credentials.uid)

@@ -1,4 +1,4 @@
-import Glibc
+import Linux
 
 /// The reason why a client got no response.
 public enum ControlError: Error, Hashable, Sendable {
@@ -53,15 +53,5 @@ extension ControlError: CustomStringConvertible {
     case .system(let operation, let path, let code):
       "\(operation) failed at \(escaped(path)): \(errorText(code))"
     }
-  }
-}
-
-/// The C library's text for an error number, as strerror(3) returns it.
-public func errorText(_ code: Int32) -> String {
-  withUnsafeTemporaryAllocation(of: CChar.self, capacity: 256) { buffer in
-    guard let start = buffer.baseAddress, strerror_r(code, start, buffer.count) == 0 else {
-      return "error \(code)"
-    }
-    return String(cString: start)
   }
 }

@@ -12,27 +12,14 @@ import Linux
 /// | state | `$XDG_STATE_HOME` | `~/.local/state/dormouse` | `/var/lib/dormouse` |
 /// | configuration | `$XDG_CONFIG_HOME` | `~/.config/dormouse` | `/etc/dormouse` |
 public struct DefaultPaths: Sendable {
-  private let environment: [String: String]
-  private let userID: UInt32
+  let environment: [String: String]
+  let userID: UInt32
   public let home: String
   /// True if `$HOME` isn't the user's own. The daemon of another home is another daemon.
-  private let hasOtherHome: Bool
-  private let executableDirectory: String?
-  private let isDirectory: @Sendable (String) -> Bool
-
-  /// Creates paths from all the facts that they depend on, for tests. `executableDirectory` is a
-  /// path without links.
-  public init(
-    environment: [String: String], userID: UInt32, home: String, hasOtherHome: Bool = false,
-    executableDirectory: String?, isDirectory: @escaping @Sendable (String) -> Bool
-  ) {
-    self.environment = environment
-    self.userID = userID
-    self.home = home
-    self.hasOtherHome = hasOtherHome
-    self.executableDirectory = executableDirectory
-    self.isDirectory = isDirectory
-  }
+  let hasOtherHome: Bool
+  /// The directory of this executable, a path without links.
+  let executableDirectory: String?
+  let isDirectory: @Sendable (String) -> Bool
 
   /// The paths for the environment and user of this process.
   public static func ofThisProcess() -> DefaultPaths {
@@ -45,7 +32,7 @@ public struct DefaultPaths: Sendable {
     return DefaultPaths(
       environment: environment, userID: user, home: home ?? userHome ?? "/",
       hasOtherHome: home != nil && userHome != nil && home != userHome,
-      executableDirectory: linkTarget("/proc/self/exe").map(parent),
+      executableDirectory: readLink("/proc/self/exe").map(parent),
       isDirectory: { path in
         fileStatus(of: path)?.isDirectory == true
       })

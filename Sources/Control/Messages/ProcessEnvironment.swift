@@ -61,11 +61,3 @@ extension FileError {
     }
   }
 }
-
-/// Runs a system call. Returns the error number if it failed, and `nil` otherwise.
-func failureCode(_ name: String, _ body: () -> Int32) -> Int32? {
-  do throws(SystemCallError) {
-    _ = try systemCall(name, body)
-    return nil
-  } catch { return error.code }
-}

@@ -109,7 +109,7 @@ final class ControlListener {
   /// Stops accepting clients for 1 s. Without memory the listener stays readable, and nothing else
   /// helps.
   private func pause(code: Int32) {
-    log(.warning, "can't accept clients for 1 s: \(String(cString: strerror(code)))")
+    log(.warning, "can't accept clients for 1 s: \(errorText(code))")
     setListening([])
     loop.after(.seconds(1)) { [weak self] in self?.resume() }
   }

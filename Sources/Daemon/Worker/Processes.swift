@@ -139,7 +139,7 @@ struct KernelProcesses: Processes {
     return names.compactMap { Int32($0) }.filter { pid in
       pid != getpid()
         && [STDOUT_FILENO, STDERR_FILENO].contains { descriptor in
-          guard let target = linkTarget("/proc/\(pid)/fd/\(descriptor)") else { return false }
+          guard let target = readLink("/proc/\(pid)/fd/\(descriptor)") else { return false }
           // The log may have been rotated or removed.
           return target == log || target.hasPrefix("\(log).") || target == "\(log) (deleted)"
         }

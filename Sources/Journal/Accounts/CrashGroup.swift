@@ -42,7 +42,7 @@ public enum CrashCause: Codable, Hashable, Sendable, Comparable {
 /// The crashes of one worker with the same cause. The newest of them represents the group.
 public struct CrashGroup: Codable, Hashable, Sendable {
   public var cause: CrashCause
-  public var count: Int
+  public var count = 1
   /// When the newest crash was, in nanoseconds since 1970.
   public var at: Int64
   /// The newest crash's reason in words.
@@ -54,14 +54,6 @@ public struct CrashGroup: Codable, Hashable, Sendable {
   enum CodingKeys: String, CodingKey {
     case cause, count, at, lines
     case reason = "why"
-  }
-
-  public init(cause: CrashCause, at: Int64, reason: String, lines: [String]?, count: Int = 1) {
-    self.cause = cause
-    self.count = count
-    self.at = at
-    self.reason = reason
-    self.lines = lines
   }
 
   fileprivate mutating func add(_ other: CrashGroup) {

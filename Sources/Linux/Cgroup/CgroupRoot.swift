@@ -181,7 +181,7 @@ public enum CgroupError: Error, Hashable, Sendable, CustomStringConvertible {
     case .notAbsolute(let path):
       "DORMOUSE_CGROUP=\(path): give an absolute path, such as /sys/fs/cgroup/dormouse"
     case .cannotCreate(let path, let code):
-      "can't make the cgroup \(path): \(String(cString: strerror(code))); run the daemon with "
+      "can't make the cgroup \(path): \(errorText(code)); run the daemon with "
         + "`systemd-run --user -p Delegate=yes`, or name a delegated group in DORMOUSE_CGROUP"
     case .noFreezer(let path):
       "the daemon can't freeze the cgroup \(path): Linux 5.2 or later and a delegated group are "

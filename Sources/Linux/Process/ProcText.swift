@@ -120,13 +120,6 @@ func kilobytes(_ value: ArraySlice<UInt8>) -> Int64? {
   return count.multipliedReportingOverflow(by: 1024).partialValue
 }
 
-/// Reads the target of a symbolic link; nil if it can't be read.
-public func linkTarget(_ path: String) -> String? {
-  var buffer = [UInt8](repeating: 0, count: Int(PATH_MAX))
-  let count = kernelResult(path) { readlink($0, &buffer, buffer.count) }
-  return count < 0 ? nil : String(decoding: buffer.prefix(count), as: UTF8.self)
-}
-
 /// Lists the names in a directory, without `.` and `..`.
 public func listDirectory(_ path: String, onlyDirectories: Bool = false) throws(SystemCallError)
   -> [String]

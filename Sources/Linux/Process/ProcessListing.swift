@@ -47,7 +47,7 @@ public enum ProcessDetails {
   /// The path of its program, even of one that was replaced on disk.
   public static func executable(of pid: Int32) -> String? {
     let deleted = " (deleted)"
-    return linkTarget("/proc/\(pid)/exe").map {
+    return readLink("/proc/\(pid)/exe").map {
       $0.hasSuffix(deleted) ? String($0.dropLast(deleted.count)) : $0
     }
   }
@@ -60,7 +60,7 @@ public enum ProcessDetails {
 
   /// Whether its standard input is a terminal.
   public static func readsTerminal(_ pid: Int32) -> Bool {
-    guard let target = linkTarget("/proc/\(pid)/fd/0") else { return false }
+    guard let target = readLink("/proc/\(pid)/fd/0") else { return false }
     return target.hasPrefix("/dev/pts/") || target.hasPrefix("/dev/tty")
       || target == "/dev/console"
   }

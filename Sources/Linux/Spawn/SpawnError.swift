@@ -91,7 +91,7 @@ public struct SpawnError: Error, Hashable, Sendable, CustomStringConvertible {
 
   private var explanation: String {
     if let hang { return explanation(of: hang) }
-    let reason = String(cString: strerror(code))
+    let reason = errorText(code)
     switch step {
     case .fork where inCgroup:
       return "can't create a process in its cgroup: \(reason)"

@@ -145,7 +145,7 @@ public enum AccountError: Error, Hashable, Sendable, CustomStringConvertible {
     case .noGroup(let number):
       "user \(number) has no entry on this machine, so its `group` must be named"
     case .lookup(let name, let code):
-      "`\(name)` can't be looked up: \(String(cString: strerror(code)))"
+      "`\(name)` can't be looked up: \(errorText(code))"
     }
   }
 }

@@ -114,10 +114,12 @@ public func writeControl(_ path: String, _ text: String) throws(SystemCallError)
   }
 }
 
-/// Reads the target of a symbolic link, up to 256 bytes. It returns nil if there is no link.
+/// Reads the target of a symbolic link; nil if it can't be read.
 public func readLink(_ path: String) -> String? {
-  var buffer = [CChar](repeating: 0, count: 256)
-  let count = readlink(path, &buffer, buffer.count)
-  if count < 0 { return nil }
-  return String(decoding: buffer[..<count].map { UInt8(bitPattern: $0) }, as: UTF8.self)
+  withUnsafeTemporaryAllocation(of: CChar.self, capacity: Int(PATH_MAX)) { buffer in
+    guard let start = buffer.baseAddress else { return nil }
+    let count = kernelResult(path) { readlink($0, start, buffer.count) }
+    return count < 0
+      ? nil : String(decoding: UnsafeRawBufferPointer(buffer).prefix(count), as: UTF8.self)
+  }
 }

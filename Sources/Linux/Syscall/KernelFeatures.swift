@@ -25,24 +25,10 @@ public struct KernelFeatures: Sendable, Hashable {
   /// lazily or trim it to an image; nil if no obstacle is known.
   public var lazyObstacle: String?
   /// True if this process uses userfaultfd by the package's service (`UserfaultService`).
-  public var needsUserfaultService = false
+  public var needsUserfaultService: Bool
   /// True if a process whose memory is moved has to permit tracing to a later daemon
   /// (`Injector.mapScratch`).
-  public var permitsTracing = false
-
-  public init(
-    canInject: Bool, pagemapScan: Bool, processMadviseSelf: Bool, writeTracking: Bool = false,
-    forcedAccess: ForcedAccess = .anyThread, restoreObstacle: String? = nil,
-    lazyObstacle: String? = nil
-  ) {
-    self.forcedAccess = forcedAccess
-    self.restoreObstacle = restoreObstacle
-    self.lazyObstacle = lazyObstacle
-    self.canInject = canInject
-    self.pagemapScan = pagemapScan
-    self.processMadviseSelf = processMadviseSelf
-    self.writeTracking = writeTracking
-  }
+  public var permitsTracing: Bool
 
   /// Tries the features. Some trials fork a child and take some milliseconds.
   public static func detect() -> KernelFeatures {
@@ -54,15 +40,13 @@ public struct KernelFeatures: Sendable, Hashable {
       scans = clinux_pagemap_scan(pagemap.raw, 0, 0, &region, 1, 8, 0, 0, &end) >= 0
     }
     let lazyAccess = triedLazyAccess
-    var features = KernelFeatures(
+    return KernelFeatures(
       canInject: clinux_registers_supported() == 1, pagemapScan: scans,
       processMadviseSelf: clinux_try_process_madvise_self() == 1,
       writeTracking: scans && clinux_try_tracking() == 1,
       forcedAccess: .tried, restoreObstacle: triedRestoreObstacle,
-      lazyObstacle: lazyAccess.obstacle)
-    features.needsUserfaultService = lazyAccess.needsService
-    features.permitsTracing = Yama.current.forbidsStrangers
-    return features
+      lazyObstacle: lazyAccess.obstacle, needsUserfaultService: lazyAccess.needsService,
+      permitsTracing: Yama.current.forbidsStrangers)
   }
 
   /// The result of the trial, which runs once in each process. It waits if the package's service
@@ -71,7 +55,7 @@ public struct KernelFeatures: Sendable, Hashable {
     let result = clinux_may_follow_forks()
     if result == 0 { return (nil, false) }
     guard result == -EPERM else {
-      return ("userfaultfd: \(String(cString: strerror(-result)))", false)
+      return ("userfaultfd: \(errorText(-result))", false)
     }
     do throws(UserfaultService.Failure) {
       try UserfaultService.tryOut()

@@ -17,8 +17,11 @@ public struct SystemCallError: Error, Hashable, Sendable, CustomStringConvertibl
   public var description: String { "\(call) \(subject): \(reason)" }
 
   /// The C library's text for the code.
-  public var reason: String { String(cString: strerror(code)) }
+  public var reason: String { errorText(code) }
 }
+
+/// The C library's text for an error number, as strerror(3) returns it.
+public func errorText(_ code: Int32) -> String { String(cString: strerror(code)) }
 
 /// Performs a system call that sets `errno`. All such calls use this function: it repeats the call
 /// on EINTR, and reads `errno` before any other code can change it.

@@ -25,7 +25,7 @@ public enum TraceError: Error, Sendable, CustomStringConvertible {
       "thread \(thread) is still in a trace stop of an earlier hibernation; it is being released"
     case .call(let error): error.description
     case .injected(let call, let pid, let code):
-      "\(call) inside process \(pid): \(String(cString: strerror(code)))"
+      "\(call) inside process \(pid): \(errorText(code))"
     }
   }
 

@@ -141,7 +141,7 @@ public final class WorkerSocket {
         // Most likely, no descriptor is free. The listener would be readable all the time.
         clinux_epoll_remove(descriptor.raw, listener.raw)
         isAccepting = false
-        updates.append(.refused("a connection must wait: \(String(cString: strerror(-raw)))"))
+        updates.append(.refused("a connection must wait: \(errorText(-raw))"))
         return setTimer()
       }
       admit(Descriptor(foreign: raw), isMember: isMember, updates: &updates)

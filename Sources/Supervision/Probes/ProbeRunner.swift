@@ -127,7 +127,7 @@ public final class ProbeRunner {
 
   private func didConnect(_ code: Int32) {
     guard let socket else { return }
-    if code != 0 { return end(.failure("port \(port): \(String(cString: strerror(code)))")) }
+    if code != 0 { return end(.failure("port \(port): \(errorText(code))")) }
     // Repeated connects to a closed local port can hit TCP self-connect.
     if InternetAddress.localPort(of: socket) == port {
       return end(.failure("port \(port): connection refused"))

@@ -226,7 +226,7 @@ public struct ListenError: Error, Hashable, Sendable, CustomStringConvertible {
       case .unix: "its directory is not writable"
       default: "ports below 1024 need root or CAP_NET_BIND_SERVICE"
       }
-    default: String(cString: strerror(code))
+    default: errorText(code)
     }
   }
 }

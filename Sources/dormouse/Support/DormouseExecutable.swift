@@ -25,7 +25,7 @@ enum DormouseExecutable {
         if let match { return match }
       } catch {}  // The caller may have passed any name.
     }
-    guard let path = linkTarget(running), !isAbsent(path), isNamed(path) || !isKept else {
+    guard let path = readLink(running), !isAbsent(path), isNamed(path) || !isKept else {
       throw CommandFailure(
         exit: .notDone,
         text: "this executable isn't found under the name `dormouse`: call it by its full path")

@@ -24,7 +24,7 @@ import Testing
     #expect(first.error.contains("\(home.scratch.path)/state/dormouse/daemon.log"), "\(first)")
     #expect(
       try listDirectory("/proc/\(daemon)/fd").allSatisfy { number in
-        linkTarget("/proc/\(daemon)/fd/\(number)") != "\(home.scratch.path)/run/lock"
+        readLink("/proc/\(daemon)/fd/\(number)") != "\(home.scratch.path)/run/lock"
       })
     let second = try home.run(["run", "two", "--", "sleep", "690"], in: "")
     #expect(second.code == 0 && second.error.isEmpty, "\(second)")

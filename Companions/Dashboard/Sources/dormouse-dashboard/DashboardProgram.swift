@@ -4,6 +4,8 @@ import Dashboard
 import Glibc
 import NIOCore
 
+import func Linux.errorText
+
 @main
 struct DashboardProgram: AsyncParsableCommand {
   static let configuration = CommandConfiguration(

@@ -59,7 +59,7 @@ struct DashboardCommand: ParsableCommand {
   /// Finds the program beside this executable, in libexec, or in PATH.
   private static func program() -> String? {
     let name = "dormouse-dashboard"
-    let directory = linkTarget("/proc/self/exe")?.split(separator: "/").dropLast().joined(
+    let directory = readLink("/proc/self/exe")?.split(separator: "/").dropLast().joined(
       separator: "/")
     let besideThis = (directory.map { ["/\($0)", "/\($0)/../libexec/dormouse"] } ?? []).joined(
       separator: ":")

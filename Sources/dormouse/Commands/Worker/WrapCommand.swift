@@ -233,7 +233,7 @@ struct WrapCommand: ParsableCommand {
   {
     Output.complain("\(escaped(path)) runs without sleep: \(escaped(reason))")
     let failure = inheritance.execute(path)
-    Output.complain("can't start \(escaped(path)): \(String(cString: strerror(failure)))")
+    Output.complain("can't start \(escaped(path)): \(errorText(failure))")
     WrapEnd.notStarted("").perform()
   }
 }
