@@ -193,32 +193,16 @@ final class BackgroundFill: Sendable {
   }
 }
 
-/// A value for another thread. The object keeps no reference after that thread has received it.
-final class Handoff<Value: Sendable>: Sendable {
-  private let value: Mutex<[Value]>
-  init(_ value: [Value]) { self.value = Mutex(value) }
-  func receive() -> [Value] {
-    value.withLock { value in
-      defer { value = [] }
-      return value
-    }
-  }
-}
-
 extension Hibernator {
   /// Starts the thread of a pager. Returns false if there is none.
   func startPager(
     of target: HibernationTarget, from image: ImageReader, as fill: BackgroundFill,
     for pagedProcesses: [PagedProcess],
-    run: @escaping @Sendable ([PagedProcess]) -> BackgroundFill.Outcome
+    run: @escaping PagerRun.Page
   ) -> Bool {
     let (fillFailed, fillEnded) = (fillFailed, fillEnded)
     let trimLost = fill.trimEnd == nil ? nil : trimLost
-    // The other thread drops the last reference to the descriptors, so they are closed before the
-    // end of the fill is known.
-    let handoff = Handoff(pagedProcesses)
-    let isStarted = ShortThreads.start(name: "dormouse-pager") {
-      let outcome = DescriptorReserve.use { run(handoff.receive()) }
+    let pager = PagerRun(pagedProcesses, page: run) { outcome in
       // The standby pager continues the earlier trim if this daemon dies before the next one.
       if outcome.handedOver == nil { fill.retract() }
       if let failure = outcome.failure { fillFailed?(target.name, failure) }
@@ -227,30 +211,53 @@ extension Hibernator {
       if outcome.failure == nil, outcome.handedOver == nil { fillEnded?(target.name) }
       clinux_trim_own_memory()
     }
+    let isStarted = ShortThreads.start(name: "dormouse-pager") { pager.run() }
     if isStarted { fills[target.name] = fill }
     return isStarted
   }
 
-  /// Runs a pager to its end. A worker whose pages can't be filled is killed.
+  /// Runs a pager to its end, which it reaches unless it is a trimmed worker's. A worker whose
+  /// pages can't be filled is killed.
+  static func page(
+    _ image: ImageReader, target: HibernationTarget, cgroup: WorkerCgroup,
+    pagedProcesses: [PagedProcess], missing: MissingBytes, isFrozen: Bool, isContinuation: Bool,
+    keepsBase: Bool = false, staysFrozen: Bool = false, beforeRemoval: (() -> Void)? = nil
+  ) -> BackgroundFill.Outcome {
+    var resting: Pager?
+    let outcome = page(
+      image, target: target, cgroup: cgroup, pagedProcesses: pagedProcesses, learning: nil,
+      missing: missing, isFrozen: isFrozen, isContinuation: isContinuation, keepsBase: keepsBase,
+      staysFrozen: staysFrozen, beforeRemoval: beforeRemoval, resting: &resting)
+    return outcome ?? BackgroundFill.Outcome()
+  }
+
+  /// Runs a pager to its end, or until it rests. A worker whose pages can't be filled is killed.
   ///
   /// - Parameters:
   ///   - staysFrozen: the worker is suspended, and stays frozen when all pages are in place.
   ///   - beforeRemoval: called when all pages are in place, and the image still exists.
+  ///   - resting: the pager that continues after a rest; after this call, the one that rests.
+  /// - Returns: `nil` if the pager rests.
   static func page(
     _ image: ImageReader, target: HibernationTarget, cgroup: WorkerCgroup,
     pagedProcesses: [PagedProcess], learning: Pager.Learning?, missing: MissingBytes,
     isFrozen: Bool, isContinuation: Bool, keepsBase: Bool = false,
     of fill: BackgroundFill? = nil, firstOutput: FirstOutput = FirstOutput(),
-    turn: ResumeTurns.Turn? = nil, staysFrozen: Bool = false, beforeRemoval: (() -> Void)? = nil
-  ) -> BackgroundFill.Outcome {
+    turn: ResumeTurns.Turn? = nil, staysFrozen: Bool = false, beforeRemoval: (() -> Void)? = nil,
+    resting: inout Pager?
+  ) -> BackgroundFill.Outcome? {
     var outcome = BackgroundFill.Outcome()
     let retry = FillRetry(image.processes.map(\.identity)) { fill?.delayed?($0) }
+    let rested = resting
+    resting = nil
     do {
-      let pager = try Pager(
-        image: image, target: target, cgroup: cgroup, pagedProcesses: pagedProcesses,
-        firstOutput: firstOutput,
-        isFrozen: isFrozen, isContinuation: isContinuation, keepsBase: keepsBase,
-        retry: retry)
+      let pager =
+        try rested
+        ?? Pager(
+          image: image, target: target, cgroup: cgroup, pagedProcesses: pagedProcesses,
+          firstOutput: firstOutput,
+          isFrozen: isFrozen, isContinuation: isContinuation, keepsBase: keepsBase,
+          retry: retry)
       pager.filled = { missing.didFill($0) }
       pager.recounted = { missing.set($0) }
       pager.trimEnd = fill?.trimEnd
@@ -260,7 +267,10 @@ extension Hibernator {
         pager.isAwake = { fill.isAwake }
         pager.mustDropBase = { fill.mustDropBase }
       }
-      try pager.run(learning)
+      if try !pager.run(learning) {
+        resting = pager
+        return nil
+      }
       for process in pager.processes { outcome.touched[process.pid] = process.touched }
       outcome.waited = pager.waited
       outcome.handedOver = pager.handedOver

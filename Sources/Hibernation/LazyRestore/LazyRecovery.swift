@@ -59,10 +59,11 @@ extension Hibernator {
     }
     fill.announce(to: standby, pagedProcesses.map(\.handle))
     let isStarted = startPager(of: target, from: image, as: fill, for: pagedProcesses) {
-      pagedProcesses in
+      pagedProcesses, resting in
       Self.page(
         image, target: target, cgroup: cgroup, pagedProcesses: pagedProcesses, learning: nil,
-        missing: fill.missing, isFrozen: isFrozen, isContinuation: true, of: fill)
+        missing: fill.missing, isFrozen: isFrozen, isContinuation: true, of: fill,
+        resting: &resting)
     }
     if !isStarted { fill.retract() }
     if isStarted, wakes {
@@ -98,7 +99,7 @@ extension Hibernator {
     let mayBeStopped = pagedProcesses.mayBeStopped
     var refusal: HibernationError?
     let outcome = Self.page(
-      image, target: target, cgroup: cgroup, pagedProcesses: pagedProcesses, learning: nil,
+      image, target: target, cgroup: cgroup, pagedProcesses: pagedProcesses,
       missing: MissingBytes(0),
       isFrozen: isFrozen, isContinuation: true
     ) {

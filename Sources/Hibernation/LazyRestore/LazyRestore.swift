@@ -276,12 +276,12 @@ extension Hibernator {
       of: trimEnd == nil ? pagedProcesses.map(\.handle.userfault.pid) : [])
     let turn = turn
     let isStarted = startPager(of: target, from: image, as: fill, for: pagedProcesses) {
-      pagedProcesses in
+      pagedProcesses, resting in
       defer { turn?.end() }
       return Self.page(
         image, target: target, cgroup: cgroup, pagedProcesses: pagedProcesses,
         learning: learning, missing: fill.missing, isFrozen: false, isContinuation: false,
-        keepsBase: keepsBase, of: fill, firstOutput: firstOutput, turn: turn)
+        keepsBase: keepsBase, of: fill, firstOutput: firstOutput, turn: turn, resting: &resting)
     }
     if isStarted {
       self.turn = nil
@@ -289,8 +289,7 @@ extension Hibernator {
     }
     // No process runs yet, so all pages are filled now.
     let outcome = Self.page(
-      image, target: target, cgroup: cgroup, pagedProcesses: pagedProcesses, learning: nil,
-      missing: fill.missing,
+      image, target: target, cgroup: cgroup, pagedProcesses: pagedProcesses, missing: fill.missing,
       isFrozen: true, isContinuation: false, keepsBase: keepsBase)
     fill.retract()
     acceptBase(of: fill, outcome, target.name)

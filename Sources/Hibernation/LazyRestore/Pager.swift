@@ -52,6 +52,8 @@ final class Pager {
   var sequentialUse = SequentialUse()
   /// Set for a trimmed worker: until then only pages that are needed are filled.
   var trimEnd: TrimEnd?
+  /// What the pager of a trimmed worker waits for.
+  var wakeups: PagerWakeups?
   /// What is missing, if this pager has ended so that the worker can be trimmed again.
   var handedOver: MissingPages?
   var forkCost = ForkCost()
@@ -78,21 +80,6 @@ final class Pager {
   private(set) var waited: Int64 = 0
   let retry: FillRetry
 
-  /// How the working set is learned from faults, and how long.
-  struct Learning: Sendable {
-    /// True if at first only pages that a thread waits for are filled, one by one, so that each use
-    /// is seen.
-    var isLearning: Bool
-    /// True if learning ends with the worker's first output: few of the pages that it needs after
-    /// that are learned.
-    var untilOutput = false
-    var length: Duration = .milliseconds(150)
-    var quiet: Duration = .milliseconds(50)
-    /// The number of pages (512: 2 MiB) after which a worker gets whole chunks: one by one, more
-    /// pages would take longer than all of its memory at once.
-    var limit = 512
-  }
-
   init(
     image: ImageReader, target: HibernationTarget, cgroup: WorkerCgroup,
     pagedProcesses: [PagedProcess], firstOutput: FirstOutput, isFrozen: Bool, isContinuation: Bool,
@@ -110,15 +97,19 @@ final class Pager {
   }
 
   /// Runs until no page is missing any more, and removes the image (commit B).
-  func run(_ learning: Learning?) throws {
+  ///
+  /// - Returns: false if the pager of a trimmed worker rests; see `serveTrimmed`.
+  func run(_ learning: Learning?) throws -> Bool {
     // An earlier pager has filled everything.
-    if processes.contains(where: { $0.journal.phase == .complete }) { return try tearDown() }
+    if processes.contains(where: { $0.journal.phase == .complete }) {
+      try tearDown()
+      return true
+    }
     for process in processes where !process.unfinished.isEmpty { try finish(process) }
     if let trimEnd {
-      FaultPoint.trimmed.pass()
       // A thread of the worker stands still until its page is in place.
-      try Thread.urgently { try serveTrimmed(until: trimEnd) }
-      if handedOver != nil { return }
+      if try !Thread.urgently({ try serveTrimmed(until: trimEnd) }) { return false }
+      if handedOver != nil { return true }
     } else {
       try FillTurns.shared.whileAnswering { try serveFirst(learning) }
     }
@@ -126,6 +117,7 @@ final class Pager {
     try drainEvents()
     FaultPoint.filled.pass()
     try tearDown()
+    return true
   }
 
   /// Serves the worker until its first answer, which needs the processors and the memory bandwidth.

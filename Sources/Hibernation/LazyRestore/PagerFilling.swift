@@ -37,7 +37,8 @@ extension Pager {
 
   /// Fills a chunk.
   ///
-  /// - Parameter first: one of its pages, for which a thread waits. It is filled before the others.
+  /// - Parameter first: one of its pages, for which a thread waits. In a long chunk it is filled
+  ///   before the others.
   func fill(
     _ source: ChunkReadAhead.Source, of process: LazyProcess, _ destination: Destination,
     first: UInt64? = nil
@@ -60,7 +61,9 @@ extension Pager {
         try process.dropGuardPages(in: step.ranges)
       }
     }
-    if let first, let offset = step.offset(of: first) {
+    // A short chunk is in place as soon as one of its pages would be.
+    if let first, step.length > ImageLayout.learningChunkLength, let offset = step.offset(of: first)
+    {
       try fillRun(
         first, from: pages + offset, length: pageSize, tracked: tracked, in: destination)
       process.filled.insert(first)

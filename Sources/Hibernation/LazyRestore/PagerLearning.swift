@@ -2,6 +2,21 @@ import Linux
 
 /// How the pager learns the working set.
 extension Pager {
+  /// How the working set is learned from faults, and how long.
+  struct Learning: Sendable {
+    /// True if at first only pages that a thread waits for are filled, one by one, so that each use
+    /// is seen.
+    var isLearning: Bool
+    /// True if learning ends with the worker's first output: few of the pages that it needs after
+    /// that are learned.
+    var untilOutput = false
+    var length: Duration = .milliseconds(150)
+    var quiet: Duration = .milliseconds(50)
+    /// The number of pages (512: 2 MiB) after which a worker gets whole chunks: one by one, more
+    /// pages would take longer than all of its memory at once.
+    var limit = 512
+  }
+
   /// Fills only pages that a thread waits for, until no more faults come.
   func learnWorkingSet(_ learning: Learning) throws {
     defer { for process in processes { process.dropCache() } }

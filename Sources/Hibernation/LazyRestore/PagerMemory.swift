@@ -11,18 +11,12 @@ extension Pager {
     /// It needs no buffers.
     case quiet
     /// The lists of its image are dropped as well: to read them again takes a fraction of a
-    /// millisecond.
-    case withoutLists
+    /// millisecond. It needs no thread.
+    case resting
 
     /// The time until the next stage, in ms. A quiet worker is checked after this time: it may
     /// have executed another program.
-    func wait(_ end: TrimEnd) -> Int32 {
-      switch self {
-      case .serving: 1000
-      case .quiet: end.listsDropAfter
-      case .withoutLists: 60_000
-      }
-    }
+    func wait(_ end: TrimEnd) -> Int32 { self == .quiet ? end.listsDropAfter : 1000 }
   }
 
   private var listsAreDropped: Bool {
@@ -32,13 +26,12 @@ extension Pager {
 
   /// Frees what isn't needed in the next stage, and returns that.
   func freeMemory(after stage: Stage) -> Stage {
-    if listsAreDropped { return .withoutLists }
+    if listsAreDropped { return .resting }
     guard stage == .serving else {
       listsAreDropped = true
       image.dropLists()
       for process in processes { process.dropChunks() }
-      clinux_release_unused_memory()
-      return .withoutLists
+      return .resting
     }
     dropBuffers()
     for process in processes { process.dropCache() }

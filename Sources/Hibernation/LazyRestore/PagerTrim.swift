@@ -10,10 +10,47 @@ extension Pager {
 
   /// Fills what threads wait for until `end` is requested, all processes have ended, or the worker
   /// is halted and can't stay trimmed.
-  func serveTrimmed(until end: TrimEnd) throws {
-    resumeTurn?.end()
+  ///
+  /// - Returns: false if the worker hasn't needed a page for a while. The pager rests then: call
+  ///   this again when its `wakeups` are readable.
+  func serveTrimmed(until end: TrimEnd) throws -> Bool {
+    var isResting = false
     // If this pager dies after that, the next one fills everything.
-    defer { if handedOver == nil { for process in processes { process.journal.phase = .filling } } }
+    defer {
+      if handedOver == nil, !isResting {
+        for process in processes { process.journal.phase = .filling }
+      }
+    }
+    let wakeups = try wakeups ?? beginTrim(until: end)
+    var stage = Stage.serving
+    while !end.isRequested, wakeups.hasLiving {
+      if isFrozen, !endsTrim { try continueTrimmed() }
+      if end.wantsHandOver, !endsTrim {
+        try loadLists()
+        if try handOver(to: end) { return true }
+      }
+      if endsTrim { return true }
+      end.clearUnlessAsked()
+      if try serveAll(wait: stage.wait(end), also: wakeups.descriptor) || end.wantsHandOver {
+        stage = .serving
+      } else {
+        wakeups.update()
+        stage = freeMemory(after: stage)
+        isResting = stage == .resting
+        if isResting { return false }
+      }
+      if sequentialUse.isSeen {
+        sequentialUse.reset()
+        try fillRemaining(whileNeeded: true)
+      }
+    }
+    try loadLists()
+    return true
+  }
+
+  private func beginTrim(until end: TrimEnd) throws -> PagerWakeups {
+    FaultPoint.trimmed.pass()
+    resumeTurn?.end()
     if isContinuation {
       try recordPresentPages()
       for process in processes { process.tryFaultsAgain() }
@@ -23,25 +60,9 @@ extension Pager {
         _ = try readIfPossible { () throws(SystemCallError) in try process.openPages() }
       }
     }
-    let others = try retry.run { try Others(end, processes) }
-    var stage = Stage.serving
-    while !end.isRequested, others.hasLiving {
-      if isFrozen, !endsTrim { try continueTrimmed() }
-      if end.wantsHandOver, !endsTrim {
-        try loadLists()
-        if try handOver(to: end) { return }
-      }
-      if endsTrim { return }
-      end.clearUnlessAsked()
-      let hasServed = try serveAll(wait: stage.wait(end), also: others.descriptor)
-      others.update()
-      stage = hasServed || end.wantsHandOver ? .serving : freeMemory(after: stage)
-      if sequentialUse.isSeen {
-        sequentialUse.reset()
-        try fillRemaining(whileNeeded: true)
-      }
-    }
-    try loadLists()
+    let made = try retry.run { try PagerWakeups(end, processes) }
+    wakeups = made
+    return made
   }
 
   /// Waits on for a thread that doesn't end its call, because it gets no processor. A trim lasts
@@ -63,45 +84,6 @@ extension Pager {
           process.didFind(pages)
         }
       }
-    }
-  }
-
-  /// What ends the wait for faults, beside them.
-  private final class Others {
-    private let epoll: Epoll
-    private var living: [UInt64: (pidfd: Descriptor, process: LazyProcess)] = [:]
-
-    var descriptor: Int32 { epoll.descriptor.raw }
-    var hasLiving: Bool { !living.isEmpty }
-
-    init(_ end: TrimEnd, _ processes: [LazyProcess]) throws {
-      epoll = try Epoll()
-      try epoll.add(end.counter.descriptor.raw, .readable, token: 0)
-      for (index, process) in processes.enumerated() {
-        guard
-          let pidfd = try readIfPossible({ () throws(SystemCallError) in
-            try Descriptor.pidfd(of: process.pid)
-          })
-        else { continue }
-        let token = UInt64(index + 1)
-        try epoll.add(pidfd.raw, .readable, token: token)
-        living[token] = (pidfd, process)
-      }
-    }
-
-    /// Finds the processes that have ended, or have other memory now.
-    func update() {
-      for (token, one) in living where !one.process.hasMemory { remove(token) }
-      // The next call reports what an error hides now.
-      for ready in (try? epoll.wait(milliseconds: 0)) ?? [] {
-        remove(ready.token)
-      }
-    }
-
-    private func remove(_ token: UInt64) {
-      guard let ended = living.removeValue(forKey: token) else { return }
-      epoll.remove(ended.pidfd.raw)
-      ended.process.hasVanished = true
     }
   }
 

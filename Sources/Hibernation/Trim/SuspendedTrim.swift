@@ -43,7 +43,7 @@ extension Hibernator {
     guard let cgroup = fill.target.cgroup?.freezer else { return BackgroundFill.Outcome() }
     let outcome = Self.page(
       missing.image, target: fill.target, cgroup: cgroup,
-      pagedProcesses: missing.processes.map(\.paged), learning: nil, missing: fill.missing,
+      pagedProcesses: missing.processes.map(\.paged), missing: fill.missing,
       isFrozen: true, isContinuation: true, staysFrozen: true)
     fill.missing.end()
     return outcome

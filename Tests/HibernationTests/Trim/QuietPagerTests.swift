@@ -88,4 +88,34 @@ struct QuietPagerTests {
     }
     #expect(try victim.ask("sum") == sum)
   }
+
+  @Test("Pagers that need no lists have no threads, and end when their workers end")
+  func ends() throws {
+    let command = [try Fixture.compile("torture"), "16", "4", "7"]
+    let victims = try (0..<12).map { _ in try Victim(command, parking: .frozen) }
+    for victim in victims {
+      #expect(try victim.line().hasPrefix("ready"))
+      try trim(victim, to: Fixture.imagePath())
+    }
+    for victim in victims { try waitForDroppedLists(of: victim) }
+    // Other tests may have pagers that run.
+    let areResting = try eventually {
+      let running = try threads(of: getpid()).filter { thread in
+        let name = try readIfPossible { () throws(SystemCallError) in
+          try readText("/proc/self/task/\(thread)/comm")
+        }
+        return name?.hasPrefix("dormouse-pager") == true
+      }
+      return running.count < victims.count / 2
+    }
+    #expect(areResting)
+    for victim in victims { kill(victim.target.root.pid, SIGKILL) }
+    for victim in victims {
+      let name = victim.target.name
+      let hasEnded = try eventually {
+        try service.wait { (h) throws(HibernationError) in h.fills[name]?.hasEnded != false }
+      }
+      #expect(hasEnded)
+    }
+  }
 }
