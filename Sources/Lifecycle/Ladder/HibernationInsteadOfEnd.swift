@@ -48,7 +48,9 @@ extension Engine {
     // The ladder waits for one shed request, which must still be finished.
     let shedding =
       worker.profile.canShed ? worker.policy.background.shedDeadline + ShedInFlight.timeout : .zero
-    ladderState.step = .hibernating(worker.id, until: now + shedding + LadderState.timeout)
+    // A trim that is under way ends first.
+    let began = max(now, worker.run.trim?.giveUpAt ?? now)
+    ladderState.step = .hibernating(worker.id, until: began + shedding + LadderState.timeout)
     ladderState.before = beforeTermination(of: index, at: level)
     ladderState.before?.hibernated = worker.id
   }

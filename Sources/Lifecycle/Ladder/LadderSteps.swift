@@ -17,6 +17,8 @@ extension Engine {
       switch rung {
       case .hibernate: outcome = hibernateNext(level, makingRoom: mayEndWorkers(at: level))
       case .warn: outcome = warnAll(level)
+      // It takes a second or more, and memory could be used up meanwhile.
+      case .trim where endsWorkersNow(level): outcome = .nothingLeft
       case .trim: outcome = trimLargest(level)
       case .purge: outcome = purgeLargest(level)
       case .terminate(let victims) where mayTerminate(victims, at: level):

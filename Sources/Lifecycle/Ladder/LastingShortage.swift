@@ -23,6 +23,14 @@ extension Engine {
     isSet(level) || isReallyShort(at: level) && hasLasted(level)
   }
 
+  /// Whether memory is so short that a later rung of the level ends workers now.
+  func endsWorkersNow(_ level: PressureLevel) -> Bool {
+    !isSet(level)
+      && policy.ladder.steps(at: level).contains { rung in
+        if case .terminate(let victims) = rung { mayTerminate(victims, at: level) } else { false }
+      }
+  }
+
   /// Whether the operator has set a level at least as high as this.
   func isSet(_ level: PressureLevel) -> Bool { setPressure.map { $0.level >= level } ?? false }
 

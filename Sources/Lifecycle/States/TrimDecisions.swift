@@ -143,9 +143,12 @@ extension Engine {
   // MARK: the ladder
 
   /// Trims the worker of which the most memory is expected to leave RAM. Among equal ones, that
-  /// with the lower band.
+  /// with the lower band. Stalls alone trim nothing: a trimmed worker stalls to get its memory
+  /// back.
   mutating func trimLargest(_ level: PressureLevel) -> LadderState.Outcome {
-    guard !workers.isEmpty(.trimmable) else { return .nothingLeft }
+    guard !workers.isEmpty(.trimmable), isSet(level) || isReallyShort(at: level) else {
+      return .nothingLeft
+    }
     for index in trimCandidates() {
       if isShadow(index) {
         if countShadowTrim(index, level) { return .acted }

@@ -69,6 +69,19 @@ struct TrimLadderTests {
     #expect(deeds == ["trim maps", "trim web", "purge maps"])
   }
 
+  @Test("Nothing is trimmed because of stalls alone, or when a later rung may end a worker now")
+  func notNow() {
+    var stalled = world { $0.ladder.warning = [.trim, .hibernate] }
+    #expect(stalled.read(available: 600, some: 90).deeds.isEmpty)
+    #expect(stalled.pass(.seconds(30)).deeds.isEmpty)
+    #expect(stalled.read(available: 120, some: 90).deeds == ["trim maps"])
+    var short = world { $0.ladder.critical = [.trim, .terminate(.foreground)] }
+    #expect(short.read(available: 20).deeds == ["trim maps"])
+    short.send(.trimmed(maps, short.trim(maps)))
+    short.pass(.seconds(2))
+    #expect(short.read(available: 20).victims.count == 1)
+  }
+
   @Test("A worker with too small a gain, without the mechanism, or asleep isn't trimmed")
   func skipped() {
     var world = world {
