@@ -131,7 +131,7 @@ struct RecoveryTests {
     let all = try waitFor(group.processes, until: { $0.count == before.count + 2 })
     try recoverAndCheck(probe, sum, in: group)
     for pid in all where !before.contains(pid) {
-      #expect(try ProcessStat.read(pid).state == .sleeping)
+      #expect(try eventually { try ProcessStat.read(pid).state == .sleeping })
     }
   }
 
