@@ -54,7 +54,8 @@ extension Probe {
     "ptrace-after-restart", "tracing after a restart",
     lost: "Programs that Dormouse hasn't started can't be hibernated or trimmed. Workers permit "
       + "tracing at their launch, and processes that they start themselves when they are "
-      + "hibernated or trimmed for the first time: until then the next daemon may not trace these.",
+      + "hibernated for the first time. A worker with other processes isn't hibernated by the next "
+      + "daemon, nor suspended if these have sockets, until its restart.",
     enable:
       "sysctl kernel.yama.ptrace_scope=0; or run the daemon with CAP_SYS_PTRACE: as root, or in "
       + "a unit of the system's manager with User= and AmbientCapabilities=CAP_SYS_PTRACE. (A "

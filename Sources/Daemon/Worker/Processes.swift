@@ -49,7 +49,8 @@ protocol Processes: Sendable {
 
   // MARK: workers that another daemon or supervisor has started
 
-  /// Yama permits this process to open the memory and the descriptors of its own children only.
+  /// Yama permits this process to open the memory and the descriptors of its own children, and of
+  /// processes that permit it, only.
   var forbidsStrangers: Bool { get }
   /// Whether the process of the record still runs.
   func life(of record: WorkerRecord, bootID: String) -> ProcessLife

@@ -44,12 +44,15 @@ enum Eligibility {
     return status
   }
 
-  static func checkTracing(_ process: ProcessStat) throws(HibernationError) {
-    if Yama.current.permits(process.pid) { return }
+  /// - Parameter aftermath: of a process that may not be traced. A child may soon end.
+  static func checkTracing(
+    _ process: ProcessStat, aftermath: HibernationError.Aftermath = .ineligible
+  ) throws(HibernationError) {
+    if Yama.current.permits(process.pid) || process.identity.hasEnded { return }
     throw refusal(
       process,
       "is not a descendant of the daemon, and kernel.yama.ptrace_scope forbids tracing it: "
-        + "restart the worker")
+        + "restart the worker", aftermath: aftermath)
   }
 
   private static let secretMemory = "has secret memory (memfd_secret)"

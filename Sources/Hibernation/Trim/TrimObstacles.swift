@@ -41,7 +41,8 @@ extension Hibernator {
         throw HibernationError(
           .checking, "another program has frozen its cgroup (process \(process.pid))")
       }
-      try Eligibility.checkTracing(process)
+      let isRoot = process.pid == tree.pids.first
+      try Eligibility.checkTracing(process, aftermath: isRoot ? .ineligible : .intact)
       try Eligibility.checkArchitecture(process)
     }
   }

@@ -63,8 +63,9 @@ extension LaunchPlan {
       cgroup: cgroup?.directory.raw)
     request.terms = terms
     request.oomScore = oomScore
-    // The next daemon isn't its ancestor. (A program of `dormouse wrap` doesn't outlive that.)
-    request.permitsTracing = Yama.current.forbidsStrangers
+    // The next daemon isn't its ancestor. (A program of `dormouse wrap` doesn't outlive that, and
+    // another user's process may not be traced anyway.)
+    request.permitsTracing = account == nil && Yama.current.forbidsStrangers
     return PreparedLaunch(self, request, logStart: log.start, files: [log.descriptor, null])
   }
 

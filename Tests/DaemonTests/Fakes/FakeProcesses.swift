@@ -39,7 +39,6 @@ final class FakeProcesses: Processes {
     /// What was done to workers of a daemon that has ended.
     var recoveries: [String] = []
     var expected: [ImageExpectation] = []
-    /// The pids whose memory was open.
     /// The signals by which workers were asked for memory.
     var signals: [Int32] = []
     var shedRefusal: ShedRefusal?

@@ -114,7 +114,7 @@ struct SuspendJob: Sendable {
     // A resource that is short now may be free in a moment, so the next attempt may succeed. If
     // Yama forbids this daemon to open the worker's sockets, its clients would wait for ever.
     guard let refusal = sources.refusal,
-      dependsOnInputs || refusal.isShortage || !Yama.current.permits(identity.pid)
+      dependsOnInputs || refusal.isShortage || !tree.pids.allSatisfy(Yama.current.permits)
     else {
       return Asleep(
         sources: sources, times: times, measurement: Self.measure(tree, missing), missing: missing,
