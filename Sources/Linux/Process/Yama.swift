@@ -49,6 +49,7 @@ public struct Yama: Hashable, Sendable {
   }
 
   private static func permission(of pid: Int32) -> String? {
+    // A process that has ended can't be traced.
     guard let simulation, let process = try? ProcessIdentity.current(of: pid) else { return nil }
     return "\(simulation)/\(process.pid)-\(process.startTime)"
   }
