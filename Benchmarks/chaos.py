@@ -534,6 +534,8 @@ class Worker:
                 self.ask_both(self.program.proof)
             if chance.random() < 0.1:
                 self.order(keeper, "fill")
+            if chance.random() < 0.05:
+                time.sleep(14)  # A pager without a fault for 11 s needs no thread.
         if chance.random() < 0.5:
             return True
         self.ask_both(self.program.proof)
