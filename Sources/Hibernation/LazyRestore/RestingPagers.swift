@@ -28,7 +28,9 @@ final class RestingPagers: Sendable {
       do throws(SystemCallError) {
         if state.epoll == nil {
           let epoll = try Epoll()
-          guard Thread.start(name: "dormouse-rest", { self.wait(epoll) }) else { return false }
+          guard Thread.start(name: "dormouse-rest", { Thread.urgently { self.wait(epoll) } }) else {
+            return false
+          }
           state.epoll = epoll
         }
         try state.epoll?.add(descriptor, .readable, token: UInt64(descriptor))
@@ -65,8 +67,10 @@ final class RestingPagers: Sendable {
 
   private func start(_ descriptor: Int32) {
     guard let pager = remove(descriptor) else { return }
-    // If no thread can be started, none can be started for other pagers either.
+    let deadline = Deadline(in: .seconds(1))
     while !ShortThreads.start(name: "dormouse-pager", { pager.run() }) {
+      // No thread can be started for other pagers either. They wait until this one rests again.
+      if deadline.hasPassed { return pager.run() }
       pauseThread(for: .milliseconds(10))
     }
   }
@@ -74,9 +78,12 @@ final class RestingPagers: Sendable {
   private func check() {
     let (resting, hasNew) = state.withLock { state in
       defer { state.hasNew = false }
-      return (state.resting, state.hasNew)
+      return (Array(state.resting.keys), state.hasNew)
     }
-    for (descriptor, pager) in resting where !pager.hasLivingProcess { start(descriptor) }
+    for descriptor in resting {
+      let pager = state.withLock { $0.resting[descriptor] }
+      if pager?.hasLivingProcess == false { start(descriptor) }
+    }
     if hasNew { clinux_release_unused_memory() }
   }
 }

@@ -52,7 +52,8 @@ public struct PageMap {
   /// False if there is no such memory any more: the process has ended, or executes another program.
   public var hasMemory: Bool {
     var entry: UInt64 = 0
-    return pread(descriptor.raw, &entry, 8, 0) != 0
+    // An unaligned read fails if there is memory, before it waits for a lock of that.
+    return pread(descriptor.raw, &entry, 8, 1) != 0
   }
 
   /// Whether guard pages can be seen.
