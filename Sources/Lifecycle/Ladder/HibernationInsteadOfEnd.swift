@@ -49,8 +49,9 @@ extension Engine {
     let shedding =
       worker.profile.canShed ? worker.policy.background.shedDeadline + ShedInFlight.timeout : .zero
     // A trim that is under way ends first.
-    let began = max(now, worker.run.trim?.giveUpAt ?? now)
-    ladderState.step = .hibernating(worker.id, until: began + shedding + LadderState.timeout)
+    let trimming = worker.isTrimming ? LadderState.timeout : .zero
+    ladderState.step = .hibernating(
+      worker.id, until: now + shedding + trimming + LadderState.timeout)
     ladderState.before = beforeTermination(of: index, at: level)
     ladderState.before?.hibernated = worker.id
   }

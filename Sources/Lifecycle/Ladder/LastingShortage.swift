@@ -25,9 +25,12 @@ extension Engine {
 
   /// Whether memory is so short that a later rung of the level ends workers now.
   func endsWorkersNow(_ level: PressureLevel) -> Bool {
-    !isSet(level)
+    !isSet(level) && ladderState.pause == nil
       && policy.ladder.steps(at: level).contains { rung in
-        if case .terminate(let victims) = rung { mayTerminate(victims, at: level) } else { false }
+        guard case .terminate(let victims) = rung, !workers.isEmpty(victims.openGroup) else {
+          return false
+        }
+        return mayTerminate(victims, at: level)
       }
   }
 

@@ -112,11 +112,7 @@ extension WorkerRecord {
   /// When the policy may try again to suspend the worker. `nil`: no failure delays the next
   /// attempt, because there was none, the worker was used since, or its policy no longer trims it.
   var suspensionRetryAt: Instant? {
-    if run.staysAwake != nil {
-      // Its footprint's limit doesn't ask whether it is idle.
-      let isOverLimit = run.limits?.since(.hibernate) != nil
-      return isTrimmedByPolicy && !isOverLimit ? run.retrySuspensionAt : nil
-    }
+    if run.staysAwake != nil { return isTrimmedByPolicy ? run.retrySuspensionAt : nil }
     guard case .failed = cause else { return nil }
     return run.retrySuspensionAt
   }

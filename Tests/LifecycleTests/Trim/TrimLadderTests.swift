@@ -78,6 +78,8 @@ struct TrimLadderTests {
     // It is hibernated instead of ended.
     var short = world { $0.ladder.critical = [.trim, .terminate(.foreground)] }
     #expect(short.read(available: 20).deeds == ["suspend maps"])
+    var kept = world { $0.ladder.critical = [.trim, .terminate(.suspended)] }
+    #expect(kept.read(available: 20).deeds == ["trim maps"], "no rung has a worker to end")
   }
 
   @Test("A worker with too small a gain, without the mechanism, or asleep isn't trimmed")
