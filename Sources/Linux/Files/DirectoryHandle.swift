@@ -57,17 +57,8 @@ public final class DirectoryHandle: Sendable {
 
   /// Removes a file, or a link to one.
   public func remove(_ name: String) throws(SystemCallError) {
-    try unlink(name, 0)
-  }
-
-  /// Removes an empty directory.
-  public func removeDirectory(_ name: String) throws(SystemCallError) {
-    try unlink(name, AT_REMOVEDIR)
-  }
-
-  private func unlink(_ name: String, _ flags: Int32) throws(SystemCallError) {
     try check(name)
-    let result = kernelResult(name) { unlinkat(descriptor.raw, $0, flags) }
+    let result = kernelResult(name) { unlinkat(descriptor.raw, $0, 0) }
     try shim("unlink", on: "\(path)/\(name)") { result }
   }
 

@@ -13,13 +13,6 @@ extension Descriptor {
     return (Descriptor(owning: ends[0]), Descriptor(owning: ends[1]))
   }
 
-  /// Makes a stream socket of an address family; `O_CLOEXEC` is set.
-  public static func streamSocket(
-    family: Int32, isBlocking: Bool = true
-  ) throws(SystemCallError) -> Descriptor {
-    try socket(family: family, type: SOCK_STREAM, isBlocking: isBlocking)
-  }
-
   /// Makes a socket of an address family and type; `O_CLOEXEC` is set.
   public static func socket(
     family: Int32, type: __socket_type, isBlocking: Bool = true

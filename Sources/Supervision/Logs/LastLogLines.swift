@@ -15,9 +15,6 @@ public struct LastLogLines: Sendable {
   /// The offset in bytes at which the run's output begins.
   let logStart: Int64
 
-  /// The last line that isn't blank, or nil if there is none or the log can't be read.
-  public func readLastLine() -> String? { readLines(upTo: 1)?.last }
-
   /// The last lines that aren't blank, each shortened to 200 characters. Returns nil if the log
   /// can't be read.
   public func readLines(upTo count: Int) -> [String]? {
