@@ -118,6 +118,19 @@ struct EligibilityTests {
     #expect(error?.aftermath == .ineligible)
   }
 
+  @Test func `A child that has ended since it was found is no obstacle`() throws {
+    let program = "import time; print('ready', flush=True); time.sleep(3600)"
+    let command = ["/usr/bin/python3", "-c", program]
+    let (living, ended) = (try Victim(command), try Victim(command))
+    let processes = try [ended, living].map { victim in
+      #expect(try victim.line() == "ready")
+      return try ProcessStat.read(victim.process.pid)
+    }
+    kill(ended.process.pid, SIGKILL)
+    reap(ended.process.pid)
+    try Eligibility.check(processes: processes)
+  }
+
   @Test("A child that a trimmed worker has just forked is refused only now")
   func registeredChild() throws {
     let process = try ProcessStat.read(getpid())

@@ -6,13 +6,16 @@ import Linux
 /// without notice, and those whose memory may not be moved. The check comes before anything is
 /// changed.
 enum Eligibility {
-  /// Checks what can be seen from outside, while the worker still runs.
+  /// Checks what can be seen from outside, while the worker still runs. A process that ends
+  /// meanwhile is no obstacle: a server may have children that live for milliseconds.
   static func check(processes: [ProcessStat]) throws(HibernationError) {
     for process in processes {
-      let status = try checkStatus(process)
-      try checkArchitecture(process)
-      try checkDescriptors(process)
-      try checkPins(process, status)
+      do throws(HibernationError) {
+        let status = try checkStatus(process)
+        try checkArchitecture(process)
+        try checkDescriptors(process)
+        try checkPins(process, status)
+      } catch { if !process.identity.hasEnded { throw error } }
     }
   }
 
