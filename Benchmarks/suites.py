@@ -3,12 +3,14 @@
 
     sudo python3 Benchmarks/suites.py cpython [TEST …] [--every 3] [--mechanism userfaultfd]
     sudo python3 Benchmarks/suites.py redis --source DIRECTORY [SUITE …]
-    sudo python3 Benchmarks/suites.py postgresql [--seconds 60]
+    sudo python3 Benchmarks/suites.py postgresql [--seconds 60] [--source DIRECTORY]
 
 cpython:    `python3 -m test` is the worker (Debian: libpython3.11-testsuite). It runs untouched first, then trimmed.
 redis:      redis-server of a built source directory is the worker; its `runtest` asks it from outside.
 postgresql: a server is the worker, and it and the daemon are those of the user `postgres`, because root's daemon trims no
-            other user's workers; pgbench asks it, and pg_amcheck, sums and page checksums check the tables.
+            other user's workers; pgbench asks it, and pg_amcheck, sums and page checksums check the tables. With
+            --source (src/test/regress of the server's version, and regress.so, built there), its regression tests ask it:
+            `gcc -shared -fPIC -O2 -I/usr/include/postgresql/15/server regress.c -o regress.so`.
 A suite passes here if it fails nowhere but where the untouched run does.
 """
 import argparse
@@ -175,32 +177,81 @@ def run_suite(command, options):
 
 def postgresql(options):
     tools = sorted(glob.glob("/usr/lib/postgresql/*/bin"))[-1]
-    port, start = free_port(), time.monotonic()
-    place = tempfile.mkdtemp(prefix="dormouse-suite-")
+    return regression(tools, options) if options.source else load(tools, options)
+
+
+@contextlib.contextmanager
+def database(tools):
+    """A new cluster: its directory, its server's command and port, and what runs a command as its user."""
+    port, place = free_port(), tempfile.mkdtemp(prefix="dormouse-suite-")
     shutil.chown(place, "postgres")
-    def as_postgres(*words, **others):
+
+    def run(*words, **others):
         return subprocess.run(["setpriv", "--reuid", "postgres", "--regid", "postgres", "--init-groups", *words],
-                              check=True, capture_output=True, text=True, cwd=place, **others).stdout
+                              capture_output=True, text=True, cwd=place, **{"check": True, **others})
 
-    def ask(text):
-        return as_postgres("psql", "-h", place, "-p", str(port), "-Atqc", text, "postgres").strip()
-
-    as_postgres(f"{tools}/initdb", "-D", f"{place}/data", "-k", "-A", "trust")
-    server = [f"{tools}/postgres", "-D", f"{place}/data", "-p", str(port), "-k", place, "-c", "shared_buffers=64MB"]
+    run(f"{tools}/initdb", "-D", f"{place}/data", "-k", "-A", "trust")
     try:
-        with trimmed({"command": server, "readiness": {"tcp": port}}, options, user="postgres"):
-            as_postgres("timeout", "60", "sh", "-c", f"until pg_isready -q -h {place} -p {port}; do sleep 0.1; done")
-            as_postgres("pgbench", "-h", place, "-p", str(port), "-i", "-s", "5", "postgres")
-            said = as_postgres("pgbench", "-h", place, "-p", str(port), "-c", "4", "-T", f"{options.seconds:g}", "postgres")
-            sums = [ask(f"select sum({column}) from {table}") for column, table in (
-                ("abalance", "pgbench_accounts"), ("bbalance", "pgbench_branches"), ("tbalance", "pgbench_tellers"),
-                ("delta", "pgbench_history"))]
-            as_postgres(f"{tools}/pg_amcheck", "-h", place, "-p", str(port), "--install-missing", "--heapallindexed", "postgres")
-        as_postgres(f"{tools}/pg_checksums", "-D", f"{place}/data", "--check")
-    except subprocess.CalledProcessError as error:
-        return report({f"{error}: {error.stderr}"})
+        yield place, port, [f"{tools}/postgres", "-D", f"{place}/data", "-p", str(port), "-k", place,
+                            "-c", "shared_buffers=64MB"], run
     finally:
         shutil.rmtree(place, ignore_errors=True)
+
+
+def wait_for(run, place, port):
+    run("timeout", "60", "sh", "-c", f"until pg_isready -q -h {place} -p {port}; do sleep 0.1; done")
+
+
+def regression(tools, options):
+    """PostgreSQL's own tests, untouched and trimmed. The test of COPY writes files into the directory of the tests."""
+    outcomes = []
+    for way in ("untouched", "trimmed"):
+        with database(tools) as (place, port, server, run):
+            tests = shutil.copytree(options.source, f"{place}/regress")
+            subprocess.run(["chown", "-R", "postgres", tests], check=True)
+            words = [glob.glob(f"{tools}/../lib/pgxs/src/test/regress/pg_regress")[0], f"--bindir={tools}", f"--host={place}",
+                     f"--port={port}", f"--inputdir={tests}", f"--outputdir={tests}", f"--dlpath={tests}",
+                     "--max-concurrent-tests=20", "--no-locale", "--user=postgres",
+                     *(options.names or [f"--schedule={tests}/parallel_schedule"])]
+            start = time.monotonic()
+            if way == "untouched":
+                process = subprocess.Popen(["setpriv", "--reuid", "postgres", "--regid", "postgres", "--init-groups", *server],
+                                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                wait_for(run, place, port)
+                said = run(*words, check=False, timeout=LIMIT).stdout
+                process.terminate()
+                process.wait()
+            else:
+                with trimmed({"command": server, "readiness": {"tcp": port}}, options, user="postgres"):
+                    wait_for(run, place, port)
+                    said = run(*words, check=False, timeout=LIMIT).stdout
+            failed = set(re.findall(r"^(?:test|    ) +(\S+) +\.\.\. FAILED", said, re.M))
+            if options.log:
+                shutil.copytree(tests, f"{options.log}.{way}", dirs_exist_ok=True)
+        passed = len(re.findall(r"\.\.\. ok", said))
+        if not passed:
+            failed = {f"the suite ended early: {said[-300:]}"}
+        outcomes.append(failed)
+        print(f"{way}: {time.monotonic() - start:.0f} s, {passed} passed, failed: {sorted(failed) or 'none'}")
+    return report(outcomes[1] - outcomes[0])
+
+
+def load(tools, options):
+    start = time.monotonic()
+    try:
+        with database(tools) as (place, port, server, run):
+            at = ["-h", place, "-p", str(port)]
+            with trimmed({"command": server, "readiness": {"tcp": port}}, options, user="postgres"):
+                wait_for(run, place, port)
+                run("pgbench", *at, "-i", "-s", "5", "postgres")
+                said = run("pgbench", *at, "-c", "4", "-T", f"{options.seconds:g}", "postgres").stdout
+                sums = [run("psql", *at, "-Atqc", f"select sum({column}) from {table}", "postgres").stdout.strip()
+                        for column, table in (("abalance", "pgbench_accounts"), ("bbalance", "pgbench_branches"),
+                                              ("tbalance", "pgbench_tellers"), ("delta", "pgbench_history"))]
+                run(f"{tools}/pg_amcheck", *at, "--install-missing", "--heapallindexed", "postgres")
+            run(f"{tools}/pg_checksums", "-D", f"{place}/data", "--check")
+    except subprocess.CalledProcessError as error:
+        return report({f"{error}: {error.stderr}"})
     transactions = next(line for line in said.splitlines() if "actually processed" in line)
     print(f"{time.monotonic() - start:.0f} s, {transactions}, sums {sums}")
     return report(set() if len(set(sums)) == 1 else {f"sums: {sums}"})
@@ -216,7 +267,7 @@ def arguments():
     parser.add_argument("--every", type=float, default=3, help="seconds between two trims (3)")
     parser.add_argument("--kill", type=float, help="seconds between two kills of the daemon (none)")
     parser.add_argument("--mechanism", choices=("auto", "userfaultfd", "swap"), default="userfaultfd")
-    parser.add_argument("--source", metavar="DIRECTORY", help="of redis, built")
+    parser.add_argument("--source", metavar="DIRECTORY", help="of redis, built; or of PostgreSQL's regression tests")
     parser.add_argument("--seconds", type=float, default=60, help="of pgbench (60)")
     parser.add_argument("--log", metavar="FILE", help="where a copy of the daemon's log is kept")
     options = parser.parse_intermixed_args()
