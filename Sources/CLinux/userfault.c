@@ -67,10 +67,10 @@ int clinux_uffd_unregister(int fd, uint64_t start, uint64_t length) {
 }
 
 int64_t clinux_uffd_copy(int fd, uint64_t target, const void *source, uint64_t length,
-                         int protects) {
+                         int protects, int wakes) {
   struct uffdio_copy argument = {
       .dst = target, .src = (uint64_t)(uintptr_t)source, .len = length,
-      .mode = protects ? UFFDIO_COPY_MODE_WP : 0};
+      .mode = (protects ? UFFDIO_COPY_MODE_WP : 0) | (wakes ? 0 : UFFDIO_COPY_MODE_DONTWAKE)};
   if (ioctl(fd, UFFDIO_COPY, &argument) == 0) return (int64_t)length;
   int code = errno;
   return argument.copy > 0 ? argument.copy : -code;

@@ -1,7 +1,8 @@
 import Glibc
 import Linux
 
-/// A buffer for one chunk, and the decompressor for it. One thread uses it at a time.
+/// A buffer for one long chunk, or several short ones, and the decompressor for it. One thread loads
+/// chunks at a time.
 final class ChunkBuffer {
   private let decompressor: ChunkDecompressor
   private let pages = UnsafeMutableRawBufferPointer.allocate(
@@ -24,6 +25,14 @@ final class ChunkBuffer {
   func load(_ step: RestoreStep, of image: ImageReader) throws(ImageError) -> UnsafeRawPointer {
     try image.load(step, stored: stored, into: pages, with: decompressor)
     return loaded
+  }
+
+  /// Loads the pages that are needed of a chunk behind others. The whole chunk must fit.
+  func load(
+    _ step: RestoreStep, of image: ImageReader, at offset: Int
+  ) throws(ImageError) {
+    let rest = UnsafeMutableRawBufferPointer(rebasing: pages[offset...])
+    try image.load(step, stored: stored, into: rest, with: decompressor)
   }
 
   /// Loads a chunk as it is stored. The bytes are valid until the next call.
@@ -54,9 +63,12 @@ final class ChunkBuffer {
   }
 
   /// The pages of the chunk that was loaded last.
-  var loaded: UnsafeRawPointer {
+  var loaded: UnsafeRawPointer { loaded(at: 0) }
+
+  /// The pages of the chunk that was loaded to this offset.
+  func loaded(at offset: Int) -> UnsafeRawPointer {
     guard let base = pages.baseAddress else { preconditionFailure("a chunk has an address") }
-    return UnsafeRawPointer(base)
+    return UnsafeRawPointer(base + offset)
   }
 
   func keep(_ page: ArraySlice<UInt8>) -> UnsafeRawPointer {

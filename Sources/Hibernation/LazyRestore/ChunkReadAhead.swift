@@ -5,33 +5,60 @@ import Synchronization
 /// ahead of the pager: that takes most of a fill's time. The pager alone puts the pages in place,
 /// because only it knows their present addresses.
 final class ChunkReadAhead: @unchecked Sendable {
-  // Unchecked: one thread at a time uses a buffer, and the state says which. The helper does while
-  // `loading` names the buffer; the pager does from the moment when it is in `ready` until
-  // `recycle`. The array itself is set before the helper starts.
+  // Unchecked: one thread at a time uses a part of a buffer, and the state says which. The helper
+  // writes to the part behind the chunks that it has loaded into the buffer; the pager reads a
+  // chunk's part from the moment when the chunk is in `ready` until `recycle`. A buffer is free
+  // when neither needs any of it. The array itself is set before the helper starts.
 
   private struct State {
     var order: FillOrder
     var free: [Int] = []
     var loading: Int?
-    var ready: [(chunk: Int, buffer: Int)] = []
+    var ready: [Loaded] = []
+    /// The number of chunks in each buffer that the pager needs; with one more for the buffer that
+    /// the helper fills.
+    var uses = [Int](repeating: 0, count: ChunkReadAhead.bufferCount)
     var isOver = false
+
+    /// The chunk that the helper has claimed is loaded.
+    mutating func finish(_ loaded: Loaded) {
+      loading = nil
+      uses[loaded.buffer] += 1
+      ready.append(loaded)
+    }
+
+    /// The chunk that the helper has claimed isn't loaded, and another thread may claim it.
+    mutating func giveBack(_ chunk: Int) {
+      loading = nil
+      order.unclaim(chunk)
+    }
+  }
+
+  /// A chunk that the helper has loaded, and where it is.
+  struct Loaded {
+    let chunk: Int
+    fileprivate let buffer: Int
+    fileprivate let offset: Int
   }
 
   /// A chunk for the pager, and where its pages are.
   enum Source {
-    /// The helper has loaded the chunk into this buffer.
-    case ready(chunk: Int, buffer: Int)
+    case ready(Loaded)
     /// The pager must read the chunk itself.
     case unread(chunk: Int)
 
     var chunk: Int {
       switch self {
-      case .ready(let chunk, _), .unread(let chunk): chunk
+      case .ready(let loaded): loaded.chunk
+      case .unread(let chunk): chunk
       }
     }
   }
 
   private static let bufferCount = 3
+  /// The number of short chunks in a buffer. The helper waits for a free one, and two threads that
+  /// wait for each other at each chunk need more time than the chunks.
+  private static let chunksInBuffer = 8
   /// With fewer chunks, another thread isn't worth its start.
   private static let minChunksForHelper = 8
   private let image: ImageReader
@@ -46,13 +73,12 @@ final class ChunkReadAhead: @unchecked Sendable {
   /// Used by the pager's thread only.
   private var hasHelper = false
 
-  /// - Parameter chunks: all chunks that are to be filled, by their indices in `ImageReader.steps`.
+  /// - Parameter chunks: all chunks that are to be filled, by their indices in `ImageReader.steps`,
+  ///   sorted by address.
   init(_ image: ImageReader, chunks: [Int]) {
     self.image = image
     count = chunks.count
-    let order = FillOrder(
-      chunks.map { ($0, image.steps[$0].ranges.first?.address ?? 0) })
-    state = Mutex(State(order: order))
+    state = Mutex(State(order: FillOrder(chunks)))
   }
 
   /// Starts the helper. If the chunks are few, or there is no memory or no thread for it, the pager
@@ -77,40 +103,69 @@ final class ChunkReadAhead: @unchecked Sendable {
   // MARK: the helper's thread
 
   private func work() {
-    while let (chunk, buffer) = begin() {
-      do throws(ImageError) {
-        _ = try buffers[buffer].load(image.steps[chunk], of: image)
-        state.withLock {
-          $0.loading = nil
-          $0.ready.append((chunk, buffer))
+    while let buffer = nextBuffer() {
+      var offset = 0
+      var count = 0
+      while count < Self.chunksInBuffer, let chunk = claimNext() {
+        let step = image.steps[chunk]
+        // A chunk of the base may be longer than what is needed of it.
+        guard offset + step.chunk.length <= ImageLayout.chunkLength else {
+          state.withLock { $0.giveBack(chunk) }
+          progress.signal()
+          break
         }
-      } catch {
-        state.withLock {
-          // The pager reads this chunk itself, and all others too: it can repeat the step, or
-          // reports the error.
-          $0.loading = nil
-          $0.order.unclaim(chunk)
-          $0.isOver = true
+        do throws(ImageError) {
+          try buffers[buffer].load(step, of: image, at: offset)
+          let loaded = Loaded(chunk: chunk, buffer: buffer, offset: offset)
+          state.withLock { $0.finish(loaded) }
+        } catch {
+          state.withLock {
+            // The pager reads this chunk itself, and all others too: it can repeat the step, or
+            // reports the error.
+            $0.giveBack(chunk)
+            $0.isOver = true
+          }
         }
+        progress.signal()
+        offset += step.length
+        count += 1
       }
-      progress.signal()
+      release(buffer)
+      if count == 0 { break }
     }
     ended.signal()
   }
 
-  private func begin() -> (chunk: Int, buffer: Int)? {
+  /// Waits for a free buffer. Returns `nil` when nothing is left to be loaded.
+  private func nextBuffer() -> Int? {
     while true {
-      let (work, isOver) = state.withLock { state -> ((chunk: Int, buffer: Int)?, Bool) in
+      let (buffer, isOver) = state.withLock { state -> (Int?, Bool) in
         if state.isOver { return (nil, true) }
         guard let buffer = state.free.popLast() else { return (nil, false) }
-        guard let chunk = state.order.claimNext() else { return (nil, true) }
-        state.loading = chunk
-        return ((chunk, buffer), false)
+        state.uses[buffer] = 1
+        return (buffer, false)
       }
-      if let work { return work }
-      if isOver { return nil }
+      if buffer != nil || isOver { return buffer }
       bufferFreed.wait()
     }
+  }
+
+  private func claimNext() -> Int? {
+    state.withLock { state in
+      if state.isOver { return nil }
+      state.loading = state.order.claimNext()
+      return state.loading
+    }
+  }
+
+  /// Ends one use of a buffer.
+  private func release(_ buffer: Int) {
+    let isFree = state.withLock { state in
+      state.uses[buffer] -= 1
+      if state.uses[buffer] == 0 { state.free.append(buffer) }
+      return state.uses[buffer] == 0
+    }
+    if isFree { bufferFreed.signal() }
   }
 
   // MARK: the pager's thread
@@ -120,8 +175,7 @@ final class ChunkReadAhead: @unchecked Sendable {
     while true {
       let result = state.withLock { state -> (next: Source?, isWaiting: Bool) in
         if !state.ready.isEmpty {
-          let (chunk, buffer) = state.ready.removeFirst()
-          return (.ready(chunk: chunk, buffer: buffer), false)
+          return (.ready(state.ready.removeFirst()), false)
         }
         if let chunk = state.order.claimNext() { return (.unread(chunk: chunk), false) }
         return (nil, state.loading != nil)
@@ -139,7 +193,7 @@ final class ChunkReadAhead: @unchecked Sendable {
       let next = state.withLock { state -> Source? in
         state.order.prioritizeNeighbors(of: chunk)
         if let index = state.ready.firstIndex(where: { $0.chunk == chunk }) {
-          return .ready(chunk: chunk, buffer: state.ready.remove(at: index).buffer)
+          return .ready(state.ready.remove(at: index))
         }
         if state.loading == chunk { return nil }
         _ = state.order.claim(chunk)
@@ -150,11 +204,10 @@ final class ChunkReadAhead: @unchecked Sendable {
     }
   }
 
-  /// Returns the pages of a ready chunk. They are valid until `recycle`.
-  func pages(in buffer: Int) -> UnsafeRawPointer { buffers[buffer].loaded }
-
-  func recycle(_ buffer: Int) {
-    state.withLock { $0.free.append(buffer) }
-    bufferFreed.signal()
+  /// Returns the pages of a chunk. They are valid until `recycle`.
+  func pages(of chunk: Loaded) -> UnsafeRawPointer {
+    buffers[chunk.buffer].loaded(at: chunk.offset)
   }
+
+  func recycle(_ chunk: Loaded) { release(chunk.buffer) }
 }

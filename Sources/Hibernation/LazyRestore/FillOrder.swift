@@ -8,9 +8,9 @@ struct FillOrder: Sendable {
   /// All chunks, sorted by address.
   private let chunks: [Int]
   /// The index of each chunk in `chunks`.
-  private let indexOfChunk: [Int: Int]
+  private let indexOfChunk: [Int?]
   /// Chunks that a thread has begun with.
-  private var claimed: Set<Int> = []
+  private var claimed = ChunkSet()
   /// Chunks that a thread has begun with and couldn't read.
   private var returned: [Int] = []
   /// The next indices to try, downwards and upwards from the chunk that was wanted last.
@@ -19,11 +19,12 @@ struct FillOrder: Sendable {
   private var isUpward = true
   private var lastRequested: Int?
 
-  /// - Parameter chunks: their indices in `ImageReader.steps`, and their lowest addresses.
-  init(_ chunks: [(chunk: Int, address: UInt64)]) {
-    self.chunks = chunks.sorted { ($0.address, $0.chunk) < ($1.address, $1.chunk) }.map(\.chunk)
-    indexOfChunk = Dictionary(
-      self.chunks.enumerated().map { ($0.element, $0.offset) }, uniquingKeysWith: { one, _ in one })
+  /// - Parameter chunks: their indices in `ImageReader.steps`, sorted by address.
+  init(_ chunks: [Int]) {
+    self.chunks = chunks
+    var indices = [Int?](repeating: nil, count: (chunks.max() ?? -1) + 1)
+    for (index, chunk) in chunks.enumerated() { indices[chunk] = index }
+    indexOfChunk = indices
     below = -1
     above = 0
   }
@@ -31,18 +32,18 @@ struct FillOrder: Sendable {
   /// Claims the next chunk that no thread has begun with. Returns `nil` if there is none.
   mutating func claimNext() -> Int? {
     while let chunk = returned.popLast() {
-      if claimed.insert(chunk).inserted { return chunk }
+      if claimed.insert(chunk) { return chunk }
     }
     for up in [isUpward, !isUpward] {
       while let index = next(up) {
-        if claimed.insert(chunks[index]).inserted { return chunks[index] }
+        if claimed.insert(chunks[index]) { return chunks[index] }
       }
     }
     return nil
   }
 
   /// Claims a chunk. Returns false if a thread has begun with it.
-  mutating func claim(_ chunk: Int) -> Bool { claimed.insert(chunk).inserted }
+  mutating func claim(_ chunk: Int) -> Bool { claimed.insert(chunk) }
 
   /// Returns a chunk that couldn't be read: another thread may begin with it.
   mutating func unclaim(_ chunk: Int) {
@@ -53,7 +54,8 @@ struct FillOrder: Sendable {
   /// Continues from this chunk, because a thread of the worker waits for it: its neighbours are
   /// probably next.
   mutating func prioritizeNeighbors(of chunk: Int) {
-    guard let index = indexOfChunk[chunk], index != lastRequested else { return }
+    guard chunk < indexOfChunk.count, let index = indexOfChunk[chunk], index != lastRequested
+    else { return }
     if let lastRequested { isUpward = index > lastRequested }
     lastRequested = index
     (below, above) = (index - 1, index + 1)
@@ -68,5 +70,32 @@ struct FillOrder: Sendable {
     guard below >= 0 else { return nil }
     below -= 1
     return below + 1
+  }
+}
+
+/// Chunks of one image, a bit for each: a set of numbers takes a hundred times as much memory, and
+/// its hashes a tenth of a fill's time.
+struct ChunkSet: Sendable {
+  private var words: [UInt64] = []
+  private(set) var count = 0
+
+  func contains(_ chunk: Int) -> Bool {
+    chunk / 64 < words.count && words[chunk / 64] & (1 << UInt64(chunk % 64)) != 0
+  }
+
+  /// Adds a chunk. Returns false if it was in the set.
+  @discardableResult
+  mutating func insert(_ chunk: Int) -> Bool {
+    if contains(chunk) { return false }
+    while words.count <= chunk / 64 { words.append(0) }
+    words[chunk / 64] |= 1 << UInt64(chunk % 64)
+    count += 1
+    return true
+  }
+
+  mutating func remove(_ chunk: Int) {
+    guard contains(chunk) else { return }
+    words[chunk / 64] &= ~(1 << UInt64(chunk % 64))
+    count -= 1
   }
 }

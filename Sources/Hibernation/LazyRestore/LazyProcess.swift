@@ -28,12 +28,14 @@ final class LazyProcess {
   /// Messages that an earlier pager read but didn't carry out, because it died before.
   var unfinished: [FaultJournal.Message]
   /// The background fill's chunks of the image and of its base, by their index in
-  /// `ImageReader.steps`. They are dropped while the pager rests.
+  /// `ImageReader.steps`, sorted by address. They are dropped while the pager rests.
   private(set) var chunks: [Int] = []
   /// Chunks that are in place.
-  var done: Set<Int> = []
+  var done = ChunkSet()
   /// Pages that were filled alone, by their address in the image.
   var filled: Set<UInt64> = []
+  /// Where pages were filled whose threads haven't been woken.
+  private var asleep: Range<UInt64>?
   /// Pages that a thread waited for.
   var touched = TouchedPages()
   /// True if the process has no memory any more.
@@ -55,6 +57,9 @@ final class LazyProcess {
   /// Beyond this, only a process that hasn't answered yet keeps chunks: 8 MiB.
   private static let crowded = 8 << 20
   private static let cachedByAll = Atomic(0)
+  /// Guard pages are looked for in at most this number of bytes at once: 1 MiB, in which the kernel
+  /// reads 256 entries.
+  private static let scannedAtOnce: UInt64 = 1 << 20
 
   init(_ paged: PagedProcess, _ image: ImageReader) throws {
     self.paged = paged
@@ -75,11 +80,15 @@ final class LazyProcess {
   func findChunks(in image: ImageReader) {
     for (chunk, step) in image.steps.enumerated()
     where step.isBackgroundFilled && step.process == paged.index {
-      chunks.append(chunk)
       for range in step.ranges { ranges.append((range.address, range.end, chunk)) }
     }
     ranges.sort { $0.start < $1.start }
+    var found = ChunkSet()
+    for range in ranges where found.insert(range.chunk) { chunks.append(range.chunk) }
   }
+
+  /// The chunks that aren't in place, sorted by address.
+  var missingChunks: [Int] { chunks.filter { !done.contains($0) } }
 
   func dropChunks() { (chunks, ranges) = ([], []) }
 
@@ -109,15 +118,22 @@ final class LazyProcess {
   /// Counts pages as dropped that the process has made guard pages (MADV_GUARD_INSTALL, Linux
   /// 6.13): the kernel sends no message, and a fill would replace them.
   func dropGuardPages(in ranges: [PageRange]) throws(SystemCallError) {
-    guard let pages, showsGuardPages, !layout.hasMoves else { return }
-    for range in ranges {
-      let all: [PageRange]
-      do throws(SystemCallError) { all = try pages.guardPages(in: range) } catch {
+    guard let pages, showsGuardPages, !layout.hasMoves, let first = ranges.first,
+      let last = ranges.last
+    else { return }
+    func guardPages(in range: PageRange) throws(SystemCallError) -> [PageRange] {
+      do throws(SystemCallError) { return try pages.guardPages(in: range) } catch {
         // It executes another program by now, or ends.
         if !error.meansVanished { throw error }
         hasVanished = true
-        return
+        return []
       }
+    }
+    // Nearly always this one call shows that there are none.
+    let whole = PageRange(from: first.address, to: last.end)
+    if whole.length <= Self.scannedAtOnce, try guardPages(in: whole).isEmpty { return }
+    for range in ranges {
+      let all = try guardPages(in: range)
       for one in all {
         journal.recordDropped(one.address..<one.end)
         layout.drop(one.address..<one.end)
@@ -161,6 +177,18 @@ final class LazyProcess {
     var run = pageSize
     while run < length, !filled.contains(page + run) { run += pageSize }
     return run
+  }
+
+  /// Records pages that were filled, and whose threads wait on.
+  func leftAsleep(_ address: UInt64, _ length: UInt64) {
+    let (start, end) = (asleep?.lowerBound ?? address, asleep?.upperBound ?? address)
+    asleep = min(start, address)..<max(end, address + length)
+  }
+
+  /// Wakes the threads that wait for such pages. Others try again, and wait on.
+  func wakeThreads() {
+    if let range = asleep { userfault.wake(range.lowerBound, range.upperBound - range.lowerBound) }
+    asleep = nil
   }
 
   static var cacheIsCrowded: Bool { cachedByAll.load(ordering: .relaxed) > crowded }

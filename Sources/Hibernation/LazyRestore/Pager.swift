@@ -50,6 +50,9 @@ final class Pager {
   /// The number of chunks that threads have waited for, and the chunks of a trimmed worker.
   private var answered = 0
   var sequentialUse = SequentialUse()
+  /// True while chunks are filled in the order in which the worker uses them, faster than it could
+  /// wait for each. Its threads are woken after a number of chunks.
+  var fillsInOrder = false
   /// Set for a trimmed worker: until then only pages that are needed are filled.
   var trimEnd: TrimEnd?
   /// What the pager of a trimmed worker waits for.
@@ -69,13 +72,7 @@ final class Pager {
   private static let grace: Int64 = 10_000_000
   /// The resume's turn, which ends with the worker's first answer.
   var resumeTurn: ResumeTurns.Turn?
-  private var hasTurn = false
-  /// The time between two attempts to enter while a fill waits for its turn, in ms.
-  private static let turnPollInterval = Int32(40)
-  /// A fill of what is needed ends when no thread has waited for a page for this time, in ns.
-  private static let unneeded: Int64 = 3_000_000
-  /// The number of chunks (16 MB) after which another worker may fill.
-  private static let chunksInTurn = 64
+  var hasTurn = false
   /// The time for which threads waited for pages, in ns.
   private(set) var waited: Int64 = 0
   let retry: FillRetry
@@ -128,64 +125,6 @@ final class Pager {
     while !isFrozen, Clocks.monotonic < end, answered < Self.answersBeforeFill, !firstOutput.check()
     {
       try serveAll(wait: 1)
-    }
-  }
-
-  /// Waits until this fill may use the processors. A halted worker doesn't wait.
-  private func waitForTurn() throws {
-    let began = Clocks.monotonic
-    while !isFrozen, !hasTurn {
-      hasTurn = FillTurns.shared.enter(after: .nanoseconds(Clocks.monotonic - began))
-      if hasTurn { return }
-      // Many fills may wait, so each frees its buffer.
-      dropBuffers()
-      try serveAll(wait: Self.turnPollInterval)
-    }
-  }
-
-  private func leaveTurn() {
-    if hasTurn { FillTurns.shared.leave() }
-    hasTurn = false
-  }
-
-  /// The number of chunks that are in place.
-  private var doneCount: Int { processes.reduce(0) { $0 + $1.done.count } }
-
-  /// Fills all chunks that aren't in place yet.
-  ///
-  /// - Parameter whileNeeded: true ends the fill when no thread has waited for a page for a while.
-  func fillRemaining(whileNeeded: Bool = false) throws {
-    let isFilled = processes.allSatisfy { $0.chunks.allSatisfy($0.done.contains) }
-    if !isFilled { try waitForTurn() }
-    defer { leaveTurn() }
-    var owners: [Int: LazyProcess] = [:]
-    for process in processes {
-      for chunk in process.chunks where !process.done.contains(chunk) { owners[chunk] = process }
-    }
-    let chunks = owners.keys.sorted()
-    let readAhead = ChunkReadAhead(image, chunks: chunks)
-    readAhead.start()
-    self.readAhead = readAhead
-    defer {
-      readAhead.finish()
-      self.readAhead = nil
-    }
-    let doneBefore = doneCount
-    var isHalfDone = false
-    var needed = Clocks.monotonic
-    while true {
-      if !isFrozen, try serveAll(wait: 0) { needed = Clocks.monotonic }
-      if whileNeeded, Clocks.monotonic - needed > Self.unneeded { return }
-      if !isHalfDone, doneCount - doneBefore >= chunks.count / 2 {
-        isHalfDone = true
-        FaultPoint.filling.pass()
-      }
-      guard let next = readAhead.next(), let process = owners[next.chunk] else { return }
-      try fill(next, of: process, Destination(process))
-      if (doneCount - doneBefore) % Self.chunksInTurn == 0 {
-        leaveTurn()
-        try waitForTurn()
-      }
     }
   }
 
@@ -272,7 +211,7 @@ final class Pager {
         return
       }
       answered += 1
-      if isTrimmed { sequentialUse.add(original, at: Clocks.monotonic) }
+      sequentialUse.add(original, at: Clocks.monotonic)
       return try fill(
         readAhead?.claim(chunk) ?? .unread(chunk: chunk), of: process, Destination(process),
         first: original)

@@ -63,7 +63,7 @@ extension Pager {
     let process = destination.process
     // A chunk of the parent may be being filled.
     let outer = readAhead
-    let chunks = ChunkReadAhead(image, chunks: process.chunks.filter { !process.done.contains($0) })
+    let chunks = ChunkReadAhead(image, chunks: process.missingChunks)
     chunks.start()
     readAhead = chunks
     defer {
@@ -76,8 +76,7 @@ extension Pager {
   /// Ends the trim of a worker whose children get more pages than a trim is worth.
   private func limitForks(_ process: LazyProcess, _ count: Int) {
     guard isTrimmed else { return }
-    let missing = process.chunks.lazy.filter { !process.done.contains($0) }
-    let length = missing.reduce(0) { $0 + image.steps[$1].length } * count
+    let length = process.missingChunks.reduce(0) { $0 + image.steps[$1].length } * count
     if forkCost.add(length, at: Clocks.monotonic) > ForkCost.limit { endTrim("it forks often") }
   }
 

@@ -44,14 +44,14 @@ extension Pager {
     first: UInt64? = nil
   ) throws {
     let chunk = source.chunk
-    defer { if case .ready(_, let buffer) = source { readAhead?.recycle(buffer) } }
+    defer { if case .ready(let loaded) = source { readAhead?.recycle(loaded) } }
     // By the fork a child has got all pages that its parent had in place.
     if process.hasVanished || process.done.contains(chunk) { return }
     let step = image.steps[chunk]
     let tracked = step.isInNextBase && process.tracker != nil
     let pages: UnsafeRawPointer
-    if case .ready(_, let buffer) = source, let readAhead {
-      pages = readAhead.pages(in: buffer)
+    if case .ready(let loaded) = source, let readAhead {
+      pages = readAhead.pages(of: loaded)
     } else {
       let scratch = try buffer(forChild: destination.isChild)
       pages = try retry.run { () throws(ImageError) in try scratch.load(step, of: image) }
@@ -93,6 +93,7 @@ extension Pager {
   ) throws {
     let process = destination.process
     let deadline = Deadline(in: .seconds(10))
+    let wakes = !fillsInOrder || destination.isChild
     var (done, singly) = (UInt64(0), false)
     while done < length, !process.hasVanished {
       let page = original + done
@@ -114,10 +115,12 @@ extension Pager {
       let extent = mayBeLong ? process.unfilled(from: page, now.length) : pageSize
       let result = try retry.run { () throws(SystemCallError) in
         try destination.userfault.fill(
-          address, extent, from: source + Int(done), tracked: tracked)
+          address, extent, from: source + Int(done), tracked: tracked, wakes: wakes)
       }
       switch result {
-      case .filled(let count): done += count
+      case .filled(let count):
+        if !wakes { process.leftAsleep(address, count) }
+        done += count
       case .present:
         // Only an earlier pager or a fork can have put the page there. Otherwise its content is
         // wrong, and the worker must not continue with it.
@@ -146,5 +149,93 @@ extension Pager {
         process.hasVanished = true
       }
     }
+  }
+}
+
+/// How the pager fills all that is missing.
+extension Pager {
+  /// The time between two attempts to enter while a fill waits for its turn, in ms.
+  private static let turnPollInterval = Int32(40)
+  /// A fill of what is needed ends when no thread waits for a page for this time, in ms. On a busy
+  /// machine a thread that was woken may need some ms before it runs.
+  private static let unneeded = Int32(10)
+  /// The number of bytes after which threads are woken if chunks are filled in order, at first and
+  /// at most. It takes less than 1 ms to fill 256 KiB.
+  private static let bytesInOrder = (first: 32 * 1024, most: 256 * 1024)
+  /// The number of chunks (16 MB) after which another worker may fill.
+  private static let chunksInTurn = 64
+
+  /// Waits until this fill may use the processors. A halted worker doesn't wait.
+  private func waitForTurn() throws {
+    let began = Clocks.monotonic
+    while !isFrozen, !hasTurn {
+      hasTurn = FillTurns.shared.enter(after: .nanoseconds(Clocks.monotonic - began))
+      if hasTurn { return }
+      // Many fills may wait, so each frees its buffer.
+      dropBuffers()
+      try serveAll(wait: Self.turnPollInterval)
+    }
+  }
+
+  private func leaveTurn() {
+    if hasTurn { FillTurns.shared.leave() }
+    hasTurn = false
+  }
+
+  /// The number of chunks that are in place.
+  private var doneCount: Int { processes.reduce(0) { $0 + $1.done.count } }
+
+  /// Fills all chunks that aren't in place yet.
+  ///
+  /// - Parameter whileNeeded: true ends the fill when no thread waits for a page for a while.
+  func fillRemaining(whileNeeded: Bool = false) throws {
+    let isFilled = processes.allSatisfy { $0.chunks.allSatisfy($0.done.contains) }
+    if !isFilled { try waitForTurn() }
+    defer { leaveTurn() }
+    let chunks = processes.flatMap(\.missingChunks)
+    let readAhead = ChunkReadAhead(image, chunks: chunks)
+    readAhead.start()
+    self.readAhead = readAhead
+    defer {
+      readAhead.finish()
+      self.readAhead = nil
+    }
+    let doneBefore = doneCount
+    var isHalfDone = false
+    // The number of bytes since threads were woken, and the one after which they are woken.
+    var (asleep, most) = (0, Self.bytesInOrder.first)
+    fillsInOrder = whileNeeded
+    defer { endOrder() }
+    while true {
+      if !fillsInOrder || asleep >= most {
+        for process in processes { process.wakeThreads() }
+        (asleep, most) = (0, min(2 * most, Self.bytesInOrder.most))
+        let isNeeded = try !isFrozen && serveAll(wait: whileNeeded ? Self.unneeded : 0)
+        if whileNeeded, !isNeeded { return }
+        if sequentialUse.isSeen { fillsInOrder = true }
+      }
+      if !isHalfDone, doneCount - doneBefore >= chunks.count / 2 {
+        isHalfDone = true
+        FaultPoint.filling.pass()
+      }
+      guard let next = readAhead.next() else { return }
+      let step = image.steps[next.chunk]
+      for process in processes where process.paged.index == step.process {
+        try fill(next, of: process, Destination(process))
+      }
+      asleep += step.length
+      if (doneCount - doneBefore) % Self.chunksInTurn == 0 {
+        let fillsOn = fillsInOrder
+        endOrder()
+        leaveTurn()
+        try waitForTurn()
+        fillsInOrder = fillsOn
+      }
+    }
+  }
+
+  private func endOrder() {
+    fillsInOrder = false
+    for process in processes { process.wakeThreads() }
   }
 }

@@ -35,8 +35,7 @@ extension Pager {
       processes.allSatisfy({ $0.hasVanished || !$0.userfault.hasEventInFlight })
     {
       for process in processes {
-        let chunks = process.chunks.filter { !process.done.contains($0) }
-        let ranges = chunks.flatMap { image.steps[$0].ranges }.union()
+        let ranges = process.missingChunks.flatMap { image.steps[$0].ranges }.union()
         try retry.run { () throws(SystemCallError) in try process.dropGuardPages(in: ranges) }
       }
       if end.acceptHandOver() {
@@ -64,11 +63,11 @@ extension LazyProcess {
     }
     var missing: [PageRange] = []
     if !hasVanished {
-      missing = chunks.filter { !done.contains($0) }.flatMap { image.steps[$0].ranges }.union()
+      missing = missingChunks.flatMap { image.steps[$0].ranges }.union()
       let present = filled.map { PageRange(address: $0, length: pageSize) }.union()
       missing = missing.subtracting(present).subtracting(dropped)
     }
-    let used = Set(touched.pages.compactMap(chunk(with:))).intersection(done)
+    let used = Set(touched.pages.compactMap(chunk(with:))).filter(done.contains)
     return MissingPages.Process(
       paged: paged, missing: missing, dropped: dropped,
       used: used.flatMap { image.steps[$0].ranges }.union().subtracting(dropped))

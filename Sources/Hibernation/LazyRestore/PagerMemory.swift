@@ -35,6 +35,7 @@ extension Pager {
     }
     dropBuffers()
     for process in processes { process.dropCache() }
+    sequentialUse.reset()
     recounted?(processes.reduce(0) { $0 + $1.missingLength(in: image) })
     return .quiet
   }

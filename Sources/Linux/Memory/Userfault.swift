@@ -132,16 +132,19 @@ public struct Userfault: Sendable {
     case vanished
   }
 
-  /// Fills missing pages from `source` and wakes the threads that wait for them.
+  /// Fills missing pages from `source`.
   ///
-  /// - Parameter tracked: true: writes to these pages are recorded, if this userfaultfd does that.
-  ///   The first write to each page costs a fault.
+  /// - Parameters:
+  ///   - tracked: true: writes to these pages are recorded, if this userfaultfd does that. The first
+  ///     write to each page costs a fault.
+  ///   - wakes: false: threads that wait for these pages wait on until `wake`.
   public func fill(
-    _ address: UInt64, _ length: UInt64, from source: UnsafeRawPointer, tracked: Bool
+    _ address: UInt64, _ length: UInt64, from source: UnsafeRawPointer, tracked: Bool,
+    wakes: Bool = true
   ) throws(SystemCallError) -> Filling {
     let protects: Int32 = tracked && tracksWrites ? 1 : 0
     return try outcome(
-      clinux_uffd_copy(descriptor.raw, address, source, length, protects), address)
+      clinux_uffd_copy(descriptor.raw, address, source, length, protects, wakes ? 1 : 0), address)
   }
 
   /// Fills missing pages with zeros.
