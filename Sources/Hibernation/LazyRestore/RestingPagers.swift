@@ -118,6 +118,7 @@ final class PagerRun: Sendable {
         pager.withLock { pager in page(processes.receive(), &pager) }
       }
       if let outcome { return end(outcome) }
+      pager.withLock { $0?.repairUserfaults() }
       // Otherwise this thread waits.
     } while !RestingPagers.shared.add(self)
   }
@@ -130,6 +131,26 @@ final class PagerRun: Sendable {
     pager.withLock { pager in
       pager?.wakeups?.update()
       return pager?.wakeups?.hasLiving == true
+    }
+  }
+}
+
+extension Pager {
+  /// The pause after the repair of a userfaultfd that its process has made blocking. It limits the
+  /// processor time of a pager whose worker does that again and again.
+  private static let repairPause = Duration.milliseconds(100)
+
+  /// Makes the userfaultfds nonblocking again. A process can make its own one blocking, and this
+  /// pager wouldn't rest then.
+  fileprivate func repairUserfaults() {
+    for process in processes where !process.hasVanished && process.userfault.makeNonblocking() {
+      pauseThread(for: Self.repairPause)
+      process.userfault.makeNonblocking()
+      wakeups?.reportRepair {
+        retry.report(
+          HibernationError(
+            .filling, "process \(process.pid) has cleared O_NONBLOCK of its userfaultfd"))
+      }
     }
   }
 }
@@ -151,6 +172,7 @@ final class Handoff<Value: Sendable>: Sendable {
 final class PagerWakeups {
   private let epoll: Epoll
   private var living: [UInt64: (pidfd: Descriptor, process: LazyProcess)] = [:]
+  private var hasReportedRepair = false
 
   var descriptor: Int32 { epoll.descriptor.raw }
   var hasLiving: Bool { !living.isEmpty }
@@ -178,6 +200,12 @@ final class PagerWakeups {
     for ready in (try? epoll.wait(milliseconds: 0)) ?? [] {
       remove(ready.token)
     }
+  }
+
+  /// Reports the first repair of a userfaultfd. A worker could cause them without end.
+  func reportRepair(_ report: () -> Void) {
+    if !hasReportedRepair { report() }
+    hasReportedRepair = true
   }
 
   private func remove(_ token: UInt64) {
