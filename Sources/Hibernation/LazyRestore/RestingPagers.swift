@@ -84,7 +84,10 @@ final class RestingPagers: Sendable {
       let pager = state.withLock { $0.resting[descriptor] }
       if pager?.hasLivingProcess == false { start(descriptor) }
     }
-    if hasNew { clinux_release_unused_memory() }
+    guard hasNew else { return }
+    clinux_release_unused_stack()
+    // This takes up to 0.1 s, in which pages would wait here. Without a thread the memory stays.
+    _ = ShortThreads.start(name: "dormouse-trim") { clinux_release_unused_memory() }
   }
 }
 
