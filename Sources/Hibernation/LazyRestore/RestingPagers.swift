@@ -67,12 +67,9 @@ final class RestingPagers: Sendable {
 
   private func start(_ descriptor: Int32) {
     guard let pager = remove(descriptor) else { return }
-    let deadline = Deadline(in: .seconds(1))
-    while !ShortThreads.start(name: "dormouse-pager", { pager.run() }) {
-      // No thread can be started for other pagers either. They wait until this one rests again.
-      if deadline.hasPassed { return pager.run() }
-      pauseThread(for: .milliseconds(10))
-    }
+    if ShortThreads.start(name: "dormouse-pager", { pager.run() }) { return }
+    // No thread can be started for other pagers either, so each is served here for a moment.
+    pager.run(briefly: true)
   }
 
   private func check() {
@@ -115,7 +112,10 @@ final class PagerRun: Sendable {
   }
 
   /// Runs the pager on the calling thread until it has ended or rests.
-  func run() {
+  ///
+  /// - Parameter isBrief: true: it rests as soon as no thread of the worker waits for a page.
+  func run(briefly isBrief: Bool = false) {
+    pager.withLock { $0?.trimEnd?.isBrief.store(isBrief, ordering: .relaxed) }
     repeat {
       let outcome = DescriptorReserve.use {
         pager.withLock { pager in page(processes.receive(), &pager) }
