@@ -53,6 +53,20 @@ private let reason = "it has no clients and works by its own timer (1 s)"
     #expect(world.state(web) == .suspending)
   }
 
+  @Test func `Its time in the background doesn't count from the last attempt to suspend it`() throws
+  {
+    var world = refused()
+    world.pass(.seconds(600))
+    world.send(.suspendFailed(web, "a child ran"))
+    let snapshot = try #require(world.engine.snapshot(of: web, at: world.now))
+    #expect(snapshot.state == .background)
+    #expect(world.now - snapshot.stateSince == .seconds(615))
+    #expect(world.engine.explanation(of: web, at: world.now)?.since == .seconds(615))
+    world.ask(.foreground, web)
+    world.ask(.background, web)
+    #expect(world.engine.snapshot(of: web)?.stateSince == world.now)
+  }
+
   @Test func `A request suspends it at once`() {
     var world = refused()
     #expect(world.ask(.suspend, web).deeds == ["suspend web"])
