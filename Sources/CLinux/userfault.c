@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "clinux_userfault.h"
@@ -94,8 +95,21 @@ int clinux_uffd_event_in_flight(int fd) {
   return ioctl(fd, UFFDIO_COPY, &nothing) < 0 && errno == EAGAIN;
 }
 
+int clinux_uffd_make_nonblocking(int fd) {
+  int flags = fcntl(fd, F_GETFL);
+  if (flags < 0) return -errno;
+  if (flags & O_NONBLOCK) return 0;
+  return fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0 ? -errno : 1;
+}
+
 int clinux_uffd_read(int fd, volatile struct clinux_uffd_message *message) {
-  ssize_t got = read(fd, (void *)message, sizeof *message);
+  struct iovec part = {.iov_base = (void *)message, .iov_len = sizeof *message};
+  ssize_t got = preadv2(fd, &part, 1, -1, RWF_NOWAIT);
+  if (got < 0 && errno == EOPNOTSUPP) {
+    // Linux before 6.10 can't read without waiting if the flag is cleared right after this.
+    if (clinux_uffd_make_nonblocking(fd) < 0) return -errno;
+    got = read(fd, (void *)message, sizeof *message);
+  }
   if (got < 0) return errno == EAGAIN || errno == EINTR ? 0 : -errno;
   return got == (ssize_t)sizeof *message;
 }

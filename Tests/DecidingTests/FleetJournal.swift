@@ -31,6 +31,22 @@ struct FleetJournal {
     segments = [writer.encoder?.drainBytes() ?? []]
   }
 
+  /// The history of an engine that got these events, at times in seconds.
+  static func history(
+    of events: [(at: Int64, event: Event)], policy: LifecyclePolicy
+  ) -> RecordedHistory {
+    let writer = Writer()
+    var engine = Engine(policy: policy)
+    writer.begin(engine, policy, at: .zero)
+    for (at, event) in events {
+      let now = Instant(nanoseconds: at * 1_000_000_000)
+      writer.record(event, engine.handle(event, at: now), at: now)
+    }
+    let bytes = writer.encoder?.drainBytes() ?? []
+    var reader = HistoryReader()
+    return reader.read([JournalSegment(name: "0") { bytes }])
+  }
+
   var journal: [JournalSegment] {
     segments.enumerated().map { index, bytes in JournalSegment(name: "\(index)") { bytes } }
   }

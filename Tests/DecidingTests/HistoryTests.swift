@@ -99,6 +99,23 @@ import Testing
     #expect(near(again.memoryGigabyteHours, recorded.report.memoryGigabyteHours))
   }
 
+  @Test("Only memory that trims have moved counts as saved, and not what the kernel has swapped")
+  func swappedByKernel() throws {
+    let web = WorkerID("web")
+    let swapped = Event.swapped(web, .megabytes(30))
+    let trim = TrimResult(
+      residentBefore: .megabytes(10), residentAfter: .megabytes(2), swapped: .megabytes(38),
+      duration: .zero)
+    let history = FleetJournal.history(
+      of: [
+        (0, .adopted(web, WorkerProfile(policy: served()), .background)), (1, swapped),
+        (1, .footprint(web, .megabytes(40))), (11, .trimmed(web, trim)), (21, swapped),
+        (21, .footprint(web, .megabytes(40))), (24, .filled(web, swapped: .zero)),
+      ], policy: served())
+    let saved = history.recorded.savedByteSeconds / 1_048_576
+    #expect((saved - (10 * 38 + 3 * 30)).magnitude < 1)
+  }
+
   @Test(
     "If no trim of the history succeeded, none is simulated, and a worker on timers stays awake")
   func noTrims() throws {

@@ -1,12 +1,14 @@
-# hung_fuse.py [--opens] DIRECTORY...: mounts a file system over each directory. It answers only INIT, as one whose server
-# has failed. With --opens it also has a file `file`, which can be opened; closing it is never answered. Prints `mounted`,
-# and unmounts everything at SIGTERM.
+# hung_fuse.py [--opens|--maps] DIRECTORY...: mounts a file system over each directory. It answers only INIT, as one whose server
+# has failed. With --opens it also has a file `file`, which can be opened; closing it is never answered. With --maps
+# the file has a page, and a read of that is never answered: while it waits, mmap(2) of the file waits with the process's
+# memory locked (FOPEN_DIRECT_IO). Prints `mounted`, and unmounts everything at SIGTERM.
 import ctypes, os, select, signal, struct, sys
 
 libc = ctypes.CDLL(None, use_errno=True)
 INIT, DETACH = 26, 2
 LOOKUP, GETATTR, OPEN = 1, 3, 14
-opens = sys.argv[1] == "--opens"
+maps = sys.argv[1] == "--maps"
+opens = maps or sys.argv[1] == "--opens"
 
 
 def mount(directory):
@@ -27,9 +29,9 @@ def answer(device):
     elif opens and operation in (LOOKUP, GETATTR, OPEN):
         node = struct.unpack("Q", request[16:24])[0]
         isFile = operation == LOOKUP or node == 2
-        attributes = struct.pack("6Q10I", node, 0, 0, 0, 0, 0, 0, 0, 0, 0o100666 if isFile else 0o40755, 1, 0, 0, 0, 4096, 0)
+        attributes = struct.pack("6Q10I", node, 4096 * maps, 8 * maps, 0, 0, 0, 0, 0, 0, 0o100666 if isFile else 0o40755, 1, 0, 0, 0, 4096, 0)
         body = {LOOKUP: struct.pack("4Q2I", 2, 0, 60, 60, 0, 0) + attributes,
-                GETATTR: struct.pack("Q2I", 60, 0, 0) + attributes, OPEN: struct.pack("Q2I", 1, 0, 0)}[operation]
+                GETATTR: struct.pack("Q2I", 60, 0, 0) + attributes, OPEN: struct.pack("Q2I", 1, maps, 0)}[operation]
     else:
         return
     os.write(device, struct.pack("IiQ", 16 + len(body), 0, unique) + body)

@@ -5,13 +5,17 @@ import Testing
 private let reason = "it has no clients and works by its own timer (1 s)"
 
 @Suite("A worker that works by its own timers") struct StaysAwakeTests {
-  /// The worker was refused once. Then it was used.
-  private func refused() -> World {
+  private static let policy: LifecyclePolicy = {
     var policy = LifecyclePolicy()
     policy.foreground = ForegroundRules(mode: .activity, max: nil, idleAfter: .seconds(45))
     policy.background.suspendAfter = .seconds(15)
     policy.trim.after = .seconds(100_000)
-    var world = World(policy)
+    return policy
+  }()
+
+  /// The worker was refused once. Then it was used.
+  private func refused() -> World {
+    var world = World(Self.policy)
     world.add(web, size: .megabytes(20))
     world.bring(web, to: .background)
     #expect(world.pass(.seconds(15)).deeds == ["suspend web"])
@@ -35,6 +39,32 @@ private let reason = "it has no clients and works by its own timer (1 s)"
     #expect(obstacle.code == "stays_awake" && obstacle.clearsIn == .seconds(1))
     #expect(obstacle.sentence == "\(reason); next check in 1 s")
     #expect(world.pass(.seconds(1)).deeds == ["suspend web"])
+  }
+
+  @Test func `It is suspended as soon as it has been over its limit of the footprint long enough`()
+  {
+    var world = refused()
+    var profile = WorkerProfile(policy: Self.policy, canShed: false)
+    profile.footprintLimits = FootprintLimits(hibernate: .megabytes(30))
+    world.send(.profileChanged(web, profile))
+    world.send(.footprint(web, .megabytes(31)))
+    #expect(world.pass(.seconds(29)).deeds.isEmpty)
+    #expect(world.pass(.seconds(1)).deeds == ["suspend web"])
+    #expect(world.state(web) == .suspending)
+  }
+
+  @Test func `Its time in the background doesn't count from the last attempt to suspend it`() throws
+  {
+    var world = refused()
+    world.pass(.seconds(600))
+    world.send(.suspendFailed(web, "a child ran"))
+    let snapshot = try #require(world.engine.snapshot(of: web, at: world.now))
+    #expect(snapshot.state == .background)
+    #expect(world.now - snapshot.stateSince == .seconds(615))
+    #expect(world.engine.explanation(of: web, at: world.now)?.since == .seconds(615))
+    world.ask(.foreground, web)
+    world.ask(.background, web)
+    #expect(world.engine.snapshot(of: web)?.stateSince == world.now)
   }
 
   @Test func `A request suspends it at once`() {

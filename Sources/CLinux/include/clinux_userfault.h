@@ -43,8 +43,11 @@ int clinux_uffd_wake(int fd, uint64_t start, uint64_t length);
 // Returns 1 while a fork, mremap, munmap or madvise of the process waits for its event to be read
 // (or is about to); otherwise 0.
 int clinux_uffd_event_in_flight(int fd);
-// Reads one message into *message. Returns 1, 0 if there is none, or -errno. The kernel stores it
-// before a SIGKILL can take effect.
+// Sets O_NONBLOCK if it isn't set. Returns 1 if it wasn't, 0 if it was, or -errno. Without it,
+// poll(2) only reports an error.
+int clinux_uffd_make_nonblocking(int fd);
+// Reads one message into *message, and doesn't wait for one. Returns 1, 0 if there is none, or
+// -errno. The kernel stores it before a SIGKILL can take effect.
 int clinux_uffd_read(int fd, volatile struct clinux_uffd_message *message);
 
 enum { CLINUX_SYS_userfaultfd = 100, CLINUX_SYS_fcntl, CLINUX_SYS_close, CLINUX_SYS_openat,

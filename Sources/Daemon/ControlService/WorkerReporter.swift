@@ -36,7 +36,7 @@ struct WorkerReporter {
     report.importance = snapshot.profile.importance
     report.footprint = snapshot.footprint.bytes
     report.peakFootprint = snapshot.peakFootprint.bytes
-    report.secondsInState = (now - snapshot.since).seconds
+    report.secondsInState = (now - snapshot.stateSince).seconds
     report.secondsSinceUse = (now - snapshot.lastUsed).seconds
     report.policy = snapshot.profile.policy.name
     report.reason = CodedText(snapshot.cause)

@@ -50,8 +50,8 @@ extension HistoryReader {
     case .staysAwake: if isOpen { costs.staysAwake.insert(worker) }
     case .exited: if let time = since(.terminate) { costs.exit.add(time) }
     case .hibernated(_, let result):
-      endTrim(worker)
       addElapsedTime(worker, at: now)
+      endTrim(worker)
       let (before, after) = (result.footprintBefore.bytes, result.footprintAfter.bytes)
       change(worker) { $0.hibernated(before: before, after: after) }
       guard isOpen, before > 0 else { return }

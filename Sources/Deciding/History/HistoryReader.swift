@@ -134,7 +134,8 @@ public struct HistoryReader {
       let isNew = workers[worker] == nil
       appear(worker, profile, in: state, footprint: footprint.bytes, at: time)
       guard isNew else { continue }
-      workers[worker]?.setSwapped(engine.swapped(of: worker).bytes)
+      workers[worker]?.open(
+        swapped: engine.swapped(of: worker).bytes, engine.snapshot(of: worker)?.trim?.last)
       setFootprint(worker, footprint.bytes)
     }
     openIfDue(at: at)

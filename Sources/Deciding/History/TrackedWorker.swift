@@ -82,7 +82,9 @@ struct TrackedWorker {
     until = now
     guard state.isAlive, time > 0 else { return (0, 0) }
     if state.isInMemory, footprint > 0 { growth.add(footprint, at: now, seconds: time) }
-    let saved = Double(state == .hibernated ? max(0, footprint - held) : swapped)
+    // The kernel moves memory to swap by itself under any policy.
+    let trimmed = trim == nil ? 0 : swapped
+    let saved = Double(state == .hibernated ? max(0, footprint - held) : trimmed)
     return (Double(held) * time, saved * time)
   }
 
@@ -95,6 +97,12 @@ struct TrackedWorker {
 
   /// A measurement of the footprint follows.
   mutating func setSwapped(_ bytes: Int64) { swapped = max(0, bytes) }
+
+  /// Records what is out of RAM in a checkpoint, and the last trim if its memory is still there.
+  mutating func open(swapped: Int64, _ last: TrimResult?) {
+    setSwapped(swapped)
+    trim = last.map(ObservedTrim.init)
+  }
 
   mutating func trimmed(_ result: TrimResult) {
     swapped = max(0, result.swapped.bytes)

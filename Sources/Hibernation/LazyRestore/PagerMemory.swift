@@ -16,7 +16,10 @@ extension Pager {
 
     /// The time until the next stage, in ms. A quiet worker is checked after this time: it may
     /// have executed another program.
-    func wait(_ end: TrimEnd) -> Int32 { self == .quiet ? end.listsDropAfter : 1000 }
+    func wait(_ end: TrimEnd) -> Int32 {
+      if end.isBrief.load(ordering: .relaxed) { return 1 }
+      return self == .quiet ? end.listsDropAfter : 1000
+    }
   }
 
   private var listsAreDropped: Bool {

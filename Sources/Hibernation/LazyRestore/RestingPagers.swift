@@ -67,12 +67,9 @@ final class RestingPagers: Sendable {
 
   private func start(_ descriptor: Int32) {
     guard let pager = remove(descriptor) else { return }
-    let deadline = Deadline(in: .seconds(1))
-    while !ShortThreads.start(name: "dormouse-pager", { pager.run() }) {
-      // No thread can be started for other pagers either. They wait until this one rests again.
-      if deadline.hasPassed { return pager.run() }
-      pauseThread(for: .milliseconds(10))
-    }
+    if ShortThreads.start(name: "dormouse-pager", { pager.run() }) { return }
+    // No thread can be started for other pagers either, so each is served here for a moment.
+    pager.run(briefly: true)
   }
 
   private func check() {
@@ -84,7 +81,10 @@ final class RestingPagers: Sendable {
       let pager = state.withLock { $0.resting[descriptor] }
       if pager?.hasLivingProcess == false { start(descriptor) }
     }
-    if hasNew { clinux_release_unused_memory() }
+    guard hasNew else { return }
+    clinux_release_unused_stack()
+    // This takes up to 0.1 s, in which pages would wait here. Without a thread the memory stays.
+    _ = ShortThreads.start(name: "dormouse-trim") { clinux_release_unused_memory() }
   }
 }
 
@@ -112,12 +112,16 @@ final class PagerRun: Sendable {
   }
 
   /// Runs the pager on the calling thread until it has ended or rests.
-  func run() {
+  ///
+  /// - Parameter isBrief: true: it rests as soon as no thread of the worker waits for a page.
+  func run(briefly isBrief: Bool = false) {
+    pager.withLock { $0?.trimEnd?.isBrief.store(isBrief, ordering: .relaxed) }
     repeat {
       let outcome = DescriptorReserve.use {
         pager.withLock { pager in page(processes.receive(), &pager) }
       }
       if let outcome { return end(outcome) }
+      pager.withLock { $0?.repairUserfaults() }
       // Otherwise this thread waits.
     } while !RestingPagers.shared.add(self)
   }
@@ -130,6 +134,26 @@ final class PagerRun: Sendable {
     pager.withLock { pager in
       pager?.wakeups?.update()
       return pager?.wakeups?.hasLiving == true
+    }
+  }
+}
+
+extension Pager {
+  /// The pause after the repair of a userfaultfd that its process has made blocking. It limits the
+  /// processor time of a pager whose worker does that again and again.
+  private static let repairPause = Duration.milliseconds(100)
+
+  /// Makes the userfaultfds nonblocking again. A process can make its own one blocking, and this
+  /// pager wouldn't rest then.
+  fileprivate func repairUserfaults() {
+    for process in processes where !process.hasVanished && process.userfault.makeNonblocking() {
+      pauseThread(for: Self.repairPause)
+      process.userfault.makeNonblocking()
+      wakeups?.reportRepair {
+        retry.report(
+          HibernationError(
+            .filling, "process \(process.pid) has cleared O_NONBLOCK of its userfaultfd"))
+      }
     }
   }
 }
@@ -151,6 +175,7 @@ final class Handoff<Value: Sendable>: Sendable {
 final class PagerWakeups {
   private let epoll: Epoll
   private var living: [UInt64: (pidfd: Descriptor, process: LazyProcess)] = [:]
+  private var hasReportedRepair = false
 
   var descriptor: Int32 { epoll.descriptor.raw }
   var hasLiving: Bool { !living.isEmpty }
@@ -178,6 +203,12 @@ final class PagerWakeups {
     for ready in (try? epoll.wait(milliseconds: 0)) ?? [] {
       remove(ready.token)
     }
+  }
+
+  /// Reports the first repair of a userfaultfd. A worker could cause them without end.
+  func reportRepair(_ report: () -> Void) {
+    if !hasReportedRepair { report() }
+    hasReportedRepair = true
   }
 
   private func remove(_ token: UInt64) {

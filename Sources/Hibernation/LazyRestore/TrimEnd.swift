@@ -12,6 +12,8 @@ final class TrimEnd: Sendable {
   private let standstill = Mutex<Standstill?>(nil)
   /// True while the pager has dropped the lists of the image, which it can read again.
   let listsAreDropped = Atomic(false)
+  /// True while the pager uses the thread that waits for all pagers at rest.
+  let isBrief = Atomic(false)
   /// A pager without buffers drops the lists after this further time, in ms.
   let listsDropAfter: Int32
 

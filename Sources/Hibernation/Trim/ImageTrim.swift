@@ -25,6 +25,7 @@ extension Hibernator {
 
   /// The reason why the worker can't be trimmed by userfaultfd; nil if none is known.
   func imageObstacle(_ request: TrimRequest) -> String? {
+    if request.mechanism == .auto, let obstacle = request.imageObstacle { return obstacle }
     if let obstacle = features.lazyObstacle { return obstacle }
     if request.image.isSealed { return "its image would be encrypted (hibernate.encrypt)" }
     if request.target.cgroup?.freezer == nil {

@@ -17,6 +17,8 @@ public struct TrimRequest: Sendable {
   /// middle of a trim by a borrowed thread.
   public var record: String
   public var mechanism: Mechanism
+  /// Why the policy permits no image with `auto`; nil: it does.
+  public var imageObstacle: String?
   /// A trim by userfaultfd is given up if the worker has stood still for this time, and its image
   /// isn't complete. nil: it never is.
   public var maxStandstill: Duration?
@@ -28,12 +30,13 @@ public struct TrimRequest: Sendable {
 
   public init(
     _ image: HibernationRequest, record: String, mechanism: Mechanism = .auto,
-    maxStandstill: Duration? = nil
+    imageObstacle: String? = nil, maxStandstill: Duration? = nil
   ) {
     self.image = image
     self.image.level = min(image.level, Self.maxLevel)
     self.record = record
     self.mechanism = mechanism
+    self.imageObstacle = imageObstacle
     self.maxStandstill = maxStandstill
   }
 

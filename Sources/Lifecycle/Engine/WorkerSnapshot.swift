@@ -11,8 +11,10 @@ public struct WorkerSnapshot: Hashable, Sendable {
   public var footprint: ByteCount
   /// The largest footprint that was measured in this run.
   public var peakFootprint: ByteCount
-  /// When the worker entered its state.
+  /// When the worker entered its state, or returned to it because a transition failed.
   public var since: Instant
+  /// When the worker entered its state. A transition that has failed doesn't count.
+  public var stateSince: Instant
   /// When the worker was last used. For a foreground worker that is the time of the snapshot.
   public var lastUsed: Instant
   /// The reason for the last transition.

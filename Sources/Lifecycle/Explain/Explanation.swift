@@ -107,7 +107,7 @@ extension Engine {
     let now = max(self.now, now ?? self.now)
     let record = workers[index]
     return Explanation(
-      worker: worker, state: record.state, since: now - record.since, cause: record.cause,
+      worker: worker, state: record.state, since: now - record.stateSince, cause: record.cause,
       causeKey: record.cause.key.map { PolicyKey($0) }, next: record.nextByItself,
       obstacles: obstaclesToNext(record, at: now), moves: moves(of: record, at: now),
       isShadow: isShadow(record), earlyWake: record.earlyWakeSummary(at: now),

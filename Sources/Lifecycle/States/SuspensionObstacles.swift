@@ -70,7 +70,11 @@ extension WorkerRecord {
 
   private func retryObstacle(at now: Instant) -> SuspensionObstacle? {
     guard let retryAt = suspensionRetryAt, now < retryAt else { return nil }
-    if let reason = run.staysAwake { return .staysAwake(reason, retryIn: retryAt - now) }
+    if let reason = run.staysAwake {
+      // A worker over its limit isn't suspended for idleness, so its timers don't count.
+      if excess(.hibernate, at: now) != nil { return nil }
+      return .staysAwake(reason, retryIn: retryAt - now)
+    }
     guard case .failed(let reason) = cause else { return nil }
     return .failedLately(reason, retryIn: retryAt - now)
   }

@@ -8,6 +8,9 @@ struct WorkerRecord: Codable, Sendable, Equatable {
   /// The state before this one. A transition that fails returns to it.
   var origin = WorkerState.terminated
   var since: Instant
+  /// The state before the last transition that takes time, while that is under way or has failed.
+  /// `nil`: there was none since, or an earlier version has written the journal.
+  private var settled: SettledState?
   var cause: Cause
   var lastUsed: Instant
   /// The state that a request set as the goal. `nil`: the policy alone decides.
@@ -71,6 +74,11 @@ struct WorkerRecord: Codable, Sendable, Equatable {
 
   /// Applies everything that belongs to a change of state.
   mutating func enter(_ next: WorkerState, _ cause: Cause, at now: Instant) {
+    if next.isTransit {
+      if !state.isTransit { settled = SettledState(state: state, since: stateSince) }
+    } else if next != settled?.state {
+      settled = nil
+    }
     origin = state
     state = next
     since = now
@@ -84,6 +92,11 @@ struct WorkerRecord: Codable, Sendable, Equatable {
     } else if run.transit != nil {
       run.transit = nil
     }
+  }
+
+  /// When the worker entered its state. A transition that has failed doesn't count.
+  var stateSince: Instant {
+    settled.flatMap { $0.state == state ? $0.since : nil } ?? since
   }
 
   /// The most that the beginning operation has to write or read.
@@ -130,6 +143,12 @@ private final class ProfileBox: Codable, Sendable, Equatable {
   static func == (left: ProfileBox, right: ProfileBox) -> Bool {
     left === right || left.value == right.value
   }
+}
+
+/// A state that isn't a transition, and when the worker entered it.
+private struct SettledState: Codable, Equatable {
+  var state: WorkerState
+  var since: Instant
 }
 
 /// What belongs to one run of the program. It is dropped when the run ends.

@@ -7,7 +7,7 @@ import Glibc
 /// PAGEMAP_SCAN (Linux 6.7) finds the anonymous ones quickly even in huge sparse mappings. It
 /// doesn't distinguish exclusive pages from pages that a fork shares, so bit 56 of
 /// /proc/PID/pagemap is read for the pages that it finds. On older kernels only pagemap is used.
-public struct PageMap {
+public struct PageMap: Sendable {
   let descriptor: Descriptor
   let canScan: Bool
 

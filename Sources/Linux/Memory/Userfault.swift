@@ -174,9 +174,17 @@ public struct Userfault: Sendable {
 
   /// True if a message can be read.
   public var isReadable: Bool {
+    makeNonblocking()
     var polled = pollfd(fd: descriptor.raw, events: Int16(POLLIN), revents: 0)
     return poll(&polled, 1, 0) == 1 && polled.revents & Int16(POLLIN) != 0
   }
+
+  /// Sets O_NONBLOCK again. The process has the same open file, and can clear the flag at any time:
+  /// poll(2) and epoll(7) then report an error until it is set.
+  ///
+  /// - Returns: true if it was cleared.
+  @discardableResult
+  public func makeNonblocking() -> Bool { clinux_uffd_make_nonblocking(descriptor.raw) == 1 }
 
   /// True if a fork, mremap, munmap or madvise of the process waits, or is about to wait, until its
   /// event is read.

@@ -5,7 +5,9 @@ extension PolicyKeys {
     PolicyKey("hibernate", about: "which suspended workers are hibernated, and how") {
       PolicyKey(
         "enabled", \.hibernate.enabled, as: .boolean,
-        about: "`false`: suspended workers stay in RAM",
+        about: """
+          `false`: suspended workers stay in RAM, and `trim.mechanism: auto` writes no images
+          """,
         meanings: [
           "false": "suspended workers stay in memory",
           "true": "suspended workers may be hibernated",

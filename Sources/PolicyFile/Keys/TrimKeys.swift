@@ -31,8 +31,8 @@ extension PolicyKeys {
           `swap`: the kernel's swap, which includes zram. `userfaultfd`: the memory is in a \
           compressed image, and the daemon puts back what is touched; this needs no swap, but a \
           daemon that may use userfaultfd in full, and not `hibernate.encrypt`. `auto`: swap where \
-          it is on, otherwise userfaultfd; with `hibernate.encrypt`, swap, and on request only. \
-          `off`: never trimmed, also not on request
+          it is on, otherwise userfaultfd; with `hibernate.enabled: false`, swap; with \
+          `hibernate.encrypt`, swap, and on request only. `off`: never trimmed, also not on request
           """,
         meanings: [
           "off": "workers are never trimmed",

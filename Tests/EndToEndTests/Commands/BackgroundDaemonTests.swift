@@ -1,4 +1,5 @@
 import Control
+import Glibc
 import Linux
 import TestSupport
 import Testing
@@ -76,5 +77,20 @@ import Testing
     let wrong = try home.run(["daemon", "-d", "--config", "dormouse.yaml"], in: "shop")
     #expect(wrong.code == CommandExit.badConfiguration.rawValue, "\(wrong)")
     #expect(wrong.error.contains("did you mean `command`?"), "\(wrong)")
+  }
+
+  @Test("A daemon that `shutdown` doesn't reach at the end of a test is found and ended")
+  func unreachable() throws {
+    let home = try Home()
+    let daemon = try pid(in: try home.run(["daemon", "-d"], in: "run").output)
+    // No client finds its socket any more.
+    let path = home.scratch.path
+    try #require(rename("\(path)/run", "\(path)/other") == 0)
+    #expect(home.endDaemons() == [daemon])
+    let hasEnded = try eventually {
+      try readIfPossible { () throws(SystemCallError) in try ProcessStat.read(daemon) }?
+        .isEnded != false
+    }
+    #expect(hasEnded)
   }
 }

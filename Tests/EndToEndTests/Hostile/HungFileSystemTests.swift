@@ -146,4 +146,34 @@ import Testing
     try expectAnswers(daemon)
     #expect(try daemon.worker("other").pid == nil)
   }
+
+  /// The thread that waits for all pagers at rest asks this of each worker.
+  @Test(
+    "Whether a process has memory is known although it waits with its memory locked",
+    .enabled(if: HungFileSystem.isPossible, "mounting takes root's rights and /dev/fuse"))
+  func lockedMemory() throws {
+    let scratch = try Scratch()
+    try makeDirectory("\(scratch.path)/hung", mode: 0o755)
+    let hung = try HungFileSystem(over: "\(scratch.path)/hung", maps: true)
+    defer { hung.end() }
+    let process = try Command(
+      arguments: [
+        TestMachine.python, TestMachine.fixture("locked_memory.py"), "\(scratch.path)/hung/file",
+      ]
+    ).start(output: "\(scratch.path)/out", error: "\(scratch.path)/out")
+    defer { kill(process.pid, SIGKILL) }
+    let pages = try PageMap(pid: process.pid)
+    let isLocked = try eventually {
+      try ProcessStat.read(process.pid).state == .uninterruptible
+    }
+    try #require(isLocked)
+    let answer = Semaphore()
+    let isStarted = Thread.start(name: "test") { if pages.hasMemory { answer.signal() } }
+    #expect(isStarted)
+    #expect(answer.wait(within: .seconds(60)))
+    hung.end()
+    kill(process.pid, SIGKILL)
+    try process.wait(.seconds(60))
+    #expect(!pages.hasMemory)
+  }
 }

@@ -12,24 +12,26 @@ import Testing
     try daemon.wait("web", toBe: "foreground")
     let connection = try HTTPConnection(port: web.port)
     let digest = try connection.get("/digest")
-    try limit(daemon, to: 1)
+    try daemon.limitThreads(to: 1)
     try daemon.done("hibernate", "web")
     try daemon.done("foreground", "web")
     #expect(try connection.get("/digest") == digest)
     // It ends as it does otherwise.
-    try limit(daemon, to: 1000)
+    try daemon.limitThreads(to: 1000)
   }
+}
 
-  /// The soft limit of its user's threads. That user may change it, and root without
+extension TestDaemon {
+  /// Sets the soft limit of its user's threads. That user may change it, and root without
   /// CAP_SYS_RESOURCE may not.
-  private func limit(_ daemon: TestDaemon, to count: Int) throws {
+  func limitThreads(to count: Int) throws {
     let user = "\(TestMachine.unprivilegedUser)"
     let outcome = try Command(
       arguments: [
         "setpriv", "--reuid", user, "--regid", user, "--clear-groups", "prlimit", "--pid",
-        "\(daemon.pid)", "--nproc=\(count):",
+        "\(pid)", "--nproc=\(count):",
       ]
-    ).run(in: daemon.scratch)
+    ).run(in: scratch)
     #expect(outcome.code == 0, "\(outcome)")
   }
 }

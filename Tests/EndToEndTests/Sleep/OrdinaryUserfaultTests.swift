@@ -17,21 +17,24 @@ struct OrdinaryUserfaultTests {
   private let service: UserfaultServiceProcess
   private let web: WebWorker
 
+  private static let policy = """
+    policy_overrides:
+      pressure: { warning: never, urgent: never, critical: { available_below: 1% } }
+      background: { suspend_after: 1h }
+      hibernate:
+        { min_footprint: 0B, cooldown: 0s, only_if_faster_than_relaunch: false, resume: lazy }
+      trim: { min_gain: 0B, mechanism: userfaultfd }
+    workers:
+
+    """
+
   init() throws {
     service = try UserfaultServiceProcess()
     group = try DelegatedTestGroup(name: service.scratch.path)
     web = try WebWorker(megabytes: 8)
     daemon = try TestDaemon(
-      """
-      policy_overrides:
-        background: { suspend_after: 1h }
-        hibernate:
-          { min_footprint: 0B, cooldown: 0s, only_if_faster_than_relaunch: false, resume: lazy }
-        trim: { min_gain: 0B, mechanism: userfaultfd }
-      workers:
-
-      """ + web.entry(.ordinaryUser),
-      setting: .ordinaryUser, starts: false, wrapper: group.wrapper)
+      Self.policy + web.entry(.ordinaryUser), setting: .ordinaryUser, starts: false,
+      wrapper: group.wrapper)
     daemon.set("DORMOUSE_CGROUP", group.path)
     daemon.set("DORMOUSE_USERFAULT_SOCKET", service.path)
   }
@@ -87,6 +90,39 @@ struct OrdinaryUserfaultTests {
     try daemon.done("hibernate", "web")
     #expect(try daemon.done("status", "web").contains("lazily"))
     #expect(try connection.get("/digest") == digest)
+  }
+
+  @Test("Trimmed workers get their pages although their daemon may start no further thread")
+  func noThreads() throws {
+    let webs = try (0..<6).map { try WebWorker(megabytes: 4, name: "web\($0)") }
+    try daemon.rewrite(Self.policy + webs.map { $0.entry(.ordinaryUser) }.joined())
+    try daemon.start()
+    let connections = try webs.map { web in
+      let runs = try eventually {
+        try ["foreground", "background"].contains(daemon.worker(web.name).state)
+      }
+      #expect(runs)
+      return try HTTPConnection(port: web.port)
+    }
+    let digests = try connections.map { try $0.get("/digest") }
+    for web in webs { try daemon.done("trim", web.name) }
+    let pid = daemon.pid
+    let areResting = try eventually {
+      try threads(of: pid).allSatisfy { thread in
+        let name = try readIfPossible { () throws(SystemCallError) in
+          try readText("/proc/\(pid)/task/\(thread)/comm")
+        }
+        return name?.hasPrefix("dormouse-pager") != true
+      }
+    }
+    #expect(areResting)
+    try daemon.limitThreads(to: 1)
+    // Those that have got their pages keep their threads for a while.
+    for (connection, digest) in zip(connections, digests) {
+      #expect(try connection.get("/digest") == digest, "\(daemon.logText)")
+    }
+    try daemon.limitThreads(to: 1000)
+    for web in webs { try daemon.done("fill", web.name) }
   }
 
   @Test("If the daemon is killed while the worker has the device, the next daemon closes it there")

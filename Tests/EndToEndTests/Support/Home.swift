@@ -1,8 +1,10 @@
+import Glibc
 import Linux
 import TestSupport
+import Testing
 
 /// A user's directories, and projects in them. Its release ends the user's daemon and those of the
-/// projects.
+/// projects, and fails the test if one of them doesn't end by `down` or `shutdown`.
 final class Home {
   let scratch: Scratch
 
@@ -14,8 +16,48 @@ final class Home {
   }
 
   deinit {
-    for name in ["shop", "forum"] { _ = try? run(["down"], in: name) }
-    _ = try? run(["shutdown"], in: "")
+    // The verbs fail if there is no daemon.
+    var outcomes: [String] = []
+    for (verb, directory) in [("down", "shop"), ("down", "forum"), ("shutdown", "")] {
+      let outcome = Result { try run([verb], in: directory) }
+      outcomes.append("\(verb) \(directory): \(outcome)")
+    }
+    for pid in endDaemons() {
+      Issue.record("the daemon \(pid) didn't end: \(outcomes.joined(separator: "\n"))")
+    }
+  }
+
+  /// Daemons with these directories, also those that a client started.
+  func daemons() throws -> [Int32] {
+    try ListedProcess.all().map(\.pid).filter { pid in
+      let arguments = ProcessDetails.command(of: pid)?.prefix(2)
+      // Another user's process may not be read, and a process may have ended.
+      guard arguments?.last == "daemon", arguments?.first?.hasSuffix("dormouse") == true,
+        let environment = try? readText("/proc/\(pid)/environ")
+      else { return false }
+      return environment.split(separator: "\0").contains("XDG_STATE_HOME=\(scratch.path)/state")
+    }
+  }
+
+  /// Ends daemons that still run. The end of others that have answered may take a moment.
+  ///
+  /// - Returns: the pids of daemons that got a signal.
+  func endDaemons() -> [Int32] {
+    // If /proc can't be read, no test of daemons passes.
+    let hasEnded = try? eventually(within: .seconds(10)) { try daemons().isEmpty }
+    if hasEnded == true { return [] }
+    let left = (try? daemons()) ?? []
+    for pid in left {
+      // An error means that it has ended.
+      guard let pidfd = try? Descriptor.pidfd(of: pid) else { continue }
+      for signal in [SIGTERM, SIGTERM, SIGKILL] {
+        kill(pid, signal)
+        let limit = Deadline(in: .seconds(signal == SIGKILL ? 60 : 5))
+        // If it can't be waited for, it gets the next signal.
+        if (try? pollDescriptor(pidfd.raw, for: POLLIN, until: limit)) == true { break }
+      }
+    }
+    return left
   }
 
   func project(_ name: String, _ configuration: String) throws {

@@ -14,14 +14,16 @@ final class HungFileSystem {
     return (try? HungFileSystem(over: scratch.path)) != nil
   }()
 
-  /// - Parameter opens: it has a file `file`, which can be opened; closing it is never answered.
-  init(over directory: String, opens: Bool = false) throws {
+  /// - Parameters:
+  ///   - opens: it has a file `file`, which can be opened; closing it is never answered.
+  ///   - maps: the file has a page, and can be mapped (`locked_memory.py`).
+  init(over directory: String, opens: Bool = false, maps: Bool = false) throws {
     self.directory = directory
     let scratch = try Scratch()
     let said = "\(scratch.path)/said"
     process = try Command(
       arguments: [TestMachine.python, TestMachine.fixture("hung_fuse.py")]
-        + (opens ? ["--opens"] : []) + [directory]
+        + (maps ? ["--maps"] : opens ? ["--opens"] : []) + [directory]
     ).start(output: said, error: said)
     let isMounted = try eventually { [process] in
       let hasEnded = try pollDescriptor(process.pidfd.raw, for: POLLIN, until: Deadline(in: .zero))

@@ -150,6 +150,26 @@ struct FaultJournalTests {
     #expect(throws: FaultJournal.Damaged.self) { try FaultJournal.adopt(file) }
   }
 
+  @Test(
+    "A read doesn't wait if the worker has made the userfaultfd blocking, and stolen the message")
+  func blockingRead() throws {
+    let raw = clinux_open_userfault(-1)
+    if raw < 0 { return notTestedHere("userfaultfd takes root") }
+    var userfault = Userfault(descriptor: Descriptor(owning: raw), pid: getpid())
+    try userfault.negotiate(tracksWrites: false)
+    let journal = try FaultJournal.create(of: thisProcess, userfault: 1, inode: 8)
+    try userfault.descriptor.setFlags(0)
+    let hasRead = Semaphore()
+    let isStarted = Thread.start(name: "test") { [userfault] in
+      #expect(throws: Never.self) { try #require(try journal.read(from: userfault) == nil) }
+      hasRead.signal()
+    }
+    #expect(isStarted)
+    #expect(hasRead.wait(within: .seconds(60)))
+    #expect(!userfault.isReadable)
+    #expect(fcntl(userfault.descriptor.raw, F_GETFL) & O_NONBLOCK != 0)
+  }
+
   @Test func `A process that has ended has no journals`() throws {
     // The kernel never gives such a high number.
     #expect(try FaultJournal.all(in: .max).isEmpty)

@@ -88,6 +88,26 @@ struct ImageTrimTests {
     return try #require(Int(afterName.split(separator: " ")[9]))
   }
 
+  @Test("With `auto`, no image is written if the policy permits none")
+  func noImage() throws {
+    let (victim, path) = try start([try Fixture.compile("torture"), "8", "4", "7"])
+    var request = TrimRequest(
+      HibernationRequest(victim.target, to: path), record: path + ".trim", mechanism: .auto,
+      imageObstacle: "no images here")
+    let trim = { [service, request] in
+      try service.wait { (h) throws(HibernationError) in try h.trim(request) }
+    }
+    // Swap may be on.
+    switch Result(catching: trim) {
+    case .success(let summary): #expect(summary.mechanism != .userfaultfd)
+    case .failure(let error): #expect("\(error)".contains("; or: no images here"), "\(error)")
+    }
+    #expect(!fileExists(path) && !fileExists(path + ".base"))
+    request.mechanism = .userfaultfd
+    let summary = try service.wait { [request] (h) throws(HibernationError) in try h.trim(request) }
+    #expect(summary.mechanism == .userfaultfd)
+  }
+
   @Test("What a trimmed worker doesn't touch stays in its image, and a hibernation takes it over")
   func staysOut() throws {
     let (victim, path) = try start([try Fixture.compile("torture"), "16", "4", "7"])

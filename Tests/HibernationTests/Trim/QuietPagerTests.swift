@@ -89,6 +89,53 @@ struct QuietPagerTests {
     #expect(try victim.ask("sum") == sum)
   }
 
+  private static func makeBlocking(_ handle: FaultHandle) {
+    let flags = fcntl(handle.userfault.descriptor.raw, F_GETFL)
+    _ = fcntl(handle.userfault.descriptor.raw, F_SETFL, flags & ~O_NONBLOCK)
+  }
+
+  /// The worker has the same open file as its pager.
+  @Test("A worker that makes its userfaultfd blocking gets its pages, and its pager rests again")
+  func becomesBlocking() throws {
+    let victim = try Victim([try Fixture.compile("torture"), "16", "4", "7"], parking: .frozen)
+    #expect(try victim.line().hasPrefix("ready"))
+    let path = Fixture.imagePath()
+    let sum = try victim.ask("sum")
+    try trim(victim, to: path)
+    try waitForDroppedLists(of: victim)
+    let handle = try #require(try FaultHandle.find(in: victim.process.identity))
+    Self.makeBlocking(handle)
+    try #require(try victim.ask("sum") == sum)
+    let isRepaired = try eventually {
+      fcntl(handle.userfault.descriptor.raw, F_GETFL) & O_NONBLOCK != 0
+    }
+    #expect(isRepaired)
+    try waitForDroppedLists(of: victim)
+  }
+
+  @Test("A worker that makes its userfaultfd blocking all the time is trimmed again, and is filled")
+  func staysBlocking() throws {
+    let command = [try Fixture.compile("churn"), "4", "6", "64"]
+    let victim = try Victim(command, parking: .frozen)
+    try #require(try victim.line().hasPrefix("ready"))
+    let path = Fixture.imagePath()
+    try trim(victim, to: path)
+    let handle = try #require(try FaultHandle.find(in: victim.process.identity))
+    let end = Semaphore()
+    let isStarted = Thread.start(name: "test") {
+      while !end.wait(within: .zero) { Self.makeBlocking(handle) }
+    }
+    #expect(isStarted)
+    defer { end.signal() }
+    // It drops, moves and forks memory.
+    try #require(try victim.ask("churn 1").hasSuffix("errors 0"))
+    try trim(victim, to: path)
+    let target = victim.target
+    _ = try service.wait { (h) throws(HibernationError) in try h.fill(target) }
+    #expect(!fileExists(path))
+    try #require(try victim.ask("verify").hasSuffix("errors 0"))
+  }
+
   @Test("Pagers that need no lists have no threads, and end when their workers end")
   func ends() throws {
     let command = [try Fixture.compile("torture"), "16", "4", "7"]

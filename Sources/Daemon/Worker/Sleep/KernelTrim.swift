@@ -30,7 +30,7 @@ extension KernelMemory {
       }
     }
     // If the daemon dies, the standby pager serves the threads that wait for a page of an image.
-    if mayUseImage(request.mechanism, order.target.root) {
+    if mayUseImage(request) {
       standby.startStandbyPager(then: begin)
     } else {
       begin()
@@ -38,15 +38,13 @@ extension KernelMemory {
     return operation
   }
 
-  private func mayUseImage(
-    _ mechanism: TrimRequest.Mechanism, _ process: ProcessIdentity
-  ) -> Bool {
-    switch mechanism {
+  private func mayUseImage(_ request: TrimRequest) -> Bool {
+    switch request.mechanism {
     case .swap: false
     case .userfaultfd: services.hibernation.lazyObstacle == nil
     case .auto:
-      services.hibernation.lazyObstacle == nil
-        && Hibernator.swapObstacle(of: [process.pid]) != nil
+      services.hibernation.lazyObstacle == nil && request.imageObstacle == nil
+        && Hibernator.swapObstacle(of: [request.target.root.pid]) != nil
     }
   }
 
@@ -61,6 +59,8 @@ extension KernelMemory {
     image.obstacle = { diskObstacle ?? recordWait.obstacle(waits: $0) }
     return TrimRequest(
       image, record: state.trimRecord(of: name), mechanism: TrimRequest.Mechanism(order.mechanism),
+      imageObstacle: order.rules.enabled
+        ? nil : "hibernate.enabled is false, so only trim.mechanism: userfaultfd writes an image",
       maxStandstill: Self.maxStandstill)
   }
 
