@@ -138,10 +138,10 @@ order-code:
 	scripts/order-code "$$($(SWIFT) build $(RELEASE) --show-bin-path)/dormouse" .build/dormouse.map
 
 format:
-	$(SWIFT) format -i -r $(SOURCES)
+	$(SWIFT) format -i --parallel -r $(SOURCES)
 
 lint:
-	$(SWIFT) format lint --strict -r $(SOURCES)
+	$(SWIFT) format lint --strict --parallel -r $(SOURCES)
 
 # Not in the packages.
 COMPANIONS = $(wildcard .build/companions/release/dormouse-dashboard .build/companions/release/dormouse-containers)

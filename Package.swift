@@ -214,7 +214,10 @@ let package = Package(
       swiftSettings: strict),
     .testTarget(
       name: "ControlTests",
-      dependencies: ["Control", "JSONLines", "Linux", "TestSupport", "dormouse"],
+      dependencies: [
+        "Control", "JSONLines", "Linux", "TestSupport", "dormouse",
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+      ],
       swiftSettings: strict),
     .testTarget(
       name: "WorkerProtocolTests", dependencies: ["WorkerProtocol", "JSONLines", "TestSupport"],

@@ -38,8 +38,9 @@ extension WorkerConfiguration {
     earlier.limits.footprint = limits.footprint
     let footprint =
       old.limits.footprint == limits.footprint ? [] : [WorkerChange("limits.footprint")]
-    return policyChanges(from: old, machine) + keyChanges(from: earlier, atLaunch: false)
-      + footprint + keyChanges(from: earlier, atLaunch: true)
+    let keys = keyChanges(from: earlier)
+    return policyChanges(from: old, machine) + keys.filter { !$0.atLaunch } + footprint
+      + keys.filter(\.atLaunch)
   }
 
   private func policyChanges(
@@ -52,12 +53,12 @@ extension WorkerConfiguration {
       .map { WorkerChange($0.path, ($0.left ?? "none", $0.right ?? "none")) }
   }
 
-  private func keyChanges(from old: WorkerConfiguration, atLaunch: Bool) -> [WorkerChange] {
-    WorkerKeys.all.filter { $0.isAtLaunch == atLaunch }.compactMap { key in
+  private func keyChanges(from old: WorkerConfiguration) -> [WorkerChange] {
+    WorkerKeys.all.compactMap { key in
       let (before, after) = (key.write(old), key.write(self))
       if before?.flow == after?.flow { return nil }
-      guard !atLaunch, case .plain(let left)? = before, case .plain(let right)? = after else {
-        return WorkerChange(key.name, atLaunch: atLaunch)
+      guard !key.isAtLaunch, case .plain(let left)? = before, case .plain(let right)? = after else {
+        return WorkerChange(key.name, atLaunch: key.isAtLaunch)
       }
       return WorkerChange(key.name, (left, right))
     }

@@ -41,10 +41,13 @@ import Testing
     try world.add("web")
     let db = try world.add("db", .terminated)
     control.wrap("clangd-4")
+    for name in ["a b", "a\nb", "a)b", "..", "a/b", "é", String(repeating: "n", count: 65)] {
+      let response = try control.only(run(name))
+      #expect(response.result == .badRequest && response.text.contains("not a valid worker name"))
+    }
     for (heard, result, text) in [
       (run(nil), ControlResponse.Result.badRequest, "needs a name and a command"),
       (run("job", []), .badRequest, "needs a name and a command"),
-      (run("a/b"), .badRequest, "not a valid worker name"),
       (run("job", importance: 101), .badRequest, "importance 101"),
       (run("web"), .refused, "web is already running"),
       (run("db"), .refused, "db is in the configuration"),

@@ -30,7 +30,8 @@ final class ShellProcesses {
   private let testStat: ProcessStat
   /// Represents a process of another supervisor.
   let external: ExternalProcess
-  let log = DaemonLog(ofWrapper: "/dev/null")
+  /// Writes only errors.
+  let log: DaemonLog
   /// No client connects to it.
   let control: ControlSocket
   /// These are hardly used: no simulated worker has pages, sockets or snapshots.
@@ -46,6 +47,7 @@ final class ShellProcesses {
 
   init() throws {
     scratch = try Scratch()
+    log = DaemonLog(ofWrapper: nil, errors: try Descriptor.open("/dev/null", O_WRONLY))
     services = try Services(
       log: log, records: WorkerRecordKeeper(directory: scratch.path + "/workers"),
       hibernation: HibernationService(lanes: 1, separatesWorkers: true), files: threads)

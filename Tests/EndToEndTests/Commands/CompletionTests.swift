@@ -67,7 +67,8 @@ import Testing
   /// The completions that bash offers for a line, sorted.
   private func bash(_ line: String, _ daemon: TestDaemon) throws -> [String] {
     let script = """
-      source <(dormouse completions bash)
+      [ -e "$TMPDIR/completions" ] || dormouse completions bash > "$TMPDIR/completions"
+      source "$TMPDIR/completions"
       line=$1
       COMP_LINE=$line COMP_POINT=${#line} COMP_TYPE=9 COMP_KEY=9
       read -ra COMP_WORDS <<< "$line"

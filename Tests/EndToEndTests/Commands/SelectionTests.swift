@@ -114,31 +114,6 @@ import Testing
     #expect(try daemon.worker("a").pid == pid)
   }
 
-  @Test("`reload --dry-run` prints what the new configuration would change")
-  func reload() throws {
-    let daemon = try TestDaemon(Self.three)
-    #expect(
-      try daemon.done("reload", "--dry-run")
-        == "nothing would change: the configuration is the same\n")
-    try daemon.rewrite(
-      """
-      policy_overrides: { background: { suspend_after: 2h }, hibernate: { after: never } }
-      workers:
-        a: { command: sleep 660, importance: 7 }
-        d: { command: sleep 663 }
-      """)
-    let text = try daemon.done("reload", "--dry-run")
-    for change in [
-      "suspend_after", "b would be stopped and removed", "c would be removed",
-      "d would be added and started", "importance",
-    ] { #expect(text.contains(change), "\(text)") }
-    #expect(try daemon.ask(.ps).workers?.map(\.name) == ["a", "b", "c"])
-    try daemon.rewrite("polcy: x\n")
-    let wrong = try daemon.verb("reload", "--dry-run")
-    #expect(wrong.code == 1)
-    #expect(wrong.error.contains("nothing would change"), "\(wrong)")
-  }
-
   @Test(
     "`top` without a terminal prints one table, largest worker first; `ps --names` prints names")
   func top() throws {

@@ -25,19 +25,6 @@ import Testing
     }
   }
 
-  @Test(
-    "`run` refuses a worker name with characters that aren't allowed",
-    arguments: ["a b", "a\nb", "a)b", "..", "a/b", "é", String(repeating: "n", count: 65)])
-  func badName(name: String) throws {
-    let daemon = try TestDaemon(Self.idle)
-    let arguments = [TestMachine.executable, "run", "--socket", daemon.socket, name]
-    let outcome = try Command(arguments: arguments + ["--", "sleep", "1"]).run(in: daemon.scratch)
-    #expect(outcome.code == 1, "\(outcome)")
-    #expect(outcome.error.contains("is not a valid worker name"), "\(outcome)")
-    #expect(outcome.error.split(separator: "\n").count == 1)
-    #expect(try daemon.ask(.ps).workers?.count == 1)
-  }
-
   @Test("`run` refuses a command that can't be executed, and creates no worker")
   func badCommand() throws {
     let daemon = try TestDaemon(Self.idle)

@@ -14,7 +14,9 @@ import Testing
     #expect(outcome.code == 0, "\(outcome)")
   }
 
-  @Test("PostgreSQL, nginx and memcached stay awake under a light load, and sleep without one")
+  @Test(
+    "PostgreSQL, nginx and memcached stay awake under a light load, and sleep without one",
+    .enabled(if: Nightly.runs, "only in make test-all"))
   func activity() throws {
     let scratch = try Scratch()
     let outcome = try Command(
