@@ -25,6 +25,8 @@ endif
 RELEASE_BUILD = SWIFT_DETERMINISTIC_HASHING=1 $(shell setarch -R true 2>/dev/null && echo setarch -R) $(SWIFT) build
 # The layers of the design, enforced: a module imports only what its target names.
 CHECKED = --explicit-target-dependency-import-check error
+# Nobody debugs what CI has built.
+UNDEBUGGED = $(if $(CI),-debug-info-format none)
 
 .PHONY: build debug demo test test-all chaos soak test-machines examples dashboard containers test-companions test-kubelet \
   test-cluster fuzz tsan asan order-code format lint install install-built deb dist image arm64 deb-arm64 dist-arm64 release test-arm64 check-6.2 clean
@@ -46,7 +48,7 @@ demo:
 test:
 	scripts/bootstrap test
 	$(MAKE) --no-print-directory lint
-	$(SWIFT) build --build-tests $(CHECKED)
+	$(SWIFT) build --build-tests $(CHECKED) $(UNDEBUGGED)
 	scripts/run-tests
 	$(MAKE) --no-print-directory --jobs=4 --output-sync=target examples chaos soak $(ALSO)
 
