@@ -10,8 +10,8 @@ struct SequentialUse {
   private static let minNear = 12
   /// Two chunks are near if their addresses differ by at most this number of bytes.
   private static let near: UInt64 = 64 * 1024
-  /// They must have been needed within this time, in ns.
-  private static let limit: Int64 = 20_000_000
+  /// They must have been needed within this time, in ns: on a busy machine each takes some ms.
+  private static let limit: Int64 = 100_000_000
 
   /// Adds a page of a chunk that a thread has waited for.
   ///

@@ -68,26 +68,6 @@ struct ImageTrimTests {
     #expect(try victim.ask("errors") == "errors 0 eintr 0")
   }
 
-  @Test("A worker that uses all of its memory in order waits far less often than it gets chunks")
-  func usedInOrder() throws {
-    let (victim, path) = try start([try Fixture.compile("torture"), "64", "1", "7"])
-    let sum = try victim.ask("sum")
-    let missing = try #require(try trim(victim, to: path).missing)
-    let chunks = Int(missing.bytes) / ImageLayout.learningChunkLength
-    #expect(chunks > 3000)
-    let before = try Self.waits(of: victim)
-    #expect(try victim.ask("sum") == sum)
-    let waits = try Self.waits(of: victim) - before
-    #expect(waits < chunks / 4, "\(waits) waits for \(chunks) chunks")
-  }
-
-  /// The number of times that threads of a worker have waited for a page.
-  private static func waits(of victim: Victim) throws -> Int {
-    let line = String(decoding: try readFile("/proc/\(victim.process.pid)/stat"), as: UTF8.self)
-    let afterName = try #require(line.split(separator: ")").last)
-    return try #require(Int(afterName.split(separator: " ")[9]))
-  }
-
   @Test("With `auto`, no image is written if the policy permits none")
   func noImage() throws {
     let (victim, path) = try start([try Fixture.compile("torture"), "8", "4", "7"])
