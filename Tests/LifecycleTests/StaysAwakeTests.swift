@@ -53,6 +53,23 @@ private let reason = "it has no clients and works by its own timer (1 s)"
     #expect(world.state(web) == .suspending)
   }
 
+  @Test func `Over its limit, one that its timer has woken isn't tried again and again`() {
+    var world = refused()
+    var profile = WorkerProfile(policy: Self.policy, canShed: false)
+    profile.footprintLimits = FootprintLimits(hibernate: .megabytes(30))
+    world.send(.profileChanged(web, profile))
+    world.send(.footprint(web, .megabytes(20)))
+    world.obey(world.ask(.suspend, web))
+    #expect(world.state(web) == .suspended)
+    world.obey(world.send(.timerDue(web, "a time-out")))
+    world.send(.footprint(web, .megabytes(31)))
+    #expect(world.pass(.seconds(2)).deeds == ["suspend web"])
+    #expect(world.engine.snapshot(of: web)?.mayStayAwake == true)
+    world.send(.staysAwake(web, reason))
+    #expect(world.pass(.seconds(120)).deeds == ["suspend web"])
+    #expect(world.engine.snapshot(of: web)?.mayStayAwake == false, "it isn't for idleness")
+  }
+
   @Test func `Its time in the background doesn't count from the last attempt to suspend it`() throws
   {
     var world = refused()

@@ -89,6 +89,9 @@ extension Engine {
   mutating func recordStaysAwake(_ index: Int, _ reason: String) {
     guard workers[index].state == .suspending else { return }
     workers[index].run.staysAwake = reason
+    // It isn't one any more that only its timer has woken: otherwise it would be suspended for
+    // idleness although it is over its limit, and refused, again and again.
+    workers[index].run.tick = nil
     workers[index].run.failedSuspensions = nil
     workers[index].run.retrySuspensionAt = now + workers[index].longestSuspensionPause
     // The worker never slept, so there is nothing to wake it from.
