@@ -25,7 +25,7 @@ endif
 RELEASE_BUILD = SWIFT_DETERMINISTIC_HASHING=1 $(shell setarch -R true 2>/dev/null && echo setarch -R) $(SWIFT) build
 # The layers of the design, enforced: a module imports only what its target names.
 CHECKED = --explicit-target-dependency-import-check error
-# Nobody debugs what CI has built.
+# CI builds no debug information: nothing reads it there.
 UNDEBUGGED = $(if $(CI),-debug-info-format none)
 
 .PHONY: build debug demo test test-all chaos soak test-machines examples dashboard containers test-companions test-kubelet \
