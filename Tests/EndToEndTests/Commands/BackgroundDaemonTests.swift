@@ -86,7 +86,7 @@ import Testing
     // No client finds its socket any more.
     let path = home.scratch.path
     try #require(rename("\(path)/run", "\(path)/other") == 0)
-    #expect(home.endDaemons() == [daemon])
+    #expect(home.endDaemons(after: .seconds(1)) == [daemon])
     let hasEnded = try eventually {
       try readIfPossible { () throws(SystemCallError) in try ProcessStat.read(daemon) }?
         .isEnded != false

@@ -41,10 +41,11 @@ final class Home {
 
   /// Ends daemons that still run. The end of others that have answered may take a moment.
   ///
+  /// - Parameter limit: the time that they have to end by themselves.
   /// - Returns: the pids of daemons that got a signal.
-  func endDaemons() -> [Int32] {
+  func endDaemons(after limit: Duration = .seconds(60)) -> [Int32] {
     // If /proc can't be read, no test of daemons passes.
-    let hasEnded = try? eventually(within: .seconds(10)) { try daemons().isEmpty }
+    let hasEnded = try? eventually(within: limit) { try daemons().isEmpty }
     if hasEnded == true { return [] }
     let left = (try? daemons()) ?? []
     for pid in left {
