@@ -6,8 +6,7 @@ import Linux
 /// would lose its memory, which only waits.
 struct FillRetry {
   private let processes: [ProcessIdentity]
-  /// Reports an error that leaves the worker `intact`.
-  let report: (HibernationError) -> Void
+  private let report: (HibernationError) -> Void
   /// The first failure is reported when it has lasted for this time, in ns.
   private static let reportDelay: Int64 = 1_000_000_000
   private static let maxPause = Duration.milliseconds(500)

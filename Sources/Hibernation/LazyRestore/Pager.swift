@@ -143,6 +143,11 @@ final class Pager {
     guard poll(&polled, nfds_t(polled.count), isWaiting ? 0 : wait) > 0 || isWaiting else {
       return false
     }
+    // A process can make its userfaultfd blocking. A pager at rest repairs that, with pauses.
+    if other == nil, polled.contains(where: { $0.revents & Int16(POLLERR) != 0 }) {
+      for process in processes where !process.hasVanished { process.userfault.makeNonblocking() }
+      pauseThread(for: .milliseconds(1))
+    }
     let began = Clocks.monotonic
     var hasServed = false
     let isAsked = polled.prefix(processes.count).contains { $0.revents & Int16(POLLIN) != 0 }

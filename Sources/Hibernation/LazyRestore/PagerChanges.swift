@@ -14,6 +14,7 @@ extension Pager {
     let deadline = Deadline(in: .seconds(10))
     var pauses = BriefPauses()
     while !process.hasVanished, process.userfault.hasEventInFlight {
+      process.wakeThreads()
       if isFrozen { return try drain(process) }
       if deadline.hasPassed, try !waitsOn(for: process) {
         throw SystemCallError("settle", on: "userfaultfd of pid \(process.pid)", code: ETIMEDOUT)

@@ -212,7 +212,7 @@ extension Pager {
         (asleep, most) = (0, min(2 * most, Self.bytesInOrder.most))
         let isNeeded = try !isFrozen && serveAll(wait: whileNeeded ? Self.unneeded : 0)
         if whileNeeded, !isNeeded { return }
-        if sequentialUse.isSeen { fillsInOrder = true }
+        fillsInOrder = whileNeeded || sequentialUse.isSeen
       }
       if !isHalfDone, doneCount - doneBefore >= chunks.count / 2 {
         isHalfDone = true

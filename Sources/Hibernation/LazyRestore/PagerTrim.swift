@@ -7,6 +7,8 @@ extension Pager {
   var isTrimmed: Bool { trimEnd != nil }
   /// Pages of zeros that are put in place at once where the image has nothing: 256 KiB.
   private static let zeroRun = 64
+  /// The time for which the thread of all pagers at rest serves one worker.
+  private static let turn = Duration.milliseconds(5)
 
   /// Fills what threads wait for until `end` is requested, all processes have ended, or the worker
   /// is halted and can't stay trimmed.
@@ -22,6 +24,8 @@ extension Pager {
       }
     }
     let wakeups = try wakeups ?? beginTrim(until: end)
+    let isBrief = end.isBrief.load(ordering: .relaxed)
+    let turn = Deadline(in: Self.turn)
     var stage = Stage.serving
     while !end.isRequested, wakeups.hasLiving {
       if isFrozen, !endsTrim { try continueTrimmed() }
@@ -39,7 +43,10 @@ extension Pager {
         isResting = stage == .resting
         if isResting { return false }
       }
-      if sequentialUse.isSeen {
+      if isBrief {
+        isResting = turn.hasPassed
+        if isResting { return false }
+      } else if sequentialUse.isSeen {
         sequentialUse.reset()
         try fillRemaining(whileNeeded: true)
       }

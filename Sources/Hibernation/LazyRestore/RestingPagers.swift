@@ -84,7 +84,7 @@ final class RestingPagers: Sendable {
     guard hasNew else { return }
     clinux_release_unused_stack()
     // This takes up to 0.1 s, in which pages would wait here. Without a thread the memory stays.
-    _ = ShortThreads.start(name: "dormouse-trim") { clinux_release_unused_memory() }
+    _ = ShortThreads.start(name: "dormouse-rest") { clinux_release_unused_memory() }
   }
 }
 
@@ -121,7 +121,7 @@ final class PagerRun: Sendable {
         pager.withLock { pager in page(processes.receive(), &pager) }
       }
       if let outcome { return end(outcome) }
-      pager.withLock { $0?.repairUserfaults() }
+      pager.withLock { $0?.repairUserfaults(briefly: isBrief) }
       // Otherwise this thread waits.
     } while !RestingPagers.shared.add(self)
   }
@@ -145,15 +145,12 @@ extension Pager {
 
   /// Makes the userfaultfds nonblocking again. A process can make its own one blocking, and this
   /// pager wouldn't rest then.
-  fileprivate func repairUserfaults() {
+  ///
+  /// - Parameter isBrief: true on the thread of all pagers at rest.
+  fileprivate func repairUserfaults(briefly isBrief: Bool) {
     for process in processes where !process.hasVanished && process.userfault.makeNonblocking() {
-      pauseThread(for: Self.repairPause)
+      pauseThread(for: isBrief ? .milliseconds(1) : Self.repairPause)
       process.userfault.makeNonblocking()
-      wakeups?.reportRepair {
-        retry.report(
-          HibernationError(
-            .filling, "process \(process.pid) has cleared O_NONBLOCK of its userfaultfd"))
-      }
     }
   }
 }
@@ -175,7 +172,6 @@ final class Handoff<Value: Sendable>: Sendable {
 final class PagerWakeups {
   private let epoll: Epoll
   private var living: [UInt64: (pidfd: Descriptor, process: LazyProcess)] = [:]
-  private var hasReportedRepair = false
 
   var descriptor: Int32 { epoll.descriptor.raw }
   var hasLiving: Bool { !living.isEmpty }
@@ -203,12 +199,6 @@ final class PagerWakeups {
     for ready in (try? epoll.wait(milliseconds: 0)) ?? [] {
       remove(ready.token)
     }
-  }
-
-  /// Reports the first repair of a userfaultfd. A worker could cause them without end.
-  func reportRepair(_ report: () -> Void) {
-    if !hasReportedRepair { report() }
-    hasReportedRepair = true
   }
 
   private func remove(_ token: UInt64) {
