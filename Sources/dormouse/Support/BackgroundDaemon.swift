@@ -1,4 +1,5 @@
 import Control
+import Glibc
 import Linux
 
 /// A daemon that `up`, `run` or `daemon --detach` starts, and that outlives this verb.
@@ -38,9 +39,11 @@ struct BackgroundDaemon {
     ]
     let before = fileStatus(of: log)?.st_size ?? 0
     let child = try DetachedProgram(command + options, in: directory, output: log)
+    var hasEnded = false
     let answers = try waitUntil(Deadline(in: Self.startTimeout)) { () throws(CommandFailure) in
       if isRunning { return true }
       guard let code = child.exitCode() else { return false }
+      hasEnded = true
       let exit = CommandExit(rawValue: code) ?? .notDone
       // Another verb may have started a daemon at the same moment, which answers soon.
       if exit == .cannotCreate, waitUntil(Deadline(in: .seconds(10)), { isRunning }) { return true }
@@ -51,7 +54,18 @@ struct BackgroundDaemon {
       throw CommandFailure(
         exit: .notDone, text: "\(name) doesn't answer; its messages are in \(escaped(log))")
     }
-    return runningPid == child.pid ? child : nil
+    let running = runningPid
+    if running == child.pid { return child }
+    if running != nil, !hasEnded { end(child) }
+    return nil
+  }
+
+  /// Ends a daemon that another verb's daemon has preceded: on a busy machine it may come so late
+  /// that it would take the other one's place after a `shutdown`.
+  private func end(_ child: DetachedProgram) {
+    // The signal can't fail: the child's exit code hasn't been read.
+    try? child.signal(SIGTERM)
+    _ = waitUntil(Deadline(in: .seconds(10))) { child.exitCode() != nil }
   }
 
   /// The pid of the daemon that answers; nil if none answers.
