@@ -32,9 +32,9 @@ int clinux_uffd_state(int fd);
 int clinux_uffd_register(int fd, uint64_t start, uint64_t length, int tracks);
 // Makes the range ordinary memory again. Threads that wait for a page continue.
 int clinux_uffd_unregister(int fd, uint64_t start, uint64_t length);
-// Fills missing pages and, if `wakes`, wakes the threads that wait for them. Returns the number of bytes filled,
-// which is less if a page can't be filled, or -EEXIST, -ENOENT (not registered), -EAGAIN (an event
-// is in flight), -ESRCH…
+// Fills missing pages and, if `wakes`, wakes the threads that wait for them. Returns the number of
+// bytes filled, which is less if a page can't be filled, or -EEXIST, -ENOENT (not registered),
+// -EAGAIN (an event is in flight), -ESRCH…
 int64_t clinux_uffd_copy(int fd, uint64_t target, const void *source, uint64_t length,
                          int protects, int wakes);
 // Fills a page with zeros, in the same way.

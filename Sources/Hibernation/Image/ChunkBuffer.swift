@@ -1,8 +1,8 @@
 import Glibc
 import Linux
 
-/// A buffer for one long chunk, or several short ones, and the decompressor for it. One thread loads
-/// chunks at a time.
+/// A buffer for one long chunk, or several short ones, and the decompressor for it. One thread at a
+/// time loads chunks.
 final class ChunkBuffer {
   private let decompressor: ChunkDecompressor
   private let pages = UnsafeMutableRawBufferPointer.allocate(
@@ -31,8 +31,8 @@ final class ChunkBuffer {
   func load(
     _ step: RestoreStep, of image: ImageReader, at offset: Int
   ) throws(ImageError) {
-    let rest = UnsafeMutableRawBufferPointer(rebasing: pages[offset...])
-    try image.load(step, stored: stored, into: rest, with: decompressor)
+    let free = UnsafeMutableRawBufferPointer(rebasing: pages[offset...])
+    try image.load(step, stored: stored, into: free, with: decompressor)
   }
 
   /// Loads a chunk as it is stored. The bytes are valid until the next call.

@@ -102,12 +102,8 @@ extension Pager {
         done += now.length
         continue
       }
-      if destination.wiped.contains(where: { $0.contains(address) }) {
-        done += pageSize
-        continue
-      }
       // A page that was filled alone isn't filled again, because the program may have dropped it.
-      if process.filled.contains(page) {
+      if process.filled.contains(page) || destination.wiped.contains(where: { $0 ~= address }) {
         done += pageSize
         continue
       }
@@ -161,7 +157,7 @@ extension Pager {
   private static let unneeded = Int32(10)
   /// The number of bytes after which threads are woken if chunks are filled in order, at first and
   /// at most. It takes less than 1 ms to fill 256 KiB.
-  private static let bytesInOrder = (first: 32 * 1024, most: 256 * 1024)
+  private static let bytesInOrder = (first: 32 * 1024, greatest: 256 * 1024)
   /// The number of chunks (16 MB) after which another worker may fill.
   private static let chunksInTurn = 64
 
@@ -203,13 +199,13 @@ extension Pager {
     let doneBefore = doneCount
     var isHalfDone = false
     // The number of bytes since threads were woken, and the one after which they are woken.
-    var (asleep, most) = (0, Self.bytesInOrder.first)
+    var (asleep, limit) = (0, Self.bytesInOrder.first)
     fillsInOrder = whileNeeded
     defer { endOrder() }
     while true {
-      if !fillsInOrder || asleep >= most {
+      if !fillsInOrder || asleep >= limit {
         for process in processes { process.wakeThreads() }
-        (asleep, most) = (0, min(2 * most, Self.bytesInOrder.most))
+        (asleep, limit) = (0, min(2 * limit, Self.bytesInOrder.greatest))
         let isNeeded = try !isFrozen && serveAll(wait: whileNeeded ? Self.unneeded : 0)
         if whileNeeded, !isNeeded { return }
         fillsInOrder = whileNeeded || sequentialUse.isSeen

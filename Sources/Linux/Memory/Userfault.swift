@@ -135,8 +135,8 @@ public struct Userfault: Sendable {
   /// Fills missing pages from `source`.
   ///
   /// - Parameters:
-  ///   - tracked: true: writes to these pages are recorded, if this userfaultfd does that. The first
-  ///     write to each page costs a fault.
+  ///   - tracked: true: writes to these pages are recorded, if this userfaultfd does that. The
+  ///     first write to each page costs a fault.
   ///   - wakes: false: threads that wait for these pages wait on until `wake`.
   public func fill(
     _ address: UInt64, _ length: UInt64, from source: UnsafeRawPointer, tracked: Bool,
