@@ -76,26 +76,26 @@ struct FillOrder: Sendable {
 /// Chunks of one image, a bit for each: a set of numbers takes a hundred times as much memory, and
 /// its hashes a tenth of a fill's time.
 struct ChunkSet: Sendable {
-  private var words: [UInt64] = []
+  private var bits: [UInt64] = []
   private(set) var count = 0
 
   func contains(_ chunk: Int) -> Bool {
-    chunk / 64 < words.count && words[chunk / 64] & (1 << UInt64(chunk % 64)) != 0
+    chunk / 64 < bits.count && bits[chunk / 64] & (1 << UInt64(chunk % 64)) != 0
   }
 
   /// Adds a chunk. Returns false if it was in the set.
   @discardableResult
   mutating func insert(_ chunk: Int) -> Bool {
     if contains(chunk) { return false }
-    while words.count <= chunk / 64 { words.append(0) }
-    words[chunk / 64] |= 1 << UInt64(chunk % 64)
+    while bits.count <= chunk / 64 { bits.append(0) }
+    bits[chunk / 64] |= 1 << UInt64(chunk % 64)
     count += 1
     return true
   }
 
   mutating func remove(_ chunk: Int) {
     guard contains(chunk) else { return }
-    words[chunk / 64] &= ~(1 << UInt64(chunk % 64))
+    bits[chunk / 64] &= ~(1 << UInt64(chunk % 64))
     count -= 1
   }
 }

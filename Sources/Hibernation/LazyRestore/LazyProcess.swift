@@ -83,8 +83,8 @@ final class LazyProcess {
       for range in step.ranges { ranges.append((range.address, range.end, chunk)) }
     }
     ranges.sort { $0.start < $1.start }
-    var found = ChunkSet()
-    for range in ranges where found.insert(range.chunk) { chunks.append(range.chunk) }
+    var listed = ChunkSet()
+    for range in ranges where listed.insert(range.chunk) { chunks.append(range.chunk) }
   }
 
   /// The chunks that aren't in place, sorted by address.
