@@ -60,8 +60,8 @@ struct BackgroundDaemon {
     return nil
   }
 
-  /// Ends a daemon that another verb's daemon has preceded: on a busy machine it may come so late
-  /// that it would take the other one's place after a `shutdown`.
+  /// Ends a daemon that another verb's daemon has preceded: it waits for the end of that one, and
+  /// would take its place after a `shutdown`.
   private func end(_ child: DetachedProgram) {
     // The signal can't fail: the child's exit code hasn't been read.
     try? child.signal(SIGTERM)
