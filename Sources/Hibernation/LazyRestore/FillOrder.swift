@@ -73,8 +73,7 @@ struct FillOrder: Sendable {
   }
 }
 
-/// Chunks of one image, a bit for each: a set of numbers takes a hundred times as much memory, and
-/// its hashes a tenth of a fill's time.
+/// Chunks of one image, a bit for each. A `Set` takes far more memory, and hashes each number.
 struct ChunkSet: Sendable {
   private var bits: [UInt64] = []
   private(set) var count = 0
