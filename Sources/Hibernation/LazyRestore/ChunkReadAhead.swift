@@ -37,6 +37,7 @@ final class ChunkReadAhead: @unchecked Sendable {
   /// A chunk that the helper has loaded, and where it is.
   struct Loaded {
     let chunk: Int
+    let step: RestoreStep
     fileprivate let buffer: Int
     fileprivate let offset: Int
   }
@@ -45,12 +46,19 @@ final class ChunkReadAhead: @unchecked Sendable {
   enum Source {
     case ready(Loaded)
     /// The pager must read the chunk itself.
-    case unread(chunk: Int)
+    case unread(chunk: Int, step: RestoreStep)
 
     var chunk: Int {
       switch self {
       case .ready(let loaded): loaded.chunk
-      case .unread(let chunk): chunk
+      case .unread(let chunk, _): chunk
+      }
+    }
+
+    var step: RestoreStep {
+      switch self {
+      case .ready(let loaded): loaded.step
+      case .unread(_, let step): step
       }
     }
   }
@@ -62,6 +70,7 @@ final class ChunkReadAhead: @unchecked Sendable {
   /// With fewer chunks, another thread isn't worth its start.
   private static let minChunksForHelper = 8
   private let image: ImageReader
+  private let steps: RestoreSteps
   private let count: Int
   private var buffers: [ChunkBuffer] = []
   private let state: Mutex<State>
@@ -77,6 +86,7 @@ final class ChunkReadAhead: @unchecked Sendable {
   ///   sorted by address.
   init(_ image: ImageReader, chunks: [Int]) {
     self.image = image
+    steps = image.steps
     count = chunks.count
     state = Mutex(State(order: FillOrder(chunks)))
   }
@@ -107,7 +117,7 @@ final class ChunkReadAhead: @unchecked Sendable {
       var offset = 0
       var count = 0
       while count < Self.chunksInBuffer, let chunk = claimNext() {
-        let step = image.steps[chunk]
+        let step = steps[chunk]
         // A chunk of the base may be longer than what is needed of it.
         guard offset + step.chunk.length <= ImageLayout.chunkLength else {
           state.withLock { $0.giveBack(chunk) }
@@ -116,7 +126,7 @@ final class ChunkReadAhead: @unchecked Sendable {
         }
         do throws(ImageError) {
           try buffers[buffer].load(step, of: image, at: offset)
-          let loaded = Loaded(chunk: chunk, buffer: buffer, offset: offset)
+          let loaded = Loaded(chunk: chunk, step: step, buffer: buffer, offset: offset)
           state.withLock { $0.finish(loaded) }
         } catch {
           state.withLock {
@@ -177,7 +187,9 @@ final class ChunkReadAhead: @unchecked Sendable {
         if !state.ready.isEmpty {
           return (.ready(state.ready.removeFirst()), false)
         }
-        if let chunk = state.order.claimNext() { return (.unread(chunk: chunk), false) }
+        if let chunk = state.order.claimNext() {
+          return (.unread(chunk: chunk, step: steps[chunk]), false)
+        }
         return (nil, state.loading != nil)
       }
       if let next = result.next { return next }
@@ -197,7 +209,7 @@ final class ChunkReadAhead: @unchecked Sendable {
         }
         if state.loading == chunk { return nil }
         _ = state.order.claim(chunk)
-        return .unread(chunk: chunk)
+        return .unread(chunk: chunk, step: steps[chunk])
       }
       if let next { return next }
       progress.wait()

@@ -218,7 +218,8 @@ final class Pager {
       answered += 1
       sequentialUse.add(original, at: Clocks.monotonic)
       return try fill(
-        readAhead?.claim(chunk) ?? .unread(chunk: chunk), of: process, Destination(process),
+        readAhead?.claim(chunk) ?? .unread(chunk: chunk, step: image.steps[chunk]), of: process,
+        Destination(process),
         first: original)
     }
     // The page was never in the image, or the program has dropped it since.

@@ -47,7 +47,7 @@ extension Pager {
     defer { if case .ready(let loaded) = source { readAhead?.recycle(loaded) } }
     // By the fork a child has got all pages that its parent had in place.
     if process.hasVanished || process.done.contains(chunk) { return }
-    let step = image.steps[chunk]
+    let step = source.step
     let tracked = step.isInNextBase && process.tracker != nil
     let pages: UnsafeRawPointer
     if case .ready(let loaded) = source, let readAhead {
@@ -200,14 +200,19 @@ extension Pager {
     var isHalfDone = false
     // The number of bytes since threads were woken, and the one after which they are woken.
     var (asleep, limit) = (0, Self.bytesInOrder.first)
+    // True if no thread has needed more than what was in place before the bytes since.
+    var isAhead = false
     fillsInOrder = whileNeeded
     defer { endOrder() }
     while true {
       if !fillsInOrder || asleep >= limit {
         for process in processes { process.wakeThreads() }
         (asleep, limit) = (0, min(2 * limit, Self.bytesInOrder.greatest))
-        let isNeeded = try !isFrozen && serveAll(wait: whileNeeded ? Self.unneeded : 0)
-        if whileNeeded, !isNeeded { return }
+        // While the worker uses this part, the next one is filled.
+        let isNeeded = try !isFrozen && serveAll(wait: isAhead ? Self.unneeded : 0)
+        if whileNeeded, isAhead, !isNeeded { return }
+        isAhead = whileNeeded && !isNeeded
+        for process in processes { process.wakeThreads() }
         fillsInOrder = whileNeeded || sequentialUse.isSeen
       }
       if !isHalfDone, doneCount - doneBefore >= chunks.count / 2 {
@@ -215,11 +220,10 @@ extension Pager {
         FaultPoint.filling.pass()
       }
       guard let next = readAhead.next() else { return }
-      let step = image.steps[next.chunk]
-      for process in processes where process.paged.index == step.process {
+      for process in processes where process.paged.index == next.step.process {
         try fill(next, of: process, Destination(process))
       }
-      asleep += step.length
+      asleep += next.step.length
       if (doneCount - doneBefore) % Self.chunksInTurn == 0 {
         let fillsOn = fillsInOrder
         endOrder()

@@ -72,7 +72,7 @@ extension Pager {
       where image.steps[chunk].ranges.contains(where: { range in
         moved[resolved...].contains { $0.overlaps(range.address..<range.end) }
       }) {
-        try fill(.unread(chunk: chunk), of: process, Destination(process))
+        try fill(.unread(chunk: chunk, step: image.steps[chunk]), of: process, Destination(process))
       }
       resolved = moved.count
     }
