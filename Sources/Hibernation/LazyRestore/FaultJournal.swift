@@ -139,6 +139,12 @@ final class FaultJournal: @unchecked Sendable {
     return journal
   }
 
+  /// Frees what isn't needed before the next message: empty slots, and this view of the file.
+  func rest() {
+    if messages.isEmpty { clear(area) }
+    madvise(base, Int(Self.length), MADV_DONTNEED)
+  }
+
   // MARK: header
 
   private func writeHeader(_ index: Int) {

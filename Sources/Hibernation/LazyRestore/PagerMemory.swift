@@ -33,7 +33,10 @@ extension Pager {
     guard stage == .serving else {
       listsAreDropped = true
       image.dropLists()
-      for process in processes { process.dropChunks() }
+      for process in processes {
+        process.dropChunks()
+        process.journal.rest()
+      }
       return .resting
     }
     dropBuffers()

@@ -56,6 +56,28 @@ struct FaultJournalTests {
     #expect(adopted.openForks == 1)
   }
 
+  @Test func `A journal at rest keeps what it says, and an empty one gives its memory back`() throws
+  {
+    let journal = try FaultJournal.create(of: thisProcess, userfault: 1, inode: 5)
+    journal.phase = .trimmed
+    let (file, _) = try #require(
+      try FaultJournal.all(in: getpid()).first {
+        $0.header.process == thisProcess && $0.header.inode == 5
+      })
+    // As if a page fault had been read, which isn't kept.
+    try write([0], to: file, at: 4096)
+    let page = Int(max(pageSize, 4096)) / 512
+    #expect(try status(file).st_blocks >= page)
+    journal.rest()
+    #expect(try status(file).st_blocks == page, "the header's page")
+    journal.recordDropped(0x10000..<0x20000)
+    journal.rest()
+    let adopted = try FaultJournal.adopt(file)
+    #expect(adopted.phase == .trimmed)
+    #expect(adopted.messages.map(\.event) == [UInt8(CLINUX_UFFD_UNMAP), FaultJournal.quiet])
+    #expect(adopted.messages.first.map { $0.a..<$0.b } == 0x10000..<0x20000)
+  }
+
   @Test func `A journal with an event that no kernel sends isn't adopted`() throws {
     let journal = try FaultJournal.create(of: thisProcess, userfault: 1, inode: 3)
     defer { withExtendedLifetime(journal) {} }
