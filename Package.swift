@@ -39,6 +39,10 @@ let package = Package(
       pkgConfig: "libzstd",
       providers: [.apt(["libzstd-dev"])]),
     .systemLibrary(
+      name: "CLz4",
+      pkgConfig: "liblz4",
+      providers: [.apt(["liblz4-dev"])]),
+    .systemLibrary(
       name: "CYaml",
       pkgConfig: "yaml-0.1",
       providers: [.apt(["libyaml-dev"])]),
@@ -87,7 +91,7 @@ let package = Package(
     .target(name: "Linux", dependencies: ["CLinux"], swiftSettings: fast),
     .target(
       name: "Hibernation",
-      dependencies: ["Checksum", "Linux", "CLinux", "CZstd"],
+      dependencies: ["Checksum", "Linux", "CLinux", "CLz4", "CZstd"],
       swiftSettings: strict),
     .target(
       name: "Supervision",

@@ -27,6 +27,8 @@ public struct BenchOptions: Sendable {
   public var rounds = 10
   /// zstd's level, from -7 to 19.
   public var level: Int32 = 1
+  /// True compresses images with lz4 instead.
+  public var usesLz4 = false
   /// The directory for images. It is created if necessary. Images are written to a new directory in
   /// it, which is removed afterwards.
   public var imageDirectory: String

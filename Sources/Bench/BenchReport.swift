@@ -6,7 +6,8 @@ public struct BenchReport: Codable, Hashable, Sendable {
   public var command: [String]
   /// The URL or shell command of the request. With nil, times end when the wake is complete.
   public var request: String?
-  public var level: Int32
+  /// zstd's level; nil: images were compressed with lz4.
+  public var level: Int32?
   public var rounds: Int
   /// How the hibernated program was kept at rest: `frozen` in its cgroup, or stopped and `traced`.
   public var rest: String

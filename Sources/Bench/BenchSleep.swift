@@ -106,7 +106,8 @@ extension BenchSubject {
   private func hibernate(restore: ResumePreference) throws -> HibernationSummary {
     let target = try target
     let request = HibernationRequest(
-      target, to: imagePath, level: options.level, restore: restore)
+      target, to: imagePath,
+      compression: options.usesLz4 ? .lz4 : .zstd(level: options.level), restore: restore)
     do throws(HibernationError) {
       return try service.wait { (hibernator) throws(HibernationError) in
         try hibernator.hibernate(request)

@@ -63,7 +63,8 @@ extension BenchReport {
     let took = BenchStatistics(hibernations.map(\.milliseconds))?.median ?? 0
     let ratio = image > 0 ? fixed(moved / image, 1) : "?"
     let speed = took > 0 ? fixed(moved / 1_048_576 / took * 1000, 0) : "?"
-    return "\(size(image)), \(ratio) times smaller than the memory (zstd level \(level)); "
+    let compression = level.map { "zstd level \($0)" } ?? "lz4"
+    return "\(size(image)), \(ratio) times smaller than the memory (\(compression)); "
       + "hibernating took \(millisecondsText(took)) ms, \(speed) MB/s"
   }
 

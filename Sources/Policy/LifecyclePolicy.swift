@@ -94,6 +94,14 @@ public enum DurabilityRule: String, Codable, Hashable, Sendable, CaseIterable {
   case cached
 }
 
+/// `hibernate.compression.algorithm`: how images are compressed.
+public enum CompressionAlgorithm: String, Codable, Hashable, Sendable, CaseIterable {
+  /// The smaller images.
+  case zstd
+  /// The faster ones.
+  case lz4
+}
+
 /// `hibernate:`
 public struct HibernationRules: Codable, Hashable, Sendable {
   /// Whether suspended workers are hibernated at all.
@@ -120,7 +128,8 @@ public struct HibernationRules: Codable, Hashable, Sendable {
   /// of resuming, not of relaunching.
   public var order: [TerminationRules.Criterion] = [.footprint]
   public var disk = DiskRules()
-  /// The zstd level, −7 to 19.
+  public var compressionAlgorithm: CompressionAlgorithm = .zstd
+  /// zstd's level, −7 to 19.
   public var compressionLevel: Int = 1
   /// Whether the last image stays on disk while the worker runs, so that the next one has only what
   /// has changed.

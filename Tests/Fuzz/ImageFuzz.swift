@@ -112,7 +112,7 @@ private func imageSeeds() throws -> [String: [UInt8]] {
 }
 
 private func append(_ count: Int, to writer: ImageWriter) throws {
-  let compressor = try ChunkCompressor(level: 1)
+  let compressor = try ChunkCompressor(count == 2 ? .lz4 : .zstd(level: 1))
   let room = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 17, alignment: 16)
   defer { room.deallocate() }
   for number in 0..<count {

@@ -127,6 +127,7 @@ import Testing
       policy.hibernate.maxFootprint = nil
       policy.terminate.grace = .milliseconds(Int64.random(in: 0...1_000_000_000, using: &random))
       policy.foreground.cpuBelow = Double(Int.random(in: 0...100_000, using: &random)) / 1_000
+      policy.hibernate.compressionAlgorithm = Bool.random(using: &random) ? .zstd : .lz4
       policy.hibernate.compressionLevel = Int.random(in: -7...19, using: &random)
       policy.hibernate.overlay = Bool.random(using: &random)
       policy.hibernate.encrypt = Bool.random(using: &random)

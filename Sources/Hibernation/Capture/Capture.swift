@@ -10,7 +10,7 @@ struct Capture: Sendable {
   /// The memory of each process, by the chunks' process index.
   let memories: [ProcessMemory]
   let writer: ImageWriter
-  let level: Int32
+  let compression: Compression
   var access = ForcedAccess.anyThread
   var standstill: Standstill?
   /// True if the processes run: memory that they unmap meanwhile is left out.
@@ -28,7 +28,7 @@ struct Capture: Sendable {
     let failure = FirstFailure()
     inParallel(count: chunks.count, lanes: lanes) { next in
       failure.record {
-        let lane = try Lane(level: level)
+        let lane = try Lane(compression)
         while let index = next(), !failure.hasFailed {
           try self.standstill?.check()
           try lane.capture(
@@ -41,17 +41,16 @@ struct Capture: Sendable {
 
   private final class Lane {
     let compressor: ChunkCompressor
-    /// The compressor for pages that are needed soon. At this level zstd stores data nearly
-    /// unchanged, and reading it back costs one copy.
+    /// The compressor for pages that are needed soon.
     let fastCompressor: ChunkCompressor
     let pages = UnsafeMutableRawBufferPointer.allocate(
       byteCount: ImageLayout.chunkLength, alignment: Int(pageSize))
     let compressed = UnsafeMutableRawBufferPointer.allocate(
       byteCount: ChunkCompressor.bound(ImageLayout.chunkLength), alignment: 64)
 
-    init(level: Int32) throws(ZstdError) {
-      compressor = try ChunkCompressor(level: level)
-      fastCompressor = try ChunkCompressor(level: min(level, -1000))
+    init(_ compression: Compression) throws(CompressionError) {
+      compressor = try ChunkCompressor(compression)
+      fastCompressor = try ChunkCompressor(.nearlyNone)
     }
 
     deinit {
@@ -195,7 +194,7 @@ struct WriteBack: Sendable {
     let stored = UnsafeMutableRawBufferPointer.allocate(
       byteCount: ChunkCompressor.bound(ImageLayout.chunkLength), alignment: 64)
 
-    init() throws(ZstdError) { decompressor = try ChunkDecompressor() }
+    init() throws(CompressionError) { decompressor = try ChunkDecompressor() }
 
     deinit {
       pages.deallocate()

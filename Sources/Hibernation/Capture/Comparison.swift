@@ -112,7 +112,7 @@ struct Comparison: Sendable {
     let stored = UnsafeMutableRawBufferPointer.allocate(
       byteCount: ChunkCompressor.bound(ImageLayout.chunkLength), alignment: 64)
 
-    init() throws(ZstdError) { decompressor = try ChunkDecompressor() }
+    init() throws(CompressionError) { decompressor = try ChunkDecompressor() }
 
     deinit {
       baseContent.deallocate()

@@ -52,7 +52,7 @@ extension MissingPages {
   /// - Parameter processes: those of the next image, and what each misses.
   func copyChunks(
     to writer: ImageWriter, _ processes: [(identity: ProcessIdentity, missing: [PageRange])],
-    level: Int32
+    by compression: Compression
   ) throws {
     let buffer = try ChunkBuffer()
     for step in image.steps where !step.isOfBase && step.isBackgroundFilled {
@@ -66,7 +66,7 @@ extension MissingPages {
       try writer.append(
         isWhole
           ? buffer.loadStored(step, of: image)
-          : buffer.compress(missing, of: step, of: image, level: level), chunk)
+          : buffer.compress(missing, of: step, of: image, by: compression), chunk)
     }
   }
 }

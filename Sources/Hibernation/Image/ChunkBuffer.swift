@@ -12,7 +12,7 @@ final class ChunkBuffer {
   private let single = UnsafeMutableRawBufferPointer.allocate(
     byteCount: Int(pageSize), alignment: Int(pageSize))
 
-  init() throws(ZstdError) { decompressor = try ChunkDecompressor() }
+  init() throws(CompressionError) { decompressor = try ChunkDecompressor() }
 
   deinit {
     pages.deallocate()
@@ -44,7 +44,8 @@ final class ChunkBuffer {
 
   /// Loads some of a chunk's pages, and compresses them. The bytes are valid until the next call.
   func compress(
-    _ wanted: [PageRange], of step: RestoreStep, of image: ImageReader, level: Int32
+    _ wanted: [PageRange], of step: RestoreStep, of image: ImageReader,
+    by compression: Compression
   ) throws -> UnsafeRawBufferPointer {
     _ = try load(step, of: image)
     guard let base = pages.baseAddress else { preconditionFailure("a chunk has an address") }
@@ -56,7 +57,7 @@ final class ChunkBuffer {
       memmove(base + end, base + offset, Int(range.length))
       end += Int(range.length)
     }
-    let compressor = try ChunkCompressor(level: level)
+    let compressor = try ChunkCompressor(compression)
     let size = try compressor.compress(
       UnsafeRawBufferPointer(rebasing: pages[..<end]), into: stored)
     return UnsafeRawBufferPointer(rebasing: stored[..<size])

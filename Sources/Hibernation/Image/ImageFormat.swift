@@ -6,7 +6,7 @@ import Linux
 //
 //     0          64                                index offset             end
 //     ┌──────────┬─────────────────────────────────┬────────────────────────┐
-//     │ header   │ chunks: zstd frames, each on    │ index: sections of     │
+//     │ header   │ chunks: compressed, each on     │ index: sections of     │
 //     │ (last    │ its own, in any order           │ (type, flags, length,  │
 //     │ written) │                                 │ payload)               │
 //     └──────────┴─────────────────────────────────┴────────────────────────┘
@@ -22,6 +22,8 @@ enum ImageLayout {
   /// The flag in the version field that says that chunks and index are encrypted (`Seal`). A reader
   /// that doesn't know the flag reports an unknown version.
   static let sealed: UInt32 = 1 << 16
+  /// The flag in the version field that says that chunks may be frames of lz4.
+  static let lz4: UInt32 = 1 << 17
   static let headerLength = 64
   /// The offset of `ImageProgress` in the header. The header's checksum doesn't cover it, because
   /// it changes later.

@@ -3,7 +3,7 @@ import Glibc
 import Linux
 
 /// Reads an image and trusts nothing in it: every offset and count is checked against the file,
-/// header and index against their checksums, and each chunk against zstd's.
+/// header and index against their checksums, and each chunk against its frame's.
 public struct ImageReader: Sendable {
   public let path: String
   public let fileLength: UInt64
@@ -107,7 +107,7 @@ public struct ImageReader: Sendable {
     return UnsafeRawBufferPointer(area)
   }
 
-  /// Reads and verifies one chunk into `target`, which has the chunk's length.
+  /// Reads and verifies one chunk to the start of `target`. What is behind it there may change.
   func read(
     _ chunk: ImageChunk, stored: UnsafeMutableRawBufferPointer,
     into target: UnsafeMutableRawBufferPointer, with decompressor: borrowing ChunkDecompressor
@@ -121,9 +121,9 @@ public struct ImageReader: Sendable {
           path: path, reason: "the chunk at byte \(chunk.offset) fails authentication")
       }
     }
-    do throws(ZstdError) {
+    do throws(CompressionError) {
       try decompressor.decompress(
-        UnsafeRawBufferPointer(rebasing: area[..<length]), into: target)
+        UnsafeRawBufferPointer(rebasing: area[..<length]), into: target, length: chunk.length)
     } catch {
       throw .damaged(path: path, reason: "the chunk at byte \(chunk.offset): \(error)")
     }

@@ -22,13 +22,12 @@ extension ImageReader {
       stored.deallocate()
     }
     let decompressor: ChunkDecompressor
-    do throws(ZstdError) { decompressor = try ChunkDecompressor() } catch {
+    do throws(CompressionError) { decompressor = try ChunkDecompressor() } catch {
       throw .unreadable(path: path, SystemCallError("decompress", on: path, code: ENOMEM))
     }
     for chunk in chunks {
-      let target = UnsafeMutableRawBufferPointer(rebasing: pages[..<chunk.length])
-      try read(chunk, stored: stored, into: target, with: decompressor)
-      body(chunk, UnsafeRawBufferPointer(target))
+      try read(chunk, stored: stored, into: pages, with: decompressor)
+      body(chunk, UnsafeRawBufferPointer(rebasing: pages[..<chunk.length]))
     }
   }
 }

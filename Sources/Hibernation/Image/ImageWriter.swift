@@ -25,6 +25,8 @@ final class ImageWriter: Sendable {
     /// The offset up to which writing to the disk has been started.
     var started: UInt64 = 0
     var chunks: [ImageChunk] = []
+    /// True if a chunk is a frame of lz4.
+    var hasLz4 = false
     /// True once the file has its name, or was discarded.
     var isOver = false
   }
@@ -68,7 +70,11 @@ final class ImageWriter: Sendable {
     var chunk = chunk
     chunk.offset = offset
     chunk.storedLength = UInt32(length)
-    state.withLock { [chunk] in $0.chunks.append(chunk) }
+    let isLz4 = ChunkDecompressor.isLz4(data)
+    state.withLock { [chunk] in
+      $0.chunks.append(chunk)
+      if isLz4 { $0.hasLz4 = true }
+    }
     startWriteback()
   }
 
@@ -177,7 +183,8 @@ final class ImageWriter: Sendable {
   ) -> [UInt8] {
     var writer = ByteWriter()
     writer.append(ImageLayout.magic)
-    let flags = seal == nil ? 0 : ImageLayout.sealed
+    var flags = seal == nil ? 0 : ImageLayout.sealed
+    if state.withLock(\.hasLz4) { flags |= ImageLayout.lz4 }
     writer.append(ImageLayout.version | flags | ImageMachine.current.bits)
     writer.append(checksum)
     writer.append(fileLength)

@@ -95,7 +95,7 @@ final class ChunkReadAhead: @unchecked Sendable {
   /// reads all chunks itself.
   func start() {
     guard count >= Self.minChunksForHelper, onlineProcessors > 1 else { return }
-    do throws(ZstdError) {
+    do throws(CompressionError) {
       while buffers.count < Self.bufferCount { buffers.append(try ChunkBuffer()) }
     } catch { return }
     state.withLock { $0.free = Array(0..<Self.bufferCount) }

@@ -4,8 +4,7 @@ public struct HibernationRequest: Sendable {
   public var target: HibernationTarget
   /// The path of the image. Its directory must exist.
   public var path: String
-  /// zstd's compression level, −7…19.
-  public var level: Int32
+  public var compression: Compression
   /// The way of resuming for which the image is laid out. The summary's image says what was chosen
   /// (`RestingImage.restore`): for example, an encrypted image is always restored in full.
   public var restore: ResumePreference
@@ -29,14 +28,14 @@ public struct HibernationRequest: Sendable {
   public var obstacle: @Sendable (_ waits: Bool) -> String? = { _ in nil }
 
   public init(
-    _ target: HibernationTarget, to path: String, level: Int32 = 1,
+    _ target: HibernationTarget, to path: String, compression: Compression = .zstd(level: 1),
     restore: ResumePreference = .eager, overlay: Bool = false, isSealed: Bool = false,
     dropsFilePages: Bool = false, keepsWorkingSet: Bool = false,
     storage: ImageStorage = ImageStorage()
   ) {
     self.target = target
     self.path = path
-    self.level = level
+    self.compression = compression
     self.restore = restore
     self.overlay = overlay
     self.isSealed = isSealed

@@ -126,11 +126,11 @@ struct Operation {
       try Capture(
         chunks: overlay?.chunks ?? processes.flatMap { $0.plan?.chunks ?? [] },
         memories: processes.map(\.memory),
-        writer: writer, level: request.level, access: hibernator.features.forcedAccess,
+        writer: writer, compression: request.compression, access: hibernator.features.forcedAccess,
         standstill: request.standstill
       ).run(lanes: hibernator.lanes)
       try inherited?.copyChunks(
-        to: writer, processes.map { ($0.stat.identity, $0.missing) }, level: request.level)
+        to: writer, processes.map { ($0.stat.identity, $0.missing) }, by: request.compression)
     }
     FaultPoint.captured.pass()
     if let obstacle = request.obstacle(true) { throw HibernationError(.checking, obstacle) }

@@ -139,7 +139,7 @@ extension Hibernator {
     do {
       try Capture(
         chunks: plans.flatMap(\.chunks).filter(\.kind.readable), memories: memories,
-        writer: writer, level: request.image.level, access: features.forcedAccess,
+        writer: writer, compression: request.image.compression, access: features.forcedAccess,
         isAhead: true
       ).run(lanes: lanes)
       _ = try writer.commit(

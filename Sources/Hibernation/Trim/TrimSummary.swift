@@ -23,17 +23,13 @@ public struct TrimRequest: Sendable {
   /// isn't complete. nil: it never is.
   public var maxStandstill: Duration?
 
-  /// The greatest zstd level of an image from which a running worker gets its pages. A thread waits
-  /// for each chunk: its decompression takes 17 µs at this level and 24 µs at level 1, whose images
-  /// are 7 % smaller.
-  private static let maxLevel: Int32 = -1
-
   public init(
     _ image: HibernationRequest, record: String, mechanism: Mechanism = .auto,
     imageObstacle: String? = nil, maxStandstill: Duration? = nil
   ) {
     self.image = image
-    self.image.level = min(image.level, Self.maxLevel)
+    // A thread waits for each chunk.
+    self.image.compression = .lz4
     self.record = record
     self.mechanism = mechanism
     self.imageObstacle = imageObstacle

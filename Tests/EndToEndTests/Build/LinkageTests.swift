@@ -24,6 +24,7 @@ import Testing
     // Checks that the ELF file is read correctly: these are linked.
     #expect(file.needed.contains("libc.so.6"))
     #expect(file.needed.contains("libzstd.so.1"))
+    #expect(file.needed.contains("liblz4.so.1"))
     #expect(file.undefined.contains("dlopen"))
   }
 

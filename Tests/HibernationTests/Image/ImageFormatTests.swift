@@ -208,11 +208,12 @@ struct ImageFormatTests {
   }
 
   static func image(
-    chunks: Int, sealed: Bool = false, seeds: [UInt64]? = nil, hasMappings: Bool = false
+    chunks: Int, sealed: Bool = false, seeds: [UInt64]? = nil, hasMappings: Bool = false,
+    compression: Compression = .zstd(level: 1)
   ) throws -> String {
     let path = Fixture.imagePath()
     let writer = try ImageWriter(path: path, seal: sealed ? Seal.new(for: path) : nil)
-    let compressor = try ChunkCompressor(level: 1)
+    let compressor = try ChunkCompressor(compression)
     let room = UnsafeMutableRawBufferPointer.allocate(
       byteCount: ChunkCompressor.bound(ImageLayout.chunkLength), alignment: 16)
     defer { room.deallocate() }

@@ -272,11 +272,20 @@ extension HibernationRequest {
     restore: ResumePreference, isMemoryShort: Bool
   ) {
     self.init(
-      target, to: path, level: Int32(rules.compressionLevel), restore: restore,
+      target, to: path, compression: Compression(rules), restore: restore,
       // Encrypted images are always complete: a base is kept only without encryption.
       overlay: rules.overlay && !rules.encrypt, isSealed: rules.encrypt,
       dropsFilePages: rules.dropFilePages, keepsWorkingSet: rules.keepWorkingSet && !isMemoryShort,
       storage: ImageStorage(
         durability: rules.durability == .synced ? .synced : .cached, dropsCache: isMemoryShort))
+  }
+}
+
+extension Compression {
+  init(_ rules: HibernationRules) {
+    switch rules.compressionAlgorithm {
+    case .zstd: self = .zstd(level: Int32(rules.compressionLevel))
+    case .lz4: self = .lz4
+    }
   }
 }

@@ -44,6 +44,8 @@ struct BenchCommand: ParsableCommand {
     help: ArgumentHelp(
       "Compress images at this level of zstd, -7 (fastest) to 19.", valueName: "number"))
   var level: Int32 = 1
+  @Flag(help: "Compress images with lz4 instead of zstd.")
+  var lz4 = false
   @Option(
     name: .customLong("patience"),
     help: ArgumentHelp(
@@ -132,6 +134,7 @@ struct BenchCommand: ParsableCommand {
     options.readiness = readyLine.map { .line($0) } ?? readyTcp.map { .tcp($0) }
     options.rounds = rounds
     options.level = level
+    options.usesLz4 = lz4
     options.timeout = timeout
     return options
   }
