@@ -23,8 +23,8 @@ struct CopyAheadTests {
     func capture(to path: String, isAhead: Bool) throws -> Int {
       let writer = try ImageWriter(path: path)
       try Capture(
-        chunks: chunks, memories: [try ProcessMemory(pid: getpid())], writer: writer, level: 1,
-        isAhead: isAhead
+        chunks: chunks, memories: [try ProcessMemory(pid: getpid())], writer: writer,
+        compression: .lz4, isAhead: isAhead
       ).run(lanes: 1)
       let process = ImageProcess(pid: getpid(), startTime: 1, scratchAddress: 0, threads: [])
       _ = try writer.commit(processes: [process])
