@@ -139,10 +139,9 @@ final class FaultJournal: @unchecked Sendable {
     return journal
   }
 
-  /// Frees what isn't needed before the next message: empty slots, and this view of the file.
-  func rest() {
+  /// Frees slots that have no message. `read` makes the next one present again.
+  func freeSlots() {
     if messages.isEmpty { clear(area) }
-    madvise(base, Int(Self.length), MADV_DONTNEED)
   }
 
   // MARK: header

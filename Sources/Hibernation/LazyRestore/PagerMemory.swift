@@ -35,7 +35,7 @@ extension Pager {
       image.dropLists()
       for process in processes {
         process.dropChunks()
-        process.journal.rest()
+        process.journal.freeSlots()
       }
       return .resting
     }

@@ -56,7 +56,8 @@ struct FaultJournalTests {
     #expect(adopted.openForks == 1)
   }
 
-  @Test func `A journal at rest keeps what it says, and an empty one gives its memory back`() throws
+  @Test func `An empty journal gives back the memory of its slots, another keeps what it says`()
+    throws
   {
     let journal = try FaultJournal.create(of: thisProcess, userfault: 1, inode: 5)
     journal.phase = .trimmed
@@ -68,10 +69,10 @@ struct FaultJournalTests {
     try write([0], to: file, at: 4096)
     let page = Int(max(pageSize, 4096)) / 512
     #expect(try status(file).st_blocks >= page)
-    journal.rest()
+    journal.freeSlots()
     #expect(try status(file).st_blocks == page, "the header's page")
     journal.recordDropped(0x10000..<0x20000)
-    journal.rest()
+    journal.freeSlots()
     let adopted = try FaultJournal.adopt(file)
     #expect(adopted.phase == .trimmed)
     #expect(adopted.messages.map(\.event) == [UInt8(CLINUX_UFFD_UNMAP), FaultJournal.quiet])
