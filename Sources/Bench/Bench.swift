@@ -49,7 +49,7 @@ struct BenchRun {
     let options = subject.options
     report = BenchReport(
       version: Dormouse.version, machine: .describe(), command: options.command,
-      request: options.requestText, level: options.usesLz4 ? nil : options.level,
+      request: options.requestText, level: options.compression.level,
       rounds: options.rounds, rest: "",
       firstLaunchMilliseconds: 0,
       mechanisms: BenchMechanism.allCases.map { BenchMechanismResult($0) },

@@ -1,3 +1,5 @@
+import Hibernation
+
 /// The options of `dormouse bench`.
 public struct BenchOptions: Sendable {
   /// The request whose answer shows that the program works again.
@@ -25,10 +27,7 @@ public struct BenchOptions: Sendable {
   /// or, without a request, when it is idle.
   public var readiness: Readiness?
   public var rounds = 10
-  /// zstd's level, from -7 to 19.
-  public var level: Int32 = 1
-  /// True compresses images with lz4 instead.
-  public var usesLz4 = false
+  public var compression = Compression.zstd(level: 1)
   /// The directory for images. It is created if necessary. Images are written to a new directory in
   /// it, which is removed afterwards.
   public var imageDirectory: String

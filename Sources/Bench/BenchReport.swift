@@ -1,3 +1,5 @@
+import Hibernation
+
 /// The result of a run. docs/bench.md describes it as JSON.
 public struct BenchReport: Codable, Hashable, Sendable {
   /// The version of Dormouse.
@@ -93,5 +95,13 @@ extension BenchReport {
   /// The median of one figure of the hibernations; 0 if there are none.
   func medianHibernation<Value: BinaryInteger>(_ path: KeyPath<BenchHibernation, Value>) -> Double {
     BenchStatistics(hibernations.map { Double($0[keyPath: path]) })?.median ?? 0
+  }
+}
+
+extension Compression {
+  /// zstd's level; nil: lz4.
+  var level: Int32? {
+    if case .zstd(let level) = self { return level }
+    return nil
   }
 }

@@ -107,7 +107,7 @@ extension BenchSubject {
     let target = try target
     let request = HibernationRequest(
       target, to: imagePath,
-      compression: options.usesLz4 ? .lz4 : .zstd(level: options.level), restore: restore)
+      compression: options.compression, restore: restore)
     do throws(HibernationError) {
       return try service.wait { (hibernator) throws(HibernationError) in
         try hibernator.hibernate(request)

@@ -1,1 +1,1 @@
-#include <lz4frame.h>
+#include <lz4.h>

@@ -77,7 +77,8 @@ import YAML
 
   @Test(
     arguments: [
-      (.policy, "counts as quiet. 0 to 100 %."), (.policy, "Zstd's level. -7 to 19."),
+      (.policy, "counts as quiet. 0 to 100 %."),
+      (.policy, "Zstd's level; of no effect on images of lz4. -7 to 19."),
       (.policy, "within the room of its state. 0 to 29."),
       (.policy, "The policy's name in reports. Default: the file's name without `.yaml`."),
       (.configuration, "by the next one. `64KB` to `1GB`. Default: `8MB`."),

@@ -1,5 +1,6 @@
 import CLz4
 import CZstd
+import Checksum
 
 /// How the chunks of an image are compressed.
 public enum Compression: Hashable, Sendable {
@@ -13,9 +14,11 @@ public enum Compression: Hashable, Sendable {
   static let nearlyNone = Compression.zstd(level: -1000)
 }
 
-/// A failure of zstd or lz4, as the library describes it.
+/// A failure of zstd, as the library describes it, or of lz4.
 struct CompressionError: Error, CustomStringConvertible {
   let description: String
+  /// True if memory was missing, which says nothing about a chunk.
+  var isShortage = false
 
   /// Returns the size that a call of zstd returned, or throws its error.
   static func zstd(_ code: Int) throws(CompressionError) -> Int {
@@ -24,40 +27,64 @@ struct CompressionError: Error, CustomStringConvertible {
     }
     return code
   }
+}
 
-  /// Returns the size that a call of lz4 returned, or throws its error.
-  @discardableResult
-  static func lz4(_ code: Int) throws(CompressionError) -> Int {
-    if LZ4F_isError(code) != 0 {
-      throw CompressionError(description: String(cString: LZ4F_getErrorName(code)))
-    }
-    return code
+/// A chunk that is compressed by lz4: `magic`, the checksum of the block (CRC-32C, 4 bytes), and the
+/// block. lz4's own frames need two buffers for each thread that reads them.
+private enum Lz4Frame {
+  /// The first bytes, by which a reader distinguishes it from a frame of zstd.
+  static let magic: UInt32 = 0x0034_5a4c  // `LZ4` and zero.
+  static let blockOffset = 8
+
+  static func compress(
+    _ source: UnsafeRawBufferPointer, into target: UnsafeMutableRawBufferPointer
+  ) throws(CompressionError) -> Int {
+    let room = UnsafeMutableRawBufferPointer(rebasing: target[blockOffset...])
+    let size = LZ4_compress_default(
+      source.baseAddress, room.baseAddress, Int32(source.count), Int32(room.count))
+    guard size > 0 else { throw CompressionError(description: "lz4: no room for a chunk") }
+    target.storeBytes(of: magic.littleEndian, as: UInt32.self)
+    let block = UnsafeRawBufferPointer(rebasing: room[..<Int(size)])
+    target.storeBytes(of: checksum(of: block).littleEndian, toByteOffset: 4, as: UInt32.self)
+    return blockOffset + Int(size)
+  }
+
+  /// Returns the size of the content.
+  static func decompress(
+    _ frame: UnsafeRawBufferPointer, into target: UnsafeMutableRawBufferPointer
+  ) throws(CompressionError) -> Int {
+    let block = UnsafeRawBufferPointer(rebasing: frame[blockOffset...])
+    guard
+      UInt32(littleEndian: frame.loadUnaligned(fromByteOffset: 4, as: UInt32.self))
+        == checksum(of: block)
+    else { throw CompressionError(description: "a wrong checksum") }
+    let size = LZ4_decompress_safe(
+      block.baseAddress, target.baseAddress, Int32(block.count), Int32(target.count))
+    guard size >= 0 else { throw CompressionError(description: "lz4: a damaged block") }
+    return Int(size)
+  }
+
+  private static func checksum(of block: UnsafeRawBufferPointer) -> UInt32 {
+    CRC32.castagnoli.checksum(of: block)
   }
 }
 
-/// Compresses chunks into independent frames: of zstd, each with its checksum (XXH64, 32 bits of
-/// it), or of lz4, with a checksum of each block as it is stored (XXH32). One thread owns it.
+/// Compresses chunks, each on its own: into a frame of zstd with its checksum (XXH64, 32 bits of
+/// it), or into an `Lz4Frame`. One thread owns it.
 struct ChunkCompressor: ~Copyable {
-  private enum Context {
-    case zstd(OpaquePointer)
-    case lz4(OpaquePointer)
-  }
-  private let context: Context
+  /// nil: lz4, which needs none.
+  private let context: OpaquePointer?
 
   init(_ compression: Compression) throws(CompressionError) {
     switch compression {
-    case .zstd(let level): context = .zstd(try Self.makeZstd(level: level))
-    case .lz4:
-      var made: OpaquePointer?
-      try CompressionError.lz4(LZ4F_createCompressionContext(&made, UInt32(LZ4F_VERSION)))
-      guard let made else { throw CompressionError(description: "no memory for a compressor") }
-      context = .lz4(made)
+    case .zstd(let level): context = try Self.makeContext(level: level)
+    case .lz4: context = nil
     }
   }
 
-  private static func makeZstd(level: Int32) throws(CompressionError) -> OpaquePointer {
+  private static func makeContext(level: Int32) throws(CompressionError) -> OpaquePointer {
     guard let context = ZSTD_createCCtx() else {
-      throw CompressionError(description: "no memory for a compressor")
+      throw CompressionError(description: "no memory for a compressor", isShortage: true)
     }
     do throws(CompressionError) {
       _ = try CompressionError.zstd(
@@ -70,110 +97,54 @@ struct ChunkCompressor: ~Copyable {
     }
   }
 
-  deinit {
-    switch context {
-    case .zstd(let context): ZSTD_freeCCtx(context)
-    case .lz4(let context): LZ4F_freeCompressionContext(context)
-    }
-  }
+  deinit { ZSTD_freeCCtx(context) }
 
-  /// Returns the greatest size of a frame for `length` bytes.
+  /// Returns the greatest size of a compressed chunk of `length` bytes.
   static func bound(_ length: Int) -> Int {
-    var preferences = lz4Preferences(length)
-    return max(ZSTD_compressBound(length), LZ4F_compressFrameBound(length, &preferences))
+    max(ZSTD_compressBound(length), Lz4Frame.blockOffset + Int(LZ4_compressBound(Int32(length))))
   }
 
   func compress(
     _ source: UnsafeRawBufferPointer, into target: UnsafeMutableRawBufferPointer
   ) throws(CompressionError) -> Int {
-    switch context {
-    case .zstd(let context):
-      try CompressionError.zstd(
-        ZSTD_compress2(
-          context, target.baseAddress, target.count, source.baseAddress, source.count))
-    case .lz4(let context): try Self.compress(source, into: target, context)
-    }
-  }
-
-  private static func compress(
-    _ source: UnsafeRawBufferPointer, into target: UnsafeMutableRawBufferPointer,
-    _ context: OpaquePointer
-  ) throws(CompressionError) -> Int {
-    guard let start = target.baseAddress else { return 0 }
-    var preferences = lz4Preferences(source.count)
-    var size = try CompressionError.lz4(
-      LZ4F_compressBegin(context, start, target.count, &preferences))
-    size += try CompressionError.lz4(
-      LZ4F_compressUpdate(
-        context, start + size, target.count - size, source.baseAddress, source.count, nil))
-    size += try CompressionError.lz4(
-      LZ4F_compressEnd(context, start + size, target.count - size, nil))
-    return size
-  }
-
-  private static func lz4Preferences(_ length: Int) -> LZ4F_preferences_t {
-    var preferences = LZ4F_preferences_t()
-    // With one block, the frame is decompressed to where its pages are wanted.
-    preferences.frameInfo.blockSizeID = length <= 64 << 10 ? LZ4F_max64KB : LZ4F_max256KB
-    preferences.frameInfo.blockMode = LZ4F_blockIndependent
-    preferences.frameInfo.blockChecksumFlag = LZ4F_blockChecksumEnabled
-    preferences.autoFlush = 1
-    return preferences
+    guard let context else { return try Lz4Frame.compress(source, into: target) }
+    return try CompressionError.zstd(
+      ZSTD_compress2(
+        context, target.baseAddress, target.count, source.baseAddress, source.count))
   }
 }
 
 /// Decompresses and verifies chunks. One thread owns it.
 struct ChunkDecompressor: ~Copyable {
-  private let zstd: OpaquePointer
-  private let lz4: OpaquePointer
-  /// The first four bytes of a frame of lz4, as a number.
-  private static let lz4Magic: UInt32 = 0x184D_2204
+  private let context: OpaquePointer
 
   init() throws(CompressionError) {
-    var made: OpaquePointer?
-    try CompressionError.lz4(LZ4F_createDecompressionContext(&made, UInt32(LZ4F_VERSION)))
-    guard let made else { throw CompressionError(description: "no memory for a decompressor") }
     guard let context = ZSTD_createDCtx() else {
-      LZ4F_freeDecompressionContext(made)
-      throw CompressionError(description: "no memory for a decompressor")
+      throw CompressionError(description: "no memory for a decompressor", isShortage: true)
     }
-    (zstd, lz4) = (context, made)
+    self.context = context
   }
 
-  deinit {
-    ZSTD_freeDCtx(zstd)
-    LZ4F_freeDecompressionContext(lz4)
-  }
+  deinit { ZSTD_freeDCtx(context) }
 
   static func isLz4(_ frame: UnsafeRawBufferPointer) -> Bool {
-    frame.count >= 4 && UInt32(littleEndian: frame.loadUnaligned(as: UInt32.self)) == lz4Magic
+    frame.count > Lz4Frame.blockOffset
+      && UInt32(littleEndian: frame.loadUnaligned(as: UInt32.self)) == Lz4Frame.magic
   }
 
-  /// Decompresses one frame to the start of `target`. It fails unless the frame has exactly
-  /// `length` bytes and its checksum is right. What is behind them in `target` may change: with
-  /// room for a block of lz4 (64 KiB, or 256 KiB for longer frames), lz4 needs no copy.
+  /// Decompresses one frame. It fails unless the frame has exactly `target.count` bytes and their
+  /// checksum is right.
   func decompress(
-    _ frame: UnsafeRawBufferPointer, into target: UnsafeMutableRawBufferPointer, length: Int
+    _ frame: UnsafeRawBufferPointer, into target: UnsafeMutableRawBufferPointer
   ) throws(CompressionError) {
     let size =
       Self.isLz4(frame)
-      ? try decompressLz4(frame, into: target)
+      ? try Lz4Frame.decompress(frame, into: target)
       : try CompressionError.zstd(
-        ZSTD_decompressDCtx(zstd, target.baseAddress, length, frame.baseAddress, frame.count))
-    if size != length {
-      throw CompressionError(description: "\(size) bytes instead of \(length)")
+        ZSTD_decompressDCtx(
+          context, target.baseAddress, target.count, frame.baseAddress, frame.count))
+    if size != target.count {
+      throw CompressionError(description: "\(size) bytes instead of \(target.count)")
     }
-  }
-
-  private func decompressLz4(
-    _ frame: UnsafeRawBufferPointer, into target: UnsafeMutableRawBufferPointer
-  ) throws(CompressionError) -> Int {
-    var (size, used) = (target.count, frame.count)
-    let code = LZ4F_decompress(lz4, target.baseAddress, &size, frame.baseAddress, &used, nil)
-    if code == 0, used == frame.count { return size }
-    // Otherwise the next frame would be taken for the end of this one.
-    LZ4F_resetDecompressionContext(lz4)
-    try CompressionError.lz4(code)
-    throw CompressionError(description: "a frame of lz4 has another length")
   }
 }

@@ -152,8 +152,9 @@ extension ImageReader {
     _ step: RestoreStep, stored: UnsafeMutableRawBufferPointer,
     into target: UnsafeMutableRawBufferPointer, with decompressor: borrowing ChunkDecompressor
   ) throws(ImageError) {
+    let whole = UnsafeMutableRawBufferPointer(rebasing: target[..<step.chunk.length])
     try (step.isOfBase ? base ?? self : self).read(
-      step.chunk, stored: stored, into: target, with: decompressor)
+      step.chunk, stored: stored, into: whole, with: decompressor)
     guard step.length < step.chunk.length, let start = target.baseAddress else { return }
     guard let offsets = step.chunk.offsets(of: step.ranges) else {
       preconditionFailure("a step has pages of its chunk")

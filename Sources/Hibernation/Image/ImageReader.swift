@@ -107,7 +107,7 @@ public struct ImageReader: Sendable {
     return UnsafeRawBufferPointer(area)
   }
 
-  /// Reads and verifies one chunk to the start of `target`. What is behind it there may change.
+  /// Reads and verifies one chunk into `target`, which has the chunk's length.
   func read(
     _ chunk: ImageChunk, stored: UnsafeMutableRawBufferPointer,
     into target: UnsafeMutableRawBufferPointer, with decompressor: borrowing ChunkDecompressor
@@ -123,7 +123,7 @@ public struct ImageReader: Sendable {
     }
     do throws(CompressionError) {
       try decompressor.decompress(
-        UnsafeRawBufferPointer(rebasing: area[..<length]), into: target, length: chunk.length)
+        UnsafeRawBufferPointer(rebasing: area[..<length]), into: target)
     } catch {
       throw .damaged(path: path, reason: "the chunk at byte \(chunk.offset): \(error)")
     }

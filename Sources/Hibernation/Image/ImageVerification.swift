@@ -26,8 +26,9 @@ extension ImageReader {
       throw .unreadable(path: path, SystemCallError("decompress", on: path, code: ENOMEM))
     }
     for chunk in chunks {
-      try read(chunk, stored: stored, into: pages, with: decompressor)
-      body(chunk, UnsafeRawBufferPointer(rebasing: pages[..<chunk.length]))
+      let target = UnsafeMutableRawBufferPointer(rebasing: pages[..<chunk.length])
+      try read(chunk, stored: stored, into: target, with: decompressor)
+      body(chunk, UnsafeRawBufferPointer(target))
     }
   }
 }

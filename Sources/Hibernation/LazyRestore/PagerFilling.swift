@@ -200,7 +200,7 @@ extension Pager {
     var isHalfDone = false
     // The number of bytes since threads were woken, and the one after which they are woken.
     var (asleep, limit) = (0, Self.bytesInOrder.first)
-    // True if no thread has needed more than what was in place before the bytes since.
+    // True while a part is in place that no thread has asked for.
     var isAhead = false
     fillsInOrder = whileNeeded
     defer { endOrder() }
@@ -210,7 +210,7 @@ extension Pager {
         (asleep, limit) = (0, min(2 * limit, Self.bytesInOrder.greatest))
         // While the worker uses this part, the next one is filled.
         let isNeeded = try !isFrozen && serveAll(wait: isAhead ? Self.unneeded : 0)
-        if whileNeeded, isAhead, !isNeeded { return }
+        if whileNeeded, isFrozen || (isAhead && !isNeeded) { return }
         isAhead = whileNeeded && !isNeeded
         for process in processes { process.wakeThreads() }
         fillsInOrder = whileNeeded || sequentialUse.isSeen

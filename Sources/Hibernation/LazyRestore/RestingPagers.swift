@@ -84,10 +84,7 @@ final class RestingPagers: Sendable {
     guard hasNew else { return }
     clinux_release_unused_stack()
     // This takes up to 0.1 s, in which pages would wait here. Without a thread the memory stays.
-    _ = ShortThreads.start(name: "dormouse-rest") {
-      clinux_release_unused_memory()
-      releaseUnusedCode()
-    }
+    _ = ShortThreads.start(name: "dormouse-rest") { clinux_release_unused_memory() }
   }
 }
 

@@ -47,6 +47,7 @@ public struct HibernationError: Error, Sendable, CustomStringConvertible {
   static func isTransient(_ cause: any Error) -> Bool {
     switch cause {
     case let error as ImageError: error.isTransient
+    case let error as CompressionError: error.isShortage
     case let error as SystemCallError: error.isTransient
     case CgroupError.failed(let error): error.isTransient
     case TraceError.call(let error): error.isTransient

@@ -47,9 +47,9 @@ extension Engine {
     return nil
   }
 
-  /// The limit of the disk that prevents an image of the worker's memory, as a clause. `nil`: none.
-  public func diskObstacle(forImageOf worker: WorkerID) -> String? {
-    index(of: worker).flatMap { diskObstacle(for: workers[$0].expectedImage)?.sentence }
+  /// The limit of the disk that prevents a trim's image of the worker, as a clause. `nil`: none.
+  public func diskObstacle(forTrimOf worker: WorkerID) -> String? {
+    index(of: worker).flatMap { diskObstacle(for: workers[$0].expectedTrimImage)?.sentence }
   }
 
   private func minFree(of disk: DiskReading) -> ByteCount {
@@ -85,6 +85,14 @@ extension WorkerRecord {
   var expectedImage: ByteCount {
     guard let imageShare else { return movable }
     return ByteCount(Int64(Double(movable.bytes) * min(1, imageShare * Self.imageMargin)))
+  }
+
+  /// How much larger a trim's image is than a hibernation's, which is compressed by zstd.
+  private static let trimFactor = 1.7
+
+  /// The expected size of a trim's image.
+  var expectedTrimImage: ByteCount {
+    min(movable, ByteCount(Int64(Double(expectedImage.bytes) * Self.trimFactor)))
   }
 
   mutating func learnImage(_ result: HibernationResult) {

@@ -100,7 +100,7 @@ extension PolicyKeys {
           ])
         PolicyKey(
           "level", \.hibernate.compressionLevel, as: .integer(-7...19),
-          about: "zstd's level",
+          about: "zstd's level; of no effect on images of lz4",
           less: "images are larger, and quicker to write",
           more: "images are smaller, and slower to write")
       }

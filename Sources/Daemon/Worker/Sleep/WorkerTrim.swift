@@ -54,7 +54,7 @@ extension WorkerSleep {
     let order = TrimOrder(
       target: target, mechanism: policy.trim.mechanism, rules: policy.hibernate,
       isMemoryShort: driver.state.pressure != .normal,
-      diskObstacle: driver.state.diskObstacle(forImageOf: id), removal: worker.imageRemoval)
+      diskObstacle: driver.state.diskObstacle(forTrimOf: id), removal: worker.imageRemoval)
     worker.imageRemoval = nil
     worker.measuring.didMoveMemory()
     current = memory.trim(order) { [weak worker] outcome in

@@ -42,8 +42,9 @@ struct BenchCommand: ParsableCommand {
   var rounds = 10
   @Option(
     help: ArgumentHelp(
-      "Compress images at this level of zstd, -7 (fastest) to 19.", valueName: "number"))
-  var level: Int32 = 1
+      "Compress images at this level of zstd, -7 (fastest) to 19. Default: 1.",
+      valueName: "number"))
+  var level: Int32?
   @Flag(help: "Compress images with lz4 instead of zstd.")
   var lz4 = false
   @Option(
@@ -82,9 +83,10 @@ struct BenchCommand: ParsableCommand {
     if !(1...10_000).contains(rounds) {
       throw ValidationError("--rounds is a number from 1 to 10000, not \(rounds).")
     }
-    if !(-7...19).contains(level) {
+    if let level, !(-7...19).contains(level) {
       throw ValidationError("--level is a number from -7 to 19, not \(level).")
     }
+    if level != nil, lz4 { throw ValidationError("--level is zstd's; don't use it with --lz4.") }
     if !(.seconds(1) ... .seconds(86_400)).contains(timeout) {
       throw ValidationError("--patience is from 1s to 24h.")
     }
@@ -133,8 +135,7 @@ struct BenchCommand: ParsableCommand {
       request.flatMap { HTTPAddress($0) }.map { .http($0) } ?? requestCommand.map { .command($0) }
     options.readiness = readyLine.map { .line($0) } ?? readyTcp.map { .tcp($0) }
     options.rounds = rounds
-    options.level = level
-    options.usesLz4 = lz4
+    options.compression = lz4 ? .lz4 : .zstd(level: level ?? 1)
     options.timeout = timeout
     return options
   }
