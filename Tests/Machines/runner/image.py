@@ -13,7 +13,7 @@ TOOLS = ["qemu-system-x86_64", "qemu-img", "debootstrap", "mke2fs"]
 PACKAGES = """systemd-sysv systemd dbus dbus-user-session libpam-systemd polkitd udev kmod util-linux iproute2 procps
 psmisc sudo login passwd e2fsprogs initramfs-tools zstd linux-image-amd64
 python3 nodejs redis-server redis-tools nginx-light postgresql logrotate tmux curl jq gdb-minimal
-libyaml-0-2 liblz4-1 libzstd1 init-system-helpers""".split()
+libyaml-0-2 libzstd1 init-system-helpers""".split()
 
 # Those of these that are installed are kept in the image: checks install them again, and postinst restarts units.
 REINSTALLED = ["redis-server", "nginx", "nginx-common", "nginx-light"]
