@@ -77,7 +77,7 @@ struct DiskTests {
     world.obey(world.ask(.hibernate, web))
     #expect(world.verdict(web)?.hasPrefix("images take 99 MB of disk; 2 MB more") == true)
     let trim = world.engine.diskObstacle(forTrimOf: web)
-    #expect(trim?.hasPrefix("images take 99 MB of disk; 3.4 MB more") == true, "it is of lz4")
+    #expect(trim?.hasPrefix("images take 99 MB of disk; 3.6 MB more") == true, "it is of lz4")
     #expect(world.state(web) == .suspended)
     world.obey(world.send(.disk(reading(images: 97))))
     #expect(world.state(web) == .hibernated)

@@ -10,7 +10,7 @@ struct Comparison: Sendable {
     let segment: BaseSegment
 
     /// True if at least half of the base's chunk is compared. The chunk has to be decompressed as a
-    /// whole, which takes 0.43 of the time in which as many bytes are compressed
+    /// whole, which takes zstd 0.43 of the time in which it compresses as many bytes
     /// (Benchmarks/results/2026-11-26-peers.md).
     func isWorthItsChunk(of base: ImageReader) -> Bool {
       segment.ranges.bytes * 2 >= UInt64(base.chunks[Int(segment.chunk)].length)

@@ -6,7 +6,7 @@ import Checksum
 public enum Compression: Hashable, Sendable {
   /// - Parameter level: −7 to 19.
   case zstd(level: Int32)
-  /// Chunks are decompressed in half of zstd's time, and are some 1.7 times as long.
+  /// Chunks are decompressed in half of zstd's time, and are some 1.8 times as long.
   case lz4
 
   /// The compression of pages that are needed soon. At this level zstd stores data nearly

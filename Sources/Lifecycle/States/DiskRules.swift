@@ -88,7 +88,7 @@ extension WorkerRecord {
   }
 
   /// How much larger a trim's image is than a hibernation's, which is compressed by zstd.
-  private static let trimFactor = 1.7
+  private static let trimFactor = 1.8
 
   /// The expected size of a trim's image.
   var expectedTrimImage: ByteCount {

@@ -91,7 +91,7 @@ extension PolicyKeys {
         PolicyKey(
           "algorithm", \.hibernate.compressionAlgorithm, as: .choice,
           about: """
-            `lz4`: images are some 1.7 times as large as with `zstd`, and memory is back sooner: a \
+            `lz4`: images are some 1.8 times as large as with `zstd`, and memory is back sooner: a \
             fifth sooner for a request that needs all of it. Trims always use `lz4`
             """,
           meanings: [
