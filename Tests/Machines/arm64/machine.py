@@ -20,6 +20,7 @@ policy_overrides:
   watchdog: { launch: 10m }
   background: { suspend_after: never }
   pressure: { warning: never, urgent: never }
+  trim: { mechanism: userfaultfd, after: never }
   hibernate: { after: never, cooldown: 0s, max_footprint: 256MB, min_footprint: 128KB, only_if_faster_than_relaunch: false }
 workers:
 """
