@@ -29,7 +29,7 @@ struct CompressionError: Error, CustomStringConvertible {
   }
 }
 
-/// A chunk that is compressed by lz4: `magic`, the checksum of the block (CRC-32C, 4 bytes), and the
+/// A chunk that is compressed by lz4: `magic`, the block's checksum (CRC-32C, 4 bytes), and the
 /// block. lz4's own frames need two buffers for each thread that reads them.
 private enum Lz4Frame {
   /// The first bytes, by which a reader distinguishes it from a frame of zstd.

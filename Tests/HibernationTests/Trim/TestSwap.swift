@@ -4,14 +4,15 @@ import Testing
 
 @testable import Linux
 
-/// Swap for the tests of trims: what is on already, or a swap file of this test run.
+/// Swap for the tests of trims: a file of this test run, or what is on if this user can't make one.
+/// Another program may turn its swap off at any moment.
 enum TestSwap {
   /// Whether there is some. The first use makes it. It waits for other test processes that have
   /// made swap: these turn it off at their end.
   static let isAvailable: Bool = {
     guard lock != nil else { return false }
-    if SwapArea.all().reduce(0, { $0 + $1.free }) > 256 << 20 { return true }
-    return geteuid() == 0 && make()
+    if geteuid() == 0, make() { return true }
+    return SwapArea.all().reduce(0) { $0 + $1.free } > 256 << 20
   }()
 
   /// Is locked until this process ends.
