@@ -97,7 +97,8 @@ import Testing
     let scratch = try Scratch()
     let (port, second) = (try freePort(), try freePort())
     func ported(_ text: String) -> String {
-      text.replacing("8080", with: "\(port)").replacing("7000", with: "\(second)")
+      // In one go: the first port may have the other one's digits, such as 37000.
+      text.replacing(/8080|7000/) { $0.output == "8080" ? "\(port)" : "\(second)" }
     }
     for text in page.blocks("yaml").prefix(1) {
       try Descriptor.open("\(scratch.path)/dormouse.yaml", O_WRONLY | O_CREAT, mode: 0o600)
