@@ -28,9 +28,9 @@ extension Operation {
       }
     }
     let sessions = processes.map(\.session)
-    try unregister()
     try Self.repeating(while: { sessions.contains { $0.isAlive() } }) {
       () throws(HibernationError) in
+      try unregister()
       let reader = try hibernator.openVerified(image, of: target, heldBase: overlay?.base)
       try hibernator.writeBack(reader, into: target, sessions: sessions)
     }
