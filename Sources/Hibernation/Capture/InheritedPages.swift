@@ -37,8 +37,8 @@ extension Operation {
     for process in inherited.processes {
       let handle = process.paged.handle
       do throws(SystemCallError) { try handle.userfault.unregisterAllOfFrozen() } catch {
-        // It executes another program by now (ENOMEM), or has ended.
-        if !error.meansVanished, error.code != ENOMEM { throw .from(error, in: .evicting) }
+        // Memory that stayed registered would halt its next change for ever.
+        if !error.meansVanished { throw .from(error, in: .evicting) }
       }
       handle.journal.reset(to: .idle)
     }

@@ -96,7 +96,13 @@ public struct Userfault: Sendable {
   public func unregisterAllOfFrozen() throws(SystemCallError) {
     for line in try readFile("/proc/\(pid)/maps").split(separator: 10) {
       guard let mapping = MemoryMapping(header: line), !mapping.hasFile else { continue }
-      try unregisterUserfault(descriptor, mapping.range, of: pid)
+      do throws(SystemCallError) {
+        try unregisterUserfault(descriptor, mapping.range, of: pid)
+      } catch {
+        // It executes another program by now, or the kernel is short of memory: smaps shows which.
+        guard error.code == ENOMEM else { throw error }
+        return try unregisterAll()
+      }
     }
   }
 

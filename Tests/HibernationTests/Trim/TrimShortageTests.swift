@@ -1,0 +1,59 @@
+import Glibc
+import TestSupport
+import Testing
+
+@testable import Hibernation
+@testable import Linux
+
+/// Files can't be opened while a trimmed worker is hibernated.
+@Suite(
+  .serialized, .enabled(if: Victim.cgroupRoot != nil, "no cgroup for workers can be made here"),
+  .enabled(if: LazyRestoreTests.isPermitted(), "userfaultfd for workers takes root here"))
+struct TrimShortageTests {
+  private let service = HibernationService()
+
+  private func trim(_ target: HibernationTarget, to path: String) throws {
+    let request = TrimRequest(
+      HibernationRequest(target, to: path), record: path + ".trim", mechanism: .userfaultfd)
+    _ = try service.wait { (h) throws(HibernationError) in try h.trim(request) }
+  }
+
+  private func wakeSuspended(_ target: HibernationTarget, image path: String) throws {
+    if try service.freezeTrimmed(target.name) != nil {
+      try service.serveTrimmed(target, image: path)
+    }
+    try target.wake(target.restartInterruptedSyscalls())
+  }
+
+  @Test("A hibernation of a trimmed worker that can't open files, nor undo it, loses nothing")
+  func undone() throws {
+    let victim = try Victim(
+      [try Fixture.compile("churn"), "4", "6", "64", "drops"], parking: .frozen)
+    try #require(try victim.line().hasPrefix("ready"))
+    let (target, path) = (victim.target, Fixture.imagePath())
+    let request = HibernationRequest(target, to: path, restore: .eager)
+    var failed = 0
+    for step in 0... {
+      try trim(target, to: path)
+      _ = try service.freezeTrimmed(target.name)
+      let fault = InjectedFault(ENOMEM, at: step..<(step + 3))
+      do throws(HibernationError) {
+        _ = try service.wait { (h) throws(HibernationError) in
+          try fault.during {
+            Result { () throws(HibernationError) in try h.hibernate(request) }
+          }.get()
+        }
+        try service.wait { (h) throws(HibernationError) in
+          _ = try h.resume(target, from: RestingImage(path: path, .eager))
+        }
+      } catch {
+        failed += 1
+        try #require(error.aftermath == .intact, "\(step): \(error)")
+        try wakeSuspended(target, image: path)
+      }
+      try #require(try victim.ask("verify").hasSuffix("errors 0"), "\(step)")
+      if fault.subjects.count <= step { break }
+    }
+    #expect(failed > 5)
+  }
+}
