@@ -48,7 +48,7 @@ let package = Package(
       providers: [.apt(["libyaml-dev"])]),
     .target(name: "CLinux"),
     // CRC-32 of both kinds, for all that is written to a disk.
-    .target(name: "Checksum", swiftSettings: fast),
+    .target(name: "Checksum", dependencies: ["CLinux"], swiftSettings: fast),
 
     // JSON without Foundation, its Codable values, lines of a stream, and base64: for the journal,
     // the control socket and workers.

@@ -6,6 +6,7 @@
 #ifndef CLINUX_H
 #define CLINUX_H
 
+#include "clinux_checksum.h"
 #include "clinux_epoll.h"
 #include "clinux_files.h"
 #include "clinux_inputs.h"
