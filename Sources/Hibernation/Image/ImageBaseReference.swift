@@ -62,14 +62,7 @@ extension BaseReference {
     id = try ImageID(&reader)
     fileLength = try reader.read(UInt64.self)
     indexChecksum = try reader.read(UInt32.self)
-    segments = SegmentList()
-    for _ in 0..<(try reader.read(UInt32.self)) {
-      let (process, chunk) = (try reader.read(UInt32.self), try reader.read(UInt32.self))
-      let count = Int(try reader.read(UInt32.self))
-      let ranges = try reader.readRanges(count)
-      guard ranges.areSound else { throw ByteReader.Exhausted() }
-      segments.append(BaseSegment(process: process, chunk: chunk, ranges: ranges))
-    }
+    segments = try SegmentList(&reader)
   }
 }
 

@@ -121,20 +121,6 @@ struct ImageChunk: Sendable {
 
 }
 
-extension [PageRange] {
-  /// True if the ranges are whole pages, and no more than a chunk may have.
-  var areSound: Bool {
-    let limit = UInt64(ImageLayout.chunkLength)
-    var total: UInt64 = 0
-    for range in self {
-      guard range.isSound, range.length <= limit else { return false }
-      total += range.length
-      if total > limit { return false }
-    }
-    return true
-  }
-}
-
 /// A mapping that may have missing pages while its process runs.
 struct ImageMapping: Sendable {
   var process: UInt32
@@ -248,23 +234,6 @@ struct ByteReader {
     guard wanted >= 0, count >= wanted else { throw Exhausted() }
     defer { position += wanted }
     return bytes.dropFirst(position).prefix(wanted)
-  }
-
-  /// Reads ranges of pages, each as an address and a length. It doesn't check what they say.
-  mutating func readRanges(_ number: Int) throws(Exhausted) -> [PageRange] {
-    // The count is divided, because a damaged number times 16 might not fit.
-    guard number >= 0, count / 16 >= number else { throw Exhausted() }
-    defer { position += number * 16 }
-    return bytes.withUnsafeBytes { raw in
-      (0..<number).map { index in
-        let start = position + index * 16
-        return PageRange(
-          address: UInt64(
-            littleEndian: raw.loadUnaligned(fromByteOffset: start, as: UInt64.self)),
-          length: UInt64(
-            littleEndian: raw.loadUnaligned(fromByteOffset: start + 8, as: UInt64.self)))
-      }
-    }
   }
 }
 

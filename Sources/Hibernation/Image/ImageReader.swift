@@ -34,7 +34,7 @@ public struct ImageReader: Sendable {
 
   /// The number of uncompressed bytes of all pages, those that the base supplies included.
   public var dataLength: UInt64 {
-    chunks.reduce(reference?.bytes ?? 0) { $0 + UInt64($1.length) }
+    chunks.dataLength + (reference?.bytes ?? 0)
   }
 
   /// Opens one file, without its base.
@@ -94,7 +94,9 @@ public struct ImageReader: Sendable {
     do throws(ByteReader.Exhausted) { index = try sections(of: bytes) } catch {
       throw .damaged(path: path, reason: "its index ends early")
     }
-    try check(index, dataEnd: header.indexOffset, path)
+    guard index.chunks.fit(dataEnd: header.indexOffset, processCount: index.processes.count) else {
+      throw .damaged(path: path, reason: "a chunk lies outside the file")
+    }
     return index
   }
 
@@ -129,19 +131,6 @@ public struct ImageReader: Sendable {
     }
   }
 
-  private static func check(
-    _ index: Index, dataEnd: UInt64, _ path: String
-  ) throws(ImageError) {
-    let longest = ChunkCompressor.bound(ImageLayout.chunkLength)
-    for chunk in index.chunks {
-      let end = chunk.offset.addingReportingOverflow(UInt64(chunk.storedLength))
-      guard chunk.offset >= UInt64(ImageLayout.headerLength), !end.overflow,
-        end.partialValue <= dataEnd, Int(chunk.process) < index.processes.count,
-        chunk.storedLength <= longest, chunk.length > 0, chunk.length <= ImageLayout.chunkLength
-      else { throw .damaged(path: path, reason: "a chunk lies outside the file") }
-    }
-  }
-
   /// The sections of an index.
   private typealias Index = (
     processes: [ImageProcess], chunks: ChunkList, mappings: [ImageMapping], id: ImageID?,
@@ -162,7 +151,7 @@ public struct ImageReader: Sendable {
       var payload = ByteReader(try reader.read(count: Int(clamping: length)))
       switch type {
       case ImageLayout.Section.processes: processes = try readProcesses(&payload)
-      case ImageLayout.Section.chunks: chunks = try readChunks(&payload)
+      case ImageLayout.Section.chunks: chunks = try ChunkList(&payload)
       case ImageLayout.Section.mappings: mappings = try readMappings(&payload)
       case ImageLayout.Section.identity: id = try ImageID(&payload)
       case ImageLayout.Section.base: base = try BaseReference(&payload)
@@ -178,7 +167,9 @@ public struct ImageReader: Sendable {
     _ reader: inout ByteReader
   ) throws(ByteReader.Exhausted) -> [ImageMapping] {
     var mappings: [ImageMapping] = []
-    for _ in 0..<(try reader.read(UInt32.self)) {
+    let count = try reader.read(UInt32.self)
+    mappings.reserveCapacity(min(Int(count), reader.count / 20))
+    for _ in 0..<count {
       mappings.append(
         ImageMapping(
           process: try reader.read(UInt32.self), range: try readRange(&reader)))
@@ -216,27 +207,6 @@ public struct ImageReader: Sendable {
       processes.append(process)
     }
     return processes
-  }
-
-  private static func readChunks(
-    _ reader: inout ByteReader
-  ) throws(ByteReader.Exhausted) -> ChunkList {
-    let count = try reader.read(UInt32.self)
-    var chunks = ChunkList()
-    // A damaged count might be any number, and a chunk has at least 24 bytes.
-    chunks.reserve(min(Int(count), reader.count / 24))
-    for _ in 0..<count {
-      var chunk = ImageChunk(
-        process: try reader.read(UInt32.self), writable: false, offset: 0, storedLength: 0,
-        ranges: [])
-      chunk.flags = try reader.read(UInt32.self)
-      chunk.offset = try reader.read(UInt64.self)
-      chunk.storedLength = try reader.read(UInt32.self)
-      chunk.ranges = try reader.readRanges(Int(try reader.read(UInt32.self)))
-      guard chunk.ranges.areSound else { throw ByteReader.Exhausted() }
-      chunks.append(chunk)
-    }
-    return chunks
   }
 }
 

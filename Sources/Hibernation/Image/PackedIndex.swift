@@ -28,6 +28,24 @@ struct RangeLists: Sendable {
     ends.append(UInt32(packed.count))
   }
 
+  /// Reads the next list of an index: whole pages, together at most as long as a chunk.
+  ///
+  /// - Returns: the number of bytes of its pages.
+  mutating func append(from reader: inout ByteReader) throws(ByteReader.Exhausted) -> UInt32 {
+    var length: UInt64 = 0
+    for _ in 0..<(try reader.read(UInt32.self)) {
+      let range = PageRange(
+        address: try reader.read(UInt64.self), length: try reader.read(UInt64.self))
+      guard range.isSound, range.length <= UInt64(ImageLayout.chunkLength) - length else {
+        throw ByteReader.Exhausted()
+      }
+      packed.append(range.address | range.length / Self.unit)
+      length += range.length
+    }
+    ends.append(UInt32(packed.count))
+    return UInt32(length)
+  }
+
   mutating func reserve(_ count: Int) {
     packed.reserveCapacity(count)
     ends.reserveCapacity(count)
@@ -38,7 +56,7 @@ struct RangeLists: Sendable {
 struct ChunkList: RandomAccessCollection, Sendable {
   private struct Entry {
     let offset: UInt64
-    let storedLength, process, flags: UInt32
+    let storedLength, process, flags, length: UInt32
   }
   private var entries: [Entry] = []
   private var ranges = RangeLists()
@@ -55,18 +73,37 @@ struct ChunkList: RandomAccessCollection, Sendable {
     return chunk
   }
 
-  /// - Parameter chunk: it must be sound.
-  mutating func append(_ chunk: ImageChunk) {
-    entries.append(
-      Entry(
-        offset: chunk.offset, storedLength: chunk.storedLength, process: chunk.process,
-        flags: chunk.flags))
-    ranges.append(chunk.ranges)
+  init() {}
+
+  /// Reads the section of an index.
+  init(_ reader: inout ByteReader) throws(ByteReader.Exhausted) {
+    let count = try reader.read(UInt32.self)
+    // A damaged count might be any number, and a chunk has at least 24 bytes.
+    let room = Swift.min(Int(count), reader.count / 24)
+    entries.reserveCapacity(room)
+    ranges.reserve(room)
+    for _ in 0..<count {
+      let (process, flags) = (try reader.read(UInt32.self), try reader.read(UInt32.self))
+      let offset = try reader.read(UInt64.self)
+      entries.append(
+        Entry(
+          offset: offset, storedLength: try reader.read(UInt32.self), process: process,
+          flags: flags, length: try ranges.append(from: &reader)))
+    }
   }
 
-  mutating func reserve(_ count: Int) {
-    entries.reserveCapacity(count)
-    ranges.reserve(count)
+  /// The number of uncompressed bytes.
+  var dataLength: UInt64 { entries.reduce(0) { $0 + UInt64($1.length) } }
+
+  /// True if all chunks have pages, lie in the file's data, and belong to one of the processes.
+  func fit(dataEnd: UInt64, processCount: Int) -> Bool {
+    let longest = ChunkCompressor.bound(ImageLayout.chunkLength)
+    return entries.allSatisfy { entry in
+      let end = entry.offset.addingReportingOverflow(UInt64(entry.storedLength))
+      return entry.offset >= UInt64(ImageLayout.headerLength) && !end.overflow
+        && end.partialValue <= dataEnd && Int(entry.process) < processCount
+        && entry.storedLength <= longest && entry.length > 0
+    }
   }
 }
 
@@ -87,9 +124,17 @@ struct SegmentList: RandomAccessCollection, Sendable {
   }
 
   /// - Parameter segment: its ranges must be sound.
-  mutating func append(_ segment: BaseSegment) {
+  private mutating func append(_ segment: BaseSegment) {
     entries.append(Entry(process: segment.process, chunk: segment.chunk))
     ranges.append(segment.ranges)
+  }
+
+  init(_ reader: inout ByteReader) throws(ByteReader.Exhausted) {
+    for _ in 0..<(try reader.read(UInt32.self)) {
+      entries.append(
+        Entry(process: try reader.read(UInt32.self), chunk: try reader.read(UInt32.self)))
+      _ = try ranges.append(from: &reader)
+    }
   }
 }
 
