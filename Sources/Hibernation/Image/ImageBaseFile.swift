@@ -184,6 +184,7 @@ extension ImageReader {
     for segment in supplied {
       pages[processes[Int(segment.process)].identity, default: []] += segment.ranges
     }
-    return pages.mapValues { $0.union() }
+    // These stay in memory for as long as the base, so they are copied, without room for more.
+    return pages.mapValues { $0.union().map(\.self) }
   }
 }

@@ -45,7 +45,11 @@ public struct MappingMemo: Sendable {
   ///   result is `nil` if maps shows other mappings.
   public init?(pid: Int32, mappings: [MemoryMapping]) {
     guard let lines = try? Self.read(pid), lines.count == mappings.count else { return nil }
-    recorded = zip(mappings, lines).map(RecordedMapping.init)
+    var recorded: [RecordedMapping] = []
+    // A daemon keeps this for each worker. `map` of a zip takes room for up to twice as many.
+    recorded.reserveCapacity(mappings.count)
+    for (mapping, line) in zip(mappings, lines) { recorded.append(RecordedMapping(mapping, line)) }
+    self.recorded = recorded
   }
 
   private static func read(_ pid: Int32) throws(SystemCallError) -> [ArraySlice<UInt8>] {
