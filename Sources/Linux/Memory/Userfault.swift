@@ -109,6 +109,7 @@ public struct Userfault: Sendable {
   /// Makes every range ordinary memory again, whatever the process has done with its mappings. A
   /// thread that waits for a page then gets the present content, or zeros if the page is missing.
   public func unregisterAll() throws(SystemCallError) {
+    var failure = EBUSY
     for _ in 0..<100 {
       let mappings: [MemoryMapping]
       do throws(SystemCallError) { mappings = try MemoryMapping.all(of: pid) } catch {
@@ -119,10 +120,11 @@ public struct Userfault: Sendable {
       if registered.isEmpty { return }
       for mapping in registered {
         // The mapping may have moved since it was listed. Then the next list has it.
-        _ = clinux_uffd_unregister(descriptor.raw, mapping.start, mapping.length)
+        let result = clinux_uffd_unregister(descriptor.raw, mapping.start, mapping.length)
+        if result == -ENOMEM { failure = ENOMEM }
       }
     }
-    throw SystemCallError("UFFDIO_UNREGISTER", on: "pid \(pid)", code: EBUSY)
+    throw SystemCallError("UFFDIO_UNREGISTER", on: "pid \(pid)", code: failure)
   }
 
   /// The result of an attempt to fill pages.
@@ -199,7 +201,7 @@ public struct Userfault: Sendable {
 
 /// Makes a range ordinary memory again, if it is registered.
 ///
-/// - Throws: ENOMEM if the process has another memory now.
+/// - Throws: ENOMEM if the process has another memory now, or the kernel is short of memory.
 func unregisterUserfault(
   _ descriptor: Descriptor, _ range: PageRange, of pid: Int32
 ) throws(SystemCallError) {

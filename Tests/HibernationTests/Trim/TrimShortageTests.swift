@@ -56,4 +56,19 @@ struct TrimShortageTests {
     }
     #expect(failed > 5)
   }
+
+  @Test("The kernel's error for a worker that executes another program by now isn't a shortage")
+  func executed() throws {
+    let victim = try Victim([try Fixture.compile("layers"), "64"], parking: .frozen)
+    try #require(try victim.line().hasPrefix("ready"))
+    let (target, path) = (victim.target, Fixture.imagePath())
+    try trim(target, to: path)
+    _ = try service.freezeTrimmed(target.name)
+    let fill = try service.wait { (h) throws(HibernationError) in h.fills[target.name] }
+    let process = try #require(fill?.handedOver?.processes.first)
+    try wakeSuspended(target, image: path)
+    #expect(try victim.ask("exec").hasPrefix("ready"))
+    try process.paged.handle.userfault.unregisterAllOfFrozen()
+    #expect(try victim.ask("verify") == "same")
+  }
 }
