@@ -204,7 +204,7 @@ let package = Package(
       name: "LinuxTests", dependencies: ["Linux", "CLinux", "TestSupport"], swiftSettings: strict),
     .testTarget(
       name: "HibernationTests",
-      dependencies: ["Checksum", "Hibernation", "Linux", "CLinux", "TestSupport"],
+      dependencies: ["Checksum", "Hibernation", "Linux", "CLinux", "CZstd", "TestSupport"],
       swiftSettings: strict),
     // A daemon that the tests of recovery kill.
     .executableTarget(

@@ -80,10 +80,23 @@ private func reseal(_ file: inout [UInt8]) {
   if file[10] == 1, file.count - Int(start) >= Seal.overhead {
     for index in (file.count - Seal.overhead)..<file.count { file[index] = 0 }
   }
+  resealBlocks(&file, before: Int(start))
   put(UInt64(CRC32.castagnoli.checksum(of: file[Int(start)...])), 4, 12, &file)
   put(UInt64(CRC32.castagnoli.checksum(of: file[..<56])), 4, 56, &file)
   if ImageProgress(rawValue: UInt32(truncatingIfNeeded: number(file, 60, 4))) == nil {
     put(1, 4, 60, &file)
+  }
+}
+
+/// Corrects the checksum of each block: it ends where the next one, or the index, begins.
+private func resealBlocks(_ file: inout [UInt8], before end: Int) {
+  var end = end
+  for start in stride(from: end - 8, through: ImageLayout.headerLength, by: -1) {
+    guard file[start + 3] == 0,
+      ["LZ4", "ZST"].contains(where: { file[start...].starts(with: $0.utf8) })
+    else { continue }
+    put(UInt64(CRC32.castagnoli.checksum(of: file[(start + 8)..<end])), 4, start + 4, &file)
+    end = start
   }
 }
 

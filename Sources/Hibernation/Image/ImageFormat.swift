@@ -22,8 +22,8 @@ enum ImageLayout {
   /// The flag in the version field that says that chunks and index are encrypted (`Seal`). A reader
   /// that doesn't know the flag reports an unknown version.
   static let sealed: UInt32 = 1 << 16
-  /// The flag in the version field that says that chunks may be frames of lz4.
-  static let lz4: UInt32 = 1 << 17
+  /// The flag in the version field that says that chunks are blocks with a checksum of ours.
+  static let blocks: UInt32 = 1 << 17
   static let headerLength = 64
   /// The offset of `ImageProgress` in the header. The header's checksum doesn't cover it, because
   /// it changes later.
@@ -44,6 +44,9 @@ enum ImageLayout {
   /// The greatest length of the page data in a chunk, in bytes. 256 KiB costs at most 1 % of
   /// compression ratio against one long frame, and lets every core work.
   static let chunkLength = 256 * 1024
+
+  /// The greatest length of a chunk in a file, in bytes: one that can't be compressed, encrypted.
+  static let storedLength = ChunkCompressor.bound(chunkLength) + Seal.overhead
 
   // A limit that a reader checks, so that a damaged file can't make it allocate any amount of
   // memory.

@@ -21,8 +21,8 @@ public struct ImageMachine: Hashable, Sendable {
 
   /// Checks a version field: first the format, then the machine.
   static func check(version field: UInt32, of path: String) throws(ImageError) {
-    let version = field & ~mask
-    guard version & ~(ImageLayout.sealed | ImageLayout.lz4) == ImageLayout.version else {
+    let version = field & ~(mask | ImageLayout.sealed | ImageLayout.blocks)
+    guard version == ImageLayout.version else {
       throw .unknownVersion(path: path, version: version)
     }
     let machine = ImageMachine(version: field)

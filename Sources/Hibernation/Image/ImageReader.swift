@@ -3,7 +3,7 @@ import Glibc
 import Linux
 
 /// Reads an image and trusts nothing in it: every offset and count is checked against the file,
-/// header and index against their checksums, and each chunk against its frame's.
+/// header and index against their checksums, and each chunk against its own.
 public struct ImageReader: Sendable {
   public let path: String
   public let fileLength: UInt64

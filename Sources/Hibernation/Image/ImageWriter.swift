@@ -25,8 +25,6 @@ final class ImageWriter: Sendable {
     /// The offset up to which writing to the disk has been started.
     var started: UInt64 = 0
     var chunks: [ImageChunk] = []
-    /// True if a chunk is a frame of lz4.
-    var hasLz4 = false
     /// True once the file has its name, or was discarded.
     var isOver = false
   }
@@ -70,11 +68,7 @@ final class ImageWriter: Sendable {
     var chunk = chunk
     chunk.offset = offset
     chunk.storedLength = UInt32(length)
-    let isLz4 = ChunkDecompressor.isLz4(data)
-    state.withLock { [chunk] in
-      $0.chunks.append(chunk)
-      if isLz4 { $0.hasLz4 = true }
-    }
+    state.withLock { [chunk] in $0.chunks.append(chunk) }
     startWriteback()
   }
 
@@ -183,8 +177,7 @@ final class ImageWriter: Sendable {
   ) -> [UInt8] {
     var writer = ByteWriter()
     writer.append(ImageLayout.magic)
-    var flags = seal == nil ? 0 : ImageLayout.sealed
-    if state.withLock(\.hasLz4) { flags |= ImageLayout.lz4 }
+    let flags = ImageLayout.blocks | (seal == nil ? 0 : ImageLayout.sealed)
     writer.append(ImageLayout.version | flags | ImageMachine.current.bits)
     writer.append(checksum)
     writer.append(fileLength)

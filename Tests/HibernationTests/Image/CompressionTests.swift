@@ -1,3 +1,4 @@
+import CZstd
 import Glibc
 import TestSupport
 import Testing
@@ -16,18 +17,20 @@ import Testing
       for isRandom in [false, true] {
         let pages = Self.bytes(length, isRandom: isRandom)
         let frame = try Self.frame(of: pages, compressor)
-        let isLz4 = frame.withUnsafeBytes { ChunkDecompressor.isLz4($0) }
-        #expect(isLz4 == (compression == .lz4))
+        #expect(Array(frame[..<4]) == Array((compression == .lz4 ? "LZ4\0" : "ZST\0").utf8))
         #expect(try Self.content(of: frame, length, decompressor) == pages)
       }
     }
   }
 
   /// Each byte counts: those of the head, of the checksum, and of the block.
-  @Test func `A damaged chunk of lz4 is refused, and the next one is read`() throws {
+  @Test(
+    "A damaged chunk is refused, and the next one is read",
+    arguments: [Compression.lz4, .zstd(level: 1)])
+  func damage(_ compression: Compression) throws {
     let decompressor = try ChunkDecompressor()
     let pages = Self.bytes(16384, isRandom: false)
-    let frame = try Self.frame(of: pages, ChunkCompressor(.lz4))
+    let frame = try Self.frame(of: pages, ChunkCompressor(compression))
     for index in frame.indices {
       var damaged = frame
       damaged[index] ^= 0x41
@@ -49,18 +52,55 @@ import Testing
     #expect(try Self.content(of: frame, pages.count, decompressor) == pages)
   }
 
-  /// A Dormouse that doesn't know these frames reports an unknown version, and not a damaged image.
-  @Test func `The version of an image says whether it has chunks of lz4`() throws {
-    for (compression, flag) in [(Compression.zstd(level: 1), UInt8(0)), (.lz4, 2)] {
-      let path = try ImageFormatTests.image(chunks: 2, compression: compression)
-      defer { unlink(path) }
-      #expect(try readFile(path)[10] & 3 == flag)
-      let image = try ImageReader(path: path)
-      try image.verify()
-      var contents: [[UInt8]] = []
-      try image.forEachChunk { _, pages in contents.append(Array(pages)) }
-      #expect(contents == [ImageFormatTests.pages(seed: 0), ImageFormatTests.pages(seed: 1)])
+  @Test func `A frame of zstd with its own checksum is read, as earlier images have it`() throws {
+    let decompressor = try ChunkDecompressor()
+    let pages = Self.bytes(16384, isRandom: false)
+    var frame = [UInt8](repeating: 0, count: ZSTD_compressBound(pages.count))
+    let context = try #require(ZSTD_createCCtx())
+    defer { ZSTD_freeCCtx(context) }
+    ZSTD_CCtx_setParameter(context, ZSTD_c_checksumFlag, 1)
+    frame.removeLast(frame.count - ZSTD_compress2(context, &frame, frame.count, pages, pages.count))
+    #expect(try Self.content(of: frame, pages.count, decompressor) == pages)
+    frame[frame.count - 1] ^= 1
+    #expect(throws: CompressionError.self) {
+      try Self.content(of: frame, pages.count, decompressor)
     }
+  }
+
+  @Test(
+    "The longest chunk that can't be compressed is read again, also if it is encrypted",
+    arguments: [Compression.zstd(level: 1), .lz4], [false, true])
+  func incompressible(_ compression: Compression, isSealed: Bool) throws {
+    let path = Fixture.imagePath()
+    defer { unlink(path) }
+    let writer = try ImageWriter(path: path, seal: isSealed ? Seal.new(for: path) : nil)
+    let pages = Self.bytes(ImageLayout.chunkLength, isRandom: true)
+    let chunk = ImageChunk(
+      process: 0, writable: true, offset: 0, storedLength: 0,
+      ranges: [PageRange(address: 1 << 20, length: UInt64(pages.count))])
+    try Self.frame(of: pages, ChunkCompressor(compression)).withUnsafeBytes {
+      try writer.append($0, chunk)
+    }
+    let process = ImageProcess(pid: 17, startTime: 170, scratchAddress: 0x6000, threads: [])
+    _ = try writer.commit(processes: [process])
+    var content: [UInt8] = []
+    try ImageReader(path: path).forEachChunk { _, pages in content += pages }
+    #expect(content == pages)
+  }
+
+  /// A Dormouse that knows neither blocks nor lz4 reports an unknown version.
+  @Test(
+    "The version of an image says that its chunks are blocks",
+    arguments: [Compression.zstd(level: 1), .lz4])
+  func version(_ compression: Compression) throws {
+    let path = try ImageFormatTests.image(chunks: 2, compression: compression)
+    defer { unlink(path) }
+    #expect(try readFile(path)[10] & 3 == 2)
+    let image = try ImageReader(path: path)
+    try image.verify()
+    var contents: [[UInt8]] = []
+    try image.forEachChunk { _, pages in contents.append(Array(pages)) }
+    #expect(contents == [ImageFormatTests.pages(seed: 0), ImageFormatTests.pages(seed: 1)])
   }
 
   private static func bytes(_ count: Int, isRandom: Bool) -> [UInt8] {
