@@ -46,7 +46,7 @@ struct Capture: Sendable {
     let pages = UnsafeMutableRawBufferPointer.allocate(
       byteCount: ImageLayout.chunkLength, alignment: Int(pageSize))
     let compressed = UnsafeMutableRawBufferPointer.allocate(
-      byteCount: ChunkCompressor.bound(ImageLayout.chunkLength), alignment: 64)
+      byteCount: ImageLayout.storedLength, alignment: 64)
 
     init(_ compression: Compression) throws(CompressionError) {
       compressor = try ChunkCompressor(compression)
@@ -192,7 +192,7 @@ struct WriteBack: Sendable {
     let pages = UnsafeMutableRawBufferPointer.allocate(
       byteCount: ImageLayout.chunkLength, alignment: Int(pageSize))
     let stored = UnsafeMutableRawBufferPointer.allocate(
-      byteCount: ChunkCompressor.bound(ImageLayout.chunkLength), alignment: 64)
+      byteCount: ImageLayout.storedLength, alignment: 64)
 
     init() throws(CompressionError) { decompressor = try ChunkDecompressor() }
 

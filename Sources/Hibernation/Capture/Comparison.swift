@@ -110,7 +110,7 @@ struct Comparison: Sendable {
     let memoryContent = UnsafeMutableRawBufferPointer.allocate(
       byteCount: ImageLayout.chunkLength, alignment: Int(pageSize))
     let stored = UnsafeMutableRawBufferPointer.allocate(
-      byteCount: ChunkCompressor.bound(ImageLayout.chunkLength), alignment: 64)
+      byteCount: ImageLayout.storedLength, alignment: 64)
 
     init() throws(CompressionError) { decompressor = try ChunkDecompressor() }
 

@@ -8,7 +8,7 @@ final class ChunkBuffer {
   private let pages = UnsafeMutableRawBufferPointer.allocate(
     byteCount: ImageLayout.chunkLength, alignment: Int(pageSize))
   private let stored = UnsafeMutableRawBufferPointer.allocate(
-    byteCount: ChunkCompressor.bound(ImageLayout.chunkLength), alignment: 64)
+    byteCount: ImageLayout.storedLength, alignment: 64)
   private let single = UnsafeMutableRawBufferPointer.allocate(
     byteCount: Int(pageSize), alignment: Int(pageSize))
 

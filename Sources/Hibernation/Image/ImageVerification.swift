@@ -16,7 +16,7 @@ extension ImageReader {
     let pages = UnsafeMutableRawBufferPointer.allocate(
       byteCount: ImageLayout.chunkLength, alignment: Int(pageSize))
     let stored = UnsafeMutableRawBufferPointer.allocate(
-      byteCount: ChunkCompressor.bound(ImageLayout.chunkLength), alignment: 64)
+      byteCount: ImageLayout.storedLength, alignment: 64)
     defer {
       pages.deallocate()
       stored.deallocate()

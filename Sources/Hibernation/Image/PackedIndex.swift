@@ -97,12 +97,11 @@ struct ChunkList: RandomAccessCollection, Sendable {
 
   /// True if all chunks have pages, lie in the file's data, and belong to one of the processes.
   func fit(dataEnd: UInt64, processCount: Int) -> Bool {
-    let longest = ChunkCompressor.bound(ImageLayout.chunkLength)
-    return entries.allSatisfy { entry in
+    entries.allSatisfy { entry in
       let end = entry.offset.addingReportingOverflow(UInt64(entry.storedLength))
       return entry.offset >= UInt64(ImageLayout.headerLength) && !end.overflow
         && end.partialValue <= dataEnd && Int(entry.process) < processCount
-        && entry.storedLength <= longest && entry.length > 0
+        && entry.storedLength <= ImageLayout.storedLength && entry.length > 0
     }
   }
 }
