@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "clinux_checksum.h"
 
 #include <string.h>
@@ -18,7 +17,6 @@ int clinux_has_crc32c(void) {
 
 #elif defined(__aarch64__)
 #include <arm_acle.h>
-#include <asm/hwcap.h>
 #include <sys/auxv.h>
 
 #define HAS_CRC __attribute__((target("crc")))

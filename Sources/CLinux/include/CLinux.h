@@ -1,8 +1,9 @@
 // Thin shims for functions that Swift can't call: variadic functions (ptrace, syscall, ioctl),
 // macros, and the one function that runs between fork and exec. They make no decisions.
 //
-// Convention: every shim returns a value >= 0, or -errno. A caller never reads errno itself,
-// because Swift may run code (a retain, a release) between the call and the read of errno.
+// Convention: every shim returns a value >= 0, or -errno (or a checksum). A caller never reads
+// errno itself, because Swift may run code (a retain, a release) between the call and the read of
+// errno.
 #ifndef CLINUX_H
 #define CLINUX_H
 
