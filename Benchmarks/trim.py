@@ -2,7 +2,7 @@
 """Running workers whose unused memory leaves RAM (docs/trim.md), each beside an untouched twin. See README.md here.
 
     sudo python3 Benchmarks/trim.py memory [--minutes 10] [--mechanism userfaultfd] [--user NAME]
-    sudo python3 Benchmarks/trim.py latency [--rounds 9] [--all-rounds 3] [--hogs]
+    sudo python3 Benchmarks/trim.py latency [--rounds 9] [--all-rounds 3] [--hogs] [--launches 12]
     sudo python3 Benchmarks/trim.py objects [--megabytes 15,44,123] [--memcr FILE]
     sudo python3 Benchmarks/trim.py many [--workers 1000] [--wakes 200]
 """
@@ -178,6 +178,7 @@ class Comparison:
         self.each(turn, wake)
         for _ in range(count):
             self.each(turn, lambda peer: figures[peer]["later"].append(peer.connection.ask("light")))
+            turn = turn[1:] + turn[:1]  # The first one after a pause finds colder caches.
             time.sleep(0.005)
         return figures
 
@@ -206,6 +207,21 @@ class Comparison:
                         "failure": self.failures.get(peer.name)} for peer in self.peers}}
 
 
+def together(results):
+    """The results of several launches as one."""
+    whole = results[0]
+    for result in results[1:]:
+        whole["size"] = max(whole["size"], result["size"])
+        for name, row in whole["ways"].items():
+            more = result["ways"][name]
+            for key, value in row.items():
+                if isinstance(value, list):
+                    value += more[key]
+            row["equal"] = row["equal"] and more["equal"]
+            row["failure"] = row["failure"] or more["failure"]
+    return whole
+
+
 def state(row):
     return f"failed: {row['failure']}" if row["failure"] else "equal" if row["equal"] else "DIFFERENT"
 
@@ -227,18 +243,19 @@ def latency(options, wanted):
     print("\n| worker | way | first light request, ms | × twin | later ones | × twin | first request, all objects "
           "| to put away | stood still | MB in RAM | in swap or image | state |\n"
           "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---|", flush=True)
-    programs = {}
+    programs, kinds = {}, ["light"] * options.rounds + ["all"] * options.all_rounds
     for program in wanted:
-        comparison = Comparison(ways(program, options.size or size_of(program), options))
-        programs[program.name] = comparison.measured(["light"] * options.rounds + ["all"] * options.all_rounds,
-                                                     options.later)
+        programs[program.name] = together([
+            Comparison(ways(program, options.size or size_of(program), options)).measured(kinds, options.later)
+            for _ in range(options.launches)])
         for head, way, row, twin in rows(program.name, programs[program.name]):
             print(f"| {head} | {way} | {short(row['first'])} | {ratio(row['first'], twin.get('first'))} "
                   f"| {short(row['later'])} | {ratio(row['later'], twin.get('later'))} | {milliseconds(row['all'])} "
                   f"| {milliseconds(row['sleep'])} | {milliseconds(row['still'])} | {megabytes(row['ram'])} "
                   f"| {megabytes(row['swap'])} | {state(row)} |", flush=True)
-    print(f"\nMedians (p95) of {options.rounds} rounds, {options.all_rounds} for all objects, each {PAUSE:g} s after the worker "
-          "was put away, with the ways in turns. × twin: the ratio of the medians (of the p95).")
+    print(f"\nMedians (p95) of {options.rounds} rounds, {options.all_rounds} for all objects, of each of {options.launches} "
+          f"launches, each {PAUSE:g} s after the worker was put away, with the ways in turns. × twin: the ratio of the "
+          "medians (of the p95).")
     return {"rounds": options.rounds, "hogs": options.hogs, "programs": programs}
 
 
@@ -355,6 +372,7 @@ def arguments():
     group = parser.add_argument_group("latency, objects")
     group.add_argument("--rounds", type=int, default=9)
     group.add_argument("--all-rounds", type=int, default=3, help="rounds whose request touches all objects (3)")
+    group.add_argument("--launches", type=int, default=1, help="latency: each with new processes, all counted together (1)")
     group.add_argument("--later", type=int, default=20, help="light requests after the first one (20)")
     group.add_argument("--size", type=int, help="in objects, keys or MB: see Peers/programs.py")
     group.add_argument("--megabytes", type=numbers, default=[15, 44, 123], help="sizes of objects' worker (15,44,123)")

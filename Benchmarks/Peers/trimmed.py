@@ -76,6 +76,8 @@ def is_wanted(way, options):
 def ways(program, size, options):
     """All ways that this run compares, as workers of their own with the same state."""
     peers = [Untouched("untouched", program, size)]
+    if options.hogs:  # Two equal processes differ then: by the processor that each has, and its hog.
+        peers.append(Untouched("untouched, too", program, size))
     peers += [Trimmed(f"trimmed, {mechanism}", program, size, mechanism) for mechanism in options.mechanism]
     peers.append(Dormouse(f"frozen and hibernated, {options.resume}", program, size, options.resume))
     if options.pages_out:

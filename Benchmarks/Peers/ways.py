@@ -246,6 +246,13 @@ class Dormouse(Peer):
             "workers": {"web": {"command": self.command(), "readiness": {"tcp": self.port}}}}, user=self.user)
         self.pid = self.daemon.pid_of("web")
 
+    def launch(self):
+        super().launch()
+        for _ in range(600):
+            if self.daemon.worker("web")["state"] != "launching":
+                break
+            time.sleep(0.05)
+
     def end(self):
         self.daemon.close()
 
