@@ -8,7 +8,7 @@ public struct ImageReader: Sendable {
   public let path: String
   public let fileLength: UInt64
   public let progress: ImageProgress
-  public let processes: [ImageProcess]
+  public private(set) var processes: [ImageProcess]
   /// The lists of the index that take memory. All copies of this value share them.
   let lists: ImageLists
   /// The mappings that may have missing pages, empty if the image wasn't made for lazy restores.
@@ -35,6 +35,15 @@ public struct ImageReader: Sendable {
   /// The number of uncompressed bytes of all pages, those that the base supplies included.
   public var dataLength: UInt64 {
     chunks.dataLength + (reference?.bytes ?? 0)
+  }
+
+  /// This reader without the threads' registers, which only a recovery needs: for a pager, which
+  /// may live as long as its worker.
+  var withoutThreads: ImageReader {
+    var copy = self
+    for index in processes.indices { copy.processes[index].threads = [] }
+    copy.openBase = openBase.map(\.withoutThreads)
+    return copy
   }
 
   /// Opens one file, without its base.

@@ -275,11 +275,12 @@ extension Hibernator {
     let firstOutput = FirstOutput(
       of: trimEnd == nil ? pagedProcesses.map(\.handle.userfault.pid) : [])
     let turn = turn
-    let isStarted = startPager(of: target, from: image, as: fill, for: pagedProcesses) {
+    let kept = image.withoutThreads
+    let isStarted = startPager(of: target, from: kept, as: fill, for: pagedProcesses) {
       pagedProcesses, resting in
       defer { turn?.end() }
       return Self.page(
-        image, target: target, cgroup: cgroup, pagedProcesses: pagedProcesses,
+        kept, target: target, cgroup: cgroup, pagedProcesses: pagedProcesses,
         learning: learning, missing: fill.missing, isFrozen: false, isContinuation: false,
         keepsBase: keepsBase, of: fill, firstOutput: firstOutput, turn: turn, resting: &resting)
     }
