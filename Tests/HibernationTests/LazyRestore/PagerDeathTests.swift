@@ -35,19 +35,20 @@ struct PagerDeathTests {
         ["tracked", "compared"].map { (point, $0) }
       }))
   func everyFaultPointOfOverlay(fault: FaultPoint, way: String) throws {
-    if fault == .handingOver, way == "compared" { return }
+    if fault == .handingOver {
+      // On a busy machine a worker may not be frozen in time, and then isn't handed over.
+      if way == "tracked" { try #require(try (0..<12).contains { _ in try diesHandingOver() }) }
+      return
+    }
     // The first resume is from a complete image, which becomes the base.
-    let isOfFirst = fault == .baseKept || fault == .handingOver
+    let isOfFirst = fault == .baseKept
     let time = isOfFirst || fault == .unlinked || fault == .eventRead ? 1 : 2
-    // A worker that has forked or moved memory isn't tracked.
-    let command =
-      fault == .handingOver ? [try Fixture.compile("scribble"), "2", "16"] : try Self.command()
     let probe = try Probe(
-      command, parking: .frozen, fault: fault, time: time, isLazy: true, overlays: way)
+      Self.command(), parking: .frozen, fault: fault, time: time, isLazy: true, overlays: way)
     #expect(try probe.talk.line().hasPrefix("ready"))
     try probe.perform("hibernate")
     if isOfFirst {
-      try probe.talk.send(fault == .handingOver ? "verify" : "churn 3")
+      try probe.talk.send("churn 3")
       try probe.order("resume")
     } else {
       try probe.perform("resume")
@@ -61,6 +62,24 @@ struct PagerDeathTests {
     try probe.daemonDies()
     #expect(try recoverAndCheck(probe, "\(fault)"))
     #expect(access(probe.image + ".base", F_OK) != 0, "\(fault)")
+  }
+
+  /// Returns false if the daemon hasn't handed the worker over, and lives.
+  private func diesHandingOver() throws -> Bool {
+    // A worker that has forked or moved memory isn't tracked.
+    let probe = try Probe(
+      [try Fixture.compile("scribble"), "2", "16"], parking: .frozen, fault: .handingOver,
+      isLazy: true, overlays: "tracked")
+    #expect(try probe.talk.line().hasPrefix("ready"))
+    try probe.perform("hibernate")
+    try probe.talk.send("verify")
+    try probe.order("resume")
+    let isDead = try pollDescriptor(
+      probe.daemon.pidfd.raw, for: POLLIN, until: Deadline(in: .seconds(10)))
+    if !isDead { return false }
+    #expect(try recoverAndCheck(probe, "handing-over"))
+    #expect(access(probe.image + ".base", F_OK) != 0)
+    return true
   }
 
   @Test("A daemon killed while it prepares for a lazy restore leaves no obstacle to the next one")
