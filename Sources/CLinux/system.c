@@ -102,7 +102,7 @@ int clinux_unlock_memory(void) { return RESULT(munlockall()); }
 void clinux_keep_heap_small(void) {
 #ifdef __GLIBC__
   mallopt(M_ARENA_MAX, 1);
-  mallopt(M_MMAP_THRESHOLD, 32 * 1024);
+  mallopt(M_MMAP_THRESHOLD, 128 * 1024);
 #endif
 }
 

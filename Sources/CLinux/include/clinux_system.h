@@ -34,11 +34,10 @@ unsigned clinux_stop_count(void);
 // is refused).
 int clinux_lock_memory(void);
 int clinux_unlock_memory(void);
-// Makes glibc use one arena, and mappings of their own for blocks of 32 KiB and more, which are
-// unmapped when they are freed. Otherwise glibc keeps the memory that the compression lanes have
-// used (mallopt(3); its threshold grows unless it is set), and the lists of images leave holes in
-// the heap: some 3 KB for each trimmed worker. Call it before the first thread starts, which would
-// get an arena of its own.
+// Makes glibc use one arena, and mappings of their own for large blocks, which are unmapped when
+// they are freed. Otherwise glibc keeps the memory that the compression lanes have used
+// (mallopt(3); its threshold grows unless it is set). Call it before the first thread starts, which
+// would get an arena of its own.
 void clinux_keep_heap_small(void);
 // Reads the credentials of the other end of a Unix socket (SO_PEERCRED).
 int clinux_peer_credentials(int fd, pid_t *pid, uid_t *uid, gid_t *gid);
