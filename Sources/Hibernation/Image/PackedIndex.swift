@@ -73,8 +73,6 @@ struct ChunkList: RandomAccessCollection, Sendable {
     return chunk
   }
 
-  init() {}
-
   /// Reads the section of an index.
   init(_ reader: inout ByteReader) throws(ByteReader.Exhausted) {
     let count = try reader.read(UInt32.self)
