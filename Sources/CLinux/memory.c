@@ -94,8 +94,3 @@ void clinux_trim_own_memory(void) {
   malloc_trim(0);
 #endif
 }
-
-void clinux_release_unused_memory(void) {
-  clinux_release_unused_stack();
-  clinux_trim_own_memory();
-}

@@ -66,6 +66,4 @@ int clinux_share_memory(pid_t one, pid_t other);
 // Returns this process's freed memory to the kernel (malloc_trim(3)). Without glibc it does
 // nothing.
 void clinux_trim_own_memory(void);
-// Returns the unused part of the calling thread's stack to the kernel as well.
-void clinux_release_unused_memory(void);
 #endif

@@ -13,7 +13,7 @@ enum DaemonProcess {
     clinux_stay_out_of_core_files()
     // A worker costs ten descriptors or more, and the usual limit is 1024.
     clinux_raise_descriptor_limit()
-    _ = clinux_lock_memory()
+    SelfMemory.lock()
     let score = DaemonOOMScore()
     score.useForWorkers()
     score.lower { log($0, $1) }

@@ -1,4 +1,3 @@
-import CLinux
 import Lifecycle
 import Linux
 
@@ -36,8 +35,7 @@ final class StartupMemory {
     self.release = release
   }
 
-  /// For a daemon. Its memory is locked if that is permitted, so it is unlocked for the release and
-  /// locked again.
+  /// For a daemon.
   convenience init(
     timers: any Timers, driver: EngineDriver, workers: WorkerRegistry,
     learned: LearnedMemoryKeeper
@@ -49,12 +47,7 @@ final class StartupMemory {
     self.init(timers, states) {
       learned.save()
     } release: {
-      // Locked memory can't be released.
-      _ = clinux_unlock_memory()
-      releaseUnusedCode()
-      clinux_release_unused_stack()
-      clinux_trim_own_memory()
-      _ = clinux_lock_memory()
+      SelfMemory.releaseUnused(code: true)
     }
   }
 

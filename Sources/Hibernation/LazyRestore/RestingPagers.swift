@@ -83,8 +83,8 @@ final class RestingPagers: Sendable {
     }
     guard hasNew else { return }
     clinux_release_unused_stack()
-    // This takes up to 0.1 s, in which pages would wait here. Without a thread the memory stays.
-    _ = ShortThreads.start(name: "dormouse-rest") { clinux_release_unused_memory() }
+    // Pages would wait here meanwhile. Without a thread the memory stays.
+    _ = ShortThreads.start(name: "dormouse-rest") { SelfMemory.releaseUnused() }
   }
 }
 

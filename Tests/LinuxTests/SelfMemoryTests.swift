@@ -1,0 +1,36 @@
+import Glibc
+import Testing
+
+@testable import Linux
+
+@Suite("The memory of the daemon itself")
+struct SelfMemoryTests {
+  @Test(.enabled(if: getuid() == 0, "mlockall needs a right"))
+  func `What was freed of locked memory is given back to the kernel, too`() async {
+    await #expect(processExitsWith: .success) {
+      // Small enough to be of the heap. The last one keeps the heap from becoming shorter.
+      let blocks = (0..<2000).compactMap { _ in malloc(16 * 1024) }
+      for block in blocks { memset(block, 1, 16 * 1024) }
+      SelfMemory.lock()
+      for block in blocks.dropLast() { free(block) }
+      #expect(resident(of: blocks) > 1900)
+      SelfMemory.releaseUnused()
+      #expect(resident(of: blocks) < 100)
+      // Locked as before: madvise refuses.
+      #expect(madvise(blocks.last.flatMap(page(of:)), Int(pageSize), MADV_DONTNEED) == -1)
+    }
+  }
+}
+
+/// The page in the middle of a block.
+private func page(of block: UnsafeMutableRawPointer) -> UnsafeMutableRawPointer? {
+  UnsafeMutableRawPointer(bitPattern: (UInt(bitPattern: block) + 8192) & ~(UInt(pageSize) - 1))
+}
+
+/// The number of blocks whose middle is in RAM.
+private func resident(of blocks: [UnsafeMutableRawPointer]) -> Int {
+  blocks.count { block in
+    var residency: UInt8 = 0
+    return mincore(page(of: block), Int(pageSize), &residency) == 0 && residency & 1 == 1
+  }
+}
