@@ -157,16 +157,25 @@ struct WriteBack: Sendable {
     // Chunks of the working set are barely compressed, so a thread pays only for more of them.
     inParallel(count: steps.count, lanes: lanes, indicesPerLane: prefetch == nil ? 3 : 6) { next in
       failure.record {
-        let lane = try Lane()
+        let buffer = ChunkBuffer()
         while let index = next(), !failure.hasFailed {
           let process = steps[index].process
           guard let memory = self.memories[process], !vanished.contains(process) else { continue }
-          do {
-            if try !lane.restore(steps[index], of: self.image, to: memory, self.prefetch) {
-              vanished.insert(process)
+          let pages = try buffer.load(steps[index], of: self.image)
+          do throws(SystemCallError) {
+            if let prefetch = self.prefetch {
+              try prefetch.fill(steps[index], from: pages, memory)
+            } else {
+              try memory.write(steps[index].ranges, from: pages)
             }
-          } catch let error as SystemCallError where error.code == EIO && refused != nil {
-            refused?.add(steps[index])
+          } catch {
+            if error.meansVanished {
+              vanished.insert(process)
+            } else if error.code == EIO, let refused {
+              refused.add(steps[index])
+            } else {
+              throw error
+            }
           }
         }
       }
@@ -185,41 +194,6 @@ struct WriteBack: Sendable {
     var all: [Int] { processes.withLock { $0.sorted() } }
     func contains(_ process: Int) -> Bool { processes.withLock { $0.contains(process) } }
     func insert(_ process: Int) { processes.withLock { _ = $0.insert(process) } }
-  }
-
-  private final class Lane {
-    let decompressor: ChunkDecompressor
-    let pages = UnsafeMutableRawBufferPointer.allocate(
-      byteCount: ImageLayout.chunkLength, alignment: Int(pageSize))
-    let stored = UnsafeMutableRawBufferPointer.allocate(
-      byteCount: ImageLayout.storedLength, alignment: 64)
-
-    init() throws(CompressionError) { decompressor = try ChunkDecompressor() }
-
-    deinit {
-      pages.deallocate()
-      stored.deallocate()
-    }
-
-    /// Restores one step. Returns false if the process has no memory any more.
-    func restore(
-      _ step: RestoreStep, of image: ImageReader, to memory: ProcessMemory,
-      _ prefetch: Prefetch?
-    ) throws -> Bool {
-      try image.load(step, stored: stored, into: pages, with: decompressor)
-      guard let base = pages.baseAddress else { return true }
-      do throws(SystemCallError) {
-        if let prefetch {
-          try prefetch.fill(step, from: base, memory)
-        } else {
-          try memory.write(step.ranges, from: base)
-        }
-        return true
-      } catch {
-        if error.meansVanished { return false }
-        throw error
-      }
-    }
   }
 }
 

@@ -63,7 +63,7 @@ struct Comparison: Sendable {
     let failure = FirstFailure()
     inParallel(count: indices.count, lanes: lanes) { [base, memories] next in
       failure.record {
-        let lane = try Lane()
+        let lane = Lane()
         while let number = next(), !failure.hasFailed {
           let index = indices[number]
           verdicts.set(index, try lane.compare(items[index], with: base, memories: memories))
@@ -104,21 +104,11 @@ struct Comparison: Sendable {
   }
 
   private final class Lane {
-    let decompressor: ChunkDecompressor
-    let baseContent = UnsafeMutableRawBufferPointer.allocate(
+    let buffer = ChunkBuffer()
+    let memoryContent = UnsafeMutableRawPointer.allocate(
       byteCount: ImageLayout.chunkLength, alignment: Int(pageSize))
-    let memoryContent = UnsafeMutableRawBufferPointer.allocate(
-      byteCount: ImageLayout.chunkLength, alignment: Int(pageSize))
-    let stored = UnsafeMutableRawBufferPointer.allocate(
-      byteCount: ImageLayout.storedLength, alignment: 64)
 
-    init() throws(CompressionError) { decompressor = try ChunkDecompressor() }
-
-    deinit {
-      baseContent.deallocate()
-      memoryContent.deallocate()
-      stored.deallocate()
-    }
+    deinit { memoryContent.deallocate() }
 
     func compare(
       _ item: Item, with base: ImageReader, memories: [ProcessMemory]
@@ -129,9 +119,7 @@ struct Comparison: Sendable {
       let step = RestoreStep(
         isOfBase: false, chunk: chunk, process: Int(segment.process), ranges: segment.ranges,
         isInNextBase: true)
-      try base.load(step, stored: stored, into: baseContent, with: decompressor)
-      guard let memoryContent = memoryContent.baseAddress, let baseContent = baseContent.baseAddress
-      else { return verdict }
+      let baseContent = try buffer.load(step, of: base)
       try memories[Int(segment.process)].read(
         segment.ranges, into: memoryContent, direct: item.kind.readable)
       var offset = 0

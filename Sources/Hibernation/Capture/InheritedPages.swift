@@ -54,7 +54,7 @@ extension MissingPages {
     to writer: ImageWriter, _ processes: [(identity: ProcessIdentity, missing: [PageRange])],
     by compression: Compression
   ) throws {
-    let buffer = try ChunkBuffer()
+    let buffer = ChunkBuffer()
     for step in image.steps where !step.isOfBase && step.isBackgroundFilled {
       let identity = image.processes[step.process].identity
       guard let index = processes.firstIndex(where: { $0.identity == identity }) else { continue }

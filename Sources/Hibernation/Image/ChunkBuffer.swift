@@ -4,15 +4,13 @@ import Linux
 /// A buffer for one long chunk, or several short ones, and the decompressor for it. One thread at a
 /// time loads chunks.
 final class ChunkBuffer {
-  private let decompressor: ChunkDecompressor
+  private let decompressor = ChunkDecompressor()
   private let pages = UnsafeMutableRawBufferPointer.allocate(
     byteCount: ImageLayout.chunkLength, alignment: Int(pageSize))
   private let stored = UnsafeMutableRawBufferPointer.allocate(
     byteCount: ImageLayout.storedLength, alignment: 64)
   private let single = UnsafeMutableRawBufferPointer.allocate(
     byteCount: Int(pageSize), alignment: Int(pageSize))
-
-  init() throws(CompressionError) { decompressor = try ChunkDecompressor() }
 
   deinit {
     pages.deallocate()

@@ -116,16 +116,10 @@ struct ChunkCompressor: ~Copyable {
   }
 }
 
-/// Decompresses and verifies chunks. One thread owns it.
-struct ChunkDecompressor: ~Copyable {
-  private let context: OpaquePointer
-
-  init() throws(CompressionError) {
-    guard let context = ZSTD_createDCtx() else {
-      throw CompressionError(description: "no memory for a decompressor", isShortage: true)
-    }
-    self.context = context
-  }
+/// Decompresses and verifies chunks. One thread at a time uses it.
+final class ChunkDecompressor {
+  /// nil until a chunk of zstd is read: lz4 needs none.
+  private var context: OpaquePointer?
 
   deinit { ZSTD_freeDCtx(context) }
 
@@ -143,6 +137,10 @@ struct ChunkDecompressor: ~Copyable {
           block.baseAddress, target.baseAddress, Int32(block.count), Int32(target.count)))
       if size < 0 { throw CompressionError(description: "lz4: a damaged block") }
     case .zstd:
+      context = context ?? ZSTD_createDCtx()
+      guard let context else {
+        throw CompressionError(description: "no memory for a decompressor", isShortage: true)
+      }
       size = try CompressionError.zstd(
         ZSTD_decompressDCtx(
           context, target.baseAddress, target.count, block.baseAddress, block.count))

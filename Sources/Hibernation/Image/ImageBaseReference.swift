@@ -143,7 +143,7 @@ extension ImageReader {
   /// of chunks use this function.
   func load(
     _ step: RestoreStep, stored: UnsafeMutableRawBufferPointer,
-    into target: UnsafeMutableRawBufferPointer, with decompressor: borrowing ChunkDecompressor
+    into target: UnsafeMutableRawBufferPointer, with decompressor: ChunkDecompressor
   ) throws(ImageError) {
     let whole = UnsafeMutableRawBufferPointer(rebasing: target[..<step.chunk.length])
     try (step.isOfBase ? base ?? self : self).read(

@@ -121,7 +121,7 @@ public struct ImageReader: Sendable {
   /// Reads and verifies one chunk into `target`, which has the chunk's length.
   func read(
     _ chunk: ImageChunk, stored: UnsafeMutableRawBufferPointer,
-    into target: UnsafeMutableRawBufferPointer, with decompressor: borrowing ChunkDecompressor
+    into target: UnsafeMutableRawBufferPointer, with decompressor: ChunkDecompressor
   ) throws(ImageError) {
     let area = UnsafeMutableRawBufferPointer(mutating: try readStored(chunk, into: stored))
     var length = area.count
@@ -136,6 +136,9 @@ public struct ImageReader: Sendable {
       try decompressor.decompress(
         UnsafeRawBufferPointer(rebasing: area[..<length]), into: target)
     } catch {
+      if error.isShortage {
+        throw .unreadable(path: path, SystemCallError("decompress", on: path, code: ENOMEM))
+      }
       throw .damaged(path: path, reason: "the chunk at byte \(chunk.offset): \(error)")
     }
   }

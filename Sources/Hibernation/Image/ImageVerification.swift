@@ -1,6 +1,3 @@
-import Glibc
-import Linux
-
 extension ImageReader {
   /// Reads the whole file and its base, decompresses every chunk, and checks all checksums. It
   /// takes as long as the disk does: never call it on the event loop.
@@ -13,22 +10,10 @@ extension ImageReader {
   func forEachChunk(
     _ body: (ImageChunk, UnsafeRawBufferPointer) -> Void
   ) throws(ImageError) {
-    let pages = UnsafeMutableRawBufferPointer.allocate(
-      byteCount: ImageLayout.chunkLength, alignment: Int(pageSize))
-    let stored = UnsafeMutableRawBufferPointer.allocate(
-      byteCount: ImageLayout.storedLength, alignment: 64)
-    defer {
-      pages.deallocate()
-      stored.deallocate()
-    }
-    let decompressor: ChunkDecompressor
-    do throws(CompressionError) { decompressor = try ChunkDecompressor() } catch {
-      throw .unreadable(path: path, SystemCallError("decompress", on: path, code: ENOMEM))
-    }
-    for chunk in chunks {
-      let target = UnsafeMutableRawBufferPointer(rebasing: pages[..<chunk.length])
-      try read(chunk, stored: stored, into: target, with: decompressor)
-      body(chunk, UnsafeRawBufferPointer(target))
+    let buffer = ChunkBuffer()
+    for step in steps.prefix(chunks.count) {
+      let pages = try buffer.load(step, of: self)
+      body(step.chunk, UnsafeRawBufferPointer(start: pages, count: step.length))
     }
   }
 }

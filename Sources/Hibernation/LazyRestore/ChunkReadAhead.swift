@@ -91,13 +91,11 @@ final class ChunkReadAhead: @unchecked Sendable {
     state = Mutex(State(order: FillOrder(chunks)))
   }
 
-  /// Starts the helper. If the chunks are few, or there is no memory or no thread for it, the pager
-  /// reads all chunks itself.
+  /// Starts the helper. If the chunks are few, or there is no thread for it, the pager reads all
+  /// chunks itself.
   func start() {
     guard count >= Self.minChunksForHelper, onlineProcessors > 1 else { return }
-    do throws(CompressionError) {
-      while buffers.count < Self.bufferCount { buffers.append(try ChunkBuffer()) }
-    } catch { return }
+    buffers = (0..<Self.bufferCount).map { _ in ChunkBuffer() }
     state.withLock { $0.free = Array(0..<Self.bufferCount) }
     hasHelper = ShortThreads.start(name: "dormouse-ahead", apart: true) { self.work() }
   }

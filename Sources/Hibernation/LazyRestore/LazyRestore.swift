@@ -226,7 +226,7 @@ extension Hibernator {
     var written: Set<UInt64> = []
     if unexpected.isEmpty { return written }
     let memory = try target.memory(of: image.processes[index].identity)
-    let buffer = try ChunkBuffer()
+    let buffer = ChunkBuffer()
     for chunk in image.steps where chunk.isBackgroundFilled && chunk.process == index {
       // Few chunks are near one of the few unexpected pages.
       let hull = chunk.ranges.hull

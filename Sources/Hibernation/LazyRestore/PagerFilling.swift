@@ -53,7 +53,7 @@ extension Pager {
     if case .ready(let loaded) = source, let readAhead {
       pages = readAhead.pages(of: loaded)
     } else {
-      let scratch = try buffer(forChild: destination.isChild)
+      let scratch = buffer(forChild: destination.isChild)
       pages = try retry.run { () throws(ImageError) in try scratch.load(step, of: image) }
     }
     if isTrimmed {

@@ -55,9 +55,9 @@ extension Pager {
   }
 
   /// Returns a buffer, which keeps its content until it is used for another chunk.
-  func buffer(forChild: Bool = false) throws(CompressionError) -> ChunkBuffer {
+  func buffer(forChild: Bool = false) -> ChunkBuffer {
     if let buffer = forChild ? scratch.forChild : scratch.forWorker { return buffer }
-    let made = try retry.run { () throws(CompressionError) in try ChunkBuffer() }
+    let made = ChunkBuffer()
     if forChild { scratch.forChild = made } else { scratch.forWorker = made }
     return made
   }

@@ -125,7 +125,7 @@ private struct ForkedChild: Sendable {
   func fill(
     from image: ImageReader, process: Int, before: PageLayout, after: PageLayout
   ) throws {
-    let buffer = try ChunkBuffer()
+    let buffer = ChunkBuffer()
     for chunk in image.steps where chunk.isBackgroundFilled && chunk.process == process {
       var pages = try buffer.load(chunk, of: image)
       for page in chunk.ranges.flatMap(\.pages) {

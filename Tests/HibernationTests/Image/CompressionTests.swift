@@ -12,7 +12,7 @@ import Testing
     arguments: [Compression.lz4, .zstd(level: 1), .nearlyNone])
   func roundTrip(_ compression: Compression) throws {
     let compressor = try ChunkCompressor(compression)
-    let decompressor = try ChunkDecompressor()
+    let decompressor = ChunkDecompressor()
     for length in [4096, 16384, 65536, 81920, ImageLayout.chunkLength] {
       for isRandom in [false, true] {
         let pages = Self.bytes(length, isRandom: isRandom)
@@ -28,7 +28,7 @@ import Testing
     "A damaged chunk is refused, and the next one is read",
     arguments: [Compression.lz4, .zstd(level: 1)])
   func damage(_ compression: Compression) throws {
-    let decompressor = try ChunkDecompressor()
+    let decompressor = ChunkDecompressor()
     let pages = Self.bytes(16384, isRandom: false)
     let frame = try Self.frame(of: pages, ChunkCompressor(compression))
     for index in frame.indices {
@@ -53,7 +53,7 @@ import Testing
   }
 
   @Test func `A frame of zstd with its own checksum is read, as earlier images have it`() throws {
-    let decompressor = try ChunkDecompressor()
+    let decompressor = ChunkDecompressor()
     let pages = Self.bytes(16384, isRandom: false)
     var frame = [UInt8](repeating: 0, count: ZSTD_compressBound(pages.count))
     let context = try #require(ZSTD_createCCtx())
@@ -121,7 +121,7 @@ import Testing
   }
 
   private static func content(
-    of frame: [UInt8], _ length: Int, _ decompressor: borrowing ChunkDecompressor
+    of frame: [UInt8], _ length: Int, _ decompressor: ChunkDecompressor
   ) throws -> [UInt8] {
     var target = [UInt8](repeating: 0, count: length)
     try target.withUnsafeMutableBytes { target in
