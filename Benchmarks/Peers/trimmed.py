@@ -83,6 +83,7 @@ def ways(program, size, options):
     if options.pages_out:
         peers.append(PagedOut("paged out without Dormouse", program, size, None))
     if options.memcr:
+        peers.append(Dormouse(f"frozen and hibernated, {options.resume}, lz4", program, size, options.resume, algorithm="lz4"))
         peers.append(Memcr("memcr, lz4", program, size, options.memcr, ["-z", "lz4"]))
     chosen = [peer for peer in peers if is_wanted(peer.name, options)]
     for peer in chosen:

@@ -226,9 +226,10 @@ class Memcr(Peer):
 
 
 class Dormouse(Peer):
-    def __init__(self, name, program, size, resume="auto", is_dropped=False, keeps_working_set=False):
+    def __init__(self, name, program, size, resume="auto", is_dropped=False, keeps_working_set=False, algorithm="zstd"):
         super().__init__(name, program, size)
         self.resume, self.is_dropped, self.keeps_working_set = resume, is_dropped, keeps_working_set
+        self.algorithm = algorithm
         self.overrides = {}
         self.pause = 0
 
@@ -242,6 +243,7 @@ class Dormouse(Peer):
                 "background": {"suspend_after": "never"},
                 "hibernate": {"after": "never", "cooldown": "0s", "max_footprint": "unlimited", "resume": self.resume,
                               "only_if_faster_than_relaunch": False, "keep_working_set": self.keeps_working_set,
+                              "compression": {"algorithm": self.algorithm},
                               "disk": {"budget": "20GB", "daily_writes": "1000GB"}}, **self.overrides},
             "workers": {"web": {"command": self.command(), "readiness": {"tcp": self.port}}}}, user=self.user)
         self.pid = self.daemon.pid_of("web")
