@@ -9,8 +9,9 @@ let strict: [SwiftSetting] = [
   .enableUpcomingFeature("ExistentialAny"),
 ]
 
-// The settings of modules for whose speed no daemon waits: they are small rather than fast.
-let compact = strict + [.unsafeFlags(["-Osize"], .when(configuration: .release))]
+// The settings of modules that hardly compute: they are small rather than fast.
+let small: [SwiftSetting] = [.unsafeFlags(["-Osize"], .when(configuration: .release))]
+let compact = strict + small
 
 // The settings of modules that compute most while tests run: scans of /proc were a third of a
 // daemon's processor time there, JSON a sixth of its clients', and simulated lives run in the
@@ -77,10 +78,11 @@ let package = Package(
       name: "PolicyFile", dependencies: ["Policy", "ShippedPolicies", "YAML"],
       swiftSettings: compact),
     .target(
-      name: "Simulation", dependencies: ["Drawing", "Lifecycle", "Policy"], swiftSettings: fast),
+      name: "Simulation", dependencies: ["Drawing", "Lifecycle", "Policy"],
+      swiftSettings: fast + small),
     .target(
       name: "Journal", dependencies: ["Checksum", "JSONLines", "Lifecycle", "Policy"],
-      swiftSettings: strict),
+      swiftSettings: compact),
 
     // Finds what the recorded history shows about policies.
     .target(
@@ -96,7 +98,7 @@ let package = Package(
     .target(
       name: "Supervision",
       dependencies: ["Checksum", "Linux", "CLinux", "JSONLines", "Policy", "WorkerProtocol"],
-      swiftSettings: strict),
+      swiftSettings: compact),
     .target(
       name: "Control", dependencies: ["JSONLines", "Linux", "Policy"], swiftSettings: compact),
     // Footprints over time: their format, their statistics and their pictures.
@@ -109,7 +111,7 @@ let package = Package(
         "Checksum", "Policy", "Lifecycle", "PolicyFile", "Journal", "Linux", "CLinux",
         "Hibernation", "Supervision", "Control", "JSONLines", "WorkerProtocol",
       ],
-      swiftSettings: strict),
+      swiftSettings: compact),
 
     // `dormouse wrap`: the daemon's components around one program.
     .target(
