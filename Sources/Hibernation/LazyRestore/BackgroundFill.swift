@@ -1,4 +1,3 @@
-import CLinux
 import Linux
 import Synchronization
 
@@ -209,7 +208,7 @@ extension Hibernator {
       fill.end(outcome)
       if let reason = outcome.haltReason, outcome.failure == nil { trimLost?(target.name, reason) }
       if outcome.failure == nil, outcome.handedOver == nil { fillEnded?(target.name) }
-      clinux_trim_own_memory()
+      SelfMemory.releaseUnusedSoon()
     }
     let isStarted = ShortThreads.start(name: "dormouse-pager") { pager.run() }
     if isStarted { fills[target.name] = fill }

@@ -12,8 +12,6 @@ final class RestingPagers: Sendable {
     var epoll: Epoll?
     /// The resting pagers, by the descriptor that ends their rest.
     var resting: [Int32: PagerRun] = [:]
-    /// True if pagers have begun to rest since the last check.
-    var hasNew = false
   }
   private let state = Mutex(State())
   /// Processes that execute another program by now are found after this time, in ns.
@@ -24,6 +22,7 @@ final class RestingPagers: Sendable {
   /// - Returns: false if there are no descriptors or no threads for that.
   func add(_ pager: PagerRun) -> Bool {
     guard let descriptor = pager.wakeupDescriptor else { return false }
+    defer { SelfMemory.releaseUnusedSoon() }
     return state.withLock { state in
       do throws(SystemCallError) {
         if state.epoll == nil {
@@ -36,7 +35,6 @@ final class RestingPagers: Sendable {
         try state.epoll?.add(descriptor, .readable, token: UInt64(descriptor))
       } catch { return false }
       state.resting[descriptor] = pager
-      state.hasNew = true
       return true
     }
   }
@@ -73,18 +71,12 @@ final class RestingPagers: Sendable {
   }
 
   private func check() {
-    let (resting, hasNew) = state.withLock { state in
-      defer { state.hasNew = false }
-      return (Array(state.resting.keys), state.hasNew)
-    }
+    let resting = state.withLock { Array($0.resting.keys) }
     for descriptor in resting {
       let pager = state.withLock { $0.resting[descriptor] }
       if pager?.hasLivingProcess == false { start(descriptor) }
     }
-    guard hasNew else { return }
     clinux_release_unused_stack()
-    // Pages would wait here meanwhile. Without a thread the memory stays.
-    _ = ShortThreads.start(name: "dormouse-rest") { SelfMemory.releaseUnused() }
   }
 }
 

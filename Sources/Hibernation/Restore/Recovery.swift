@@ -31,7 +31,7 @@ extension Hibernator {
       restored = try recoverMemory(
         of: target, from: path, expectation, keepsTrims: keepsTrims, recorded)
     } catch { throw resolved(error, target, image: path) }
-    clinux_trim_own_memory()
+    SelfMemory.releaseUnusedSoon()
     var summary = ResumeSummary(
       restored: restored, duration: .nanoseconds(Clocks.monotonic - started))
     if let missing = fills[target.name]?.missing {

@@ -1,4 +1,3 @@
-import CLinux
 import Glibc
 import Linux
 
@@ -73,7 +72,7 @@ extension Hibernator {
         }
       }
     } catch { throw resolved(error, target, image: image.path) }
-    if summary.backgroundFill == 0 { clinux_trim_own_memory() }
+    if summary.backgroundFill == 0 { SelfMemory.releaseUnusedSoon() }
     let took = Clocks.monotonic - started
     summary.duration = .nanoseconds(took)
     if summary.backgroundFill == 0 {

@@ -1,4 +1,3 @@
-import CLinux
 import Linux
 
 /// The end of a hibernation.
@@ -38,8 +37,8 @@ extension Operation {
     }
     FaultPoint.rested.pass()
     if overlay == nil { hibernator.dropBase(of: target.name, for: path) }
-    // This returns the compressors' memory to the kernel; otherwise the allocator would keep it.
-    clinux_trim_own_memory()
+    // The allocator would keep the compressors' memory.
+    SelfMemory.releaseUnusedSoon()
     let refusal =
       restore.isLazy && freezer == nil
       ? "lazy restore needs a cgroup of its own" : lazyRefusal

@@ -5,10 +5,24 @@ import Synchronization
 /// The memory of this process. Any thread may call these functions.
 public enum SelfMemory {
   private static let isLocked = Atomic(false)
+  private static let isDue = Atomic(false)
+  /// One release serves all operations that end within this time.
+  private static let delay = Duration.seconds(2)
 
   /// Keeps the mappings of this moment, mainly the code and the heap, in RAM once they are used, if
   /// that is permitted (mlockall(2)).
   public static func lock() { isLocked.store(clinux_lock_memory() == 0, ordering: .relaxed) }
+
+  /// Calls `releaseUnused` soon, on a thread of its own. Without a thread the memory stays.
+  public static func releaseUnusedSoon() {
+    if isDue.exchange(true, ordering: .relaxed) { return }
+    let isStarted = Thread.start(name: "dormouse-free") {
+      pauseThread(for: delay)
+      isDue.store(false, ordering: .relaxed)
+      releaseUnused()
+    }
+    if !isStarted { isDue.store(false, ordering: .relaxed) }
+  }
 
   /// Gives back to the kernel what was freed of the heap, and the stack of this thread that it
   /// doesn't use now. With a thousand workers this takes up to 0.1 s.
