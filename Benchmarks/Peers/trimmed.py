@@ -159,7 +159,7 @@ def processes_of(daemon):
     pid = daemon.process.pid
     children = []
     for thread in os.listdir(f"/proc/{pid}/task"):
-        with open(f"/proc/{pid}/task/{thread}/children") as file:
+        with contextlib.suppress(FileNotFoundError), open(f"/proc/{pid}/task/{thread}/children") as file:  # It has ended.
             children += [int(word) for word in file.read().split()]
     with contextlib.suppress(OSError):  # A child has ended, or runs as another user, and may not be read.
         executable = os.readlink(f"/proc/{pid}/exe")
