@@ -9,7 +9,7 @@ let strict: [SwiftSetting] = [
   .enableUpcomingFeature("ExistentialAny"),
 ]
 
-// The settings of modules that hardly compute: they are small rather than fast.
+// The settings of modules that hardly compute in a daemon: they are small rather than fast.
 let small: [SwiftSetting] = [.unsafeFlags(["-Osize"], .when(configuration: .release))]
 let compact = strict + small
 

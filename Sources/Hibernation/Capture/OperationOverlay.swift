@@ -32,7 +32,7 @@ extension Operation {
         of: subjects, over: base, inheriting: inherited.map { supplied(by: $0) },
         lanes: hibernator.lanes, access: hibernator.features.forcedAccess)
     } catch is ImageError where inherited == nil {
-      // A damaged base isn't used.
+      // A base that is damaged, or can't be read now, isn't used.
       return nil
     } catch { throw .from(error, in: .scanning) }
   }
