@@ -115,6 +115,7 @@ void clinux_release_unused_stack(void) {
   // own, which older kernels refuse.
   int advice = 24;  // MADV_DONTNEED_LOCKED
   if (!madvise((void *)start, end - start, advice) || errno != EINVAL) return;
+  munlock((void *)start, end - start);
   madvise((void *)start, end - start, MADV_DONTNEED);
 }
 

@@ -1,3 +1,4 @@
+import CLinux
 import Lifecycle
 import Linux
 
@@ -47,7 +48,8 @@ final class StartupMemory {
     self.init(timers, states) {
       learned.save()
     } release: {
-      SelfMemory.releaseUnused(code: true)
+      clinux_release_unused_stack()
+      SelfMemory.releaseUnusedSoon(code: true)
     }
   }
 

@@ -22,8 +22,7 @@ final class RestingPagers: Sendable {
   /// - Returns: false if there are no descriptors or no threads for that.
   func add(_ pager: PagerRun) -> Bool {
     guard let descriptor = pager.wakeupDescriptor else { return false }
-    defer { SelfMemory.releaseUnusedSoon() }
-    return state.withLock { state in
+    let isResting = state.withLock { state in
       do throws(SystemCallError) {
         if state.epoll == nil {
           let epoll = try Epoll()
@@ -37,6 +36,8 @@ final class RestingPagers: Sendable {
       state.resting[descriptor] = pager
       return true
     }
+    if isResting { SelfMemory.releaseUnusedSoon() }
+    return isResting
   }
 
   private func remove(_ descriptor: Int32) -> PagerRun? {

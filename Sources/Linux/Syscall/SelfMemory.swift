@@ -6,6 +6,8 @@ import Synchronization
 public enum SelfMemory {
   private static let isLocked = Atomic(false)
   private static let isDue = Atomic(false)
+  private static let codeIsDue = Atomic(false)
+  private static let turn = Mutex(())
   /// One release serves all operations that end within this time.
   private static let delay = Duration.seconds(2)
 
@@ -13,29 +15,29 @@ public enum SelfMemory {
   /// that is permitted (mlockall(2)).
   public static func lock() { isLocked.store(clinux_lock_memory() == 0, ordering: .relaxed) }
 
-  /// Calls `releaseUnused` soon, on a thread of its own. Without a thread the memory stays.
-  public static func releaseUnusedSoon() {
+  /// Gives what was freed of the heap back to the kernel soon, on a thread of its own: with a
+  /// thousand workers this takes up to 0.1 s. Without a thread the memory stays.
+  ///
+  /// - Parameter code: true: the code that isn't needed then, too.
+  public static func releaseUnusedSoon(code: Bool = false) {
+    if code { codeIsDue.store(true, ordering: .relaxed) }
     if isDue.exchange(true, ordering: .relaxed) { return }
     let isStarted = Thread.start(name: "dormouse-free") {
       pauseThread(for: delay)
       isDue.store(false, ordering: .relaxed)
-      releaseUnused()
+      turn.withLock { _ in releaseUnused(code: codeIsDue.exchange(false, ordering: .relaxed)) }
     }
     if !isStarted { isDue.store(false, ordering: .relaxed) }
   }
 
-  /// Gives back to the kernel what was freed of the heap, and the stack of this thread that it
-  /// doesn't use now. With a thousand workers this takes up to 0.1 s.
-  ///
-  /// - Parameter code: true: the code that isn't needed now, too.
-  public static func releaseUnused(code: Bool = false) {
+  private static func releaseUnused(code: Bool) {
     // madvise(2) refuses locked memory.
     let isLocked = isLocked.load(ordering: .relaxed)
     if isLocked { _ = clinux_unlock_memory() }
     if code { releaseUnusedCode() }
-    clinux_release_unused_stack()
     clinux_trim_own_memory()
-    if isLocked { lock() }
+    // If there is too much for the limit of locked memory now, the next time there may not be.
+    if isLocked { _ = clinux_lock_memory() }
   }
 }
 
