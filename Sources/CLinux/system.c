@@ -99,10 +99,12 @@ int clinux_stop_of_child(pid_t pid) {
 int clinux_lock_memory(void) { return RESULT(mlockall(MCL_CURRENT | 4 /* MCL_ONFAULT */)); }
 int clinux_unlock_memory(void) { return RESULT(munlockall()); }
 
-void clinux_keep_heap_small(void) {
+void clinux_keep_heap_small(int arenas) {
 #ifdef __GLIBC__
-  mallopt(M_ARENA_MAX, 1);
+  mallopt(M_ARENA_MAX, arenas);
   mallopt(M_MMAP_THRESHOLD, 128 * 1024);
+#else
+  (void)arenas;
 #endif
 }
 

@@ -29,7 +29,7 @@ public final class Daemon {
 
   /// Makes the components and locks the state directory. Nothing is started yet.
   public convenience init(_ settings: DaemonSettings) throws(StartError) {
-    clinux_keep_heap_small()
+    clinux_keep_heap_small(4)
     try self.init(settings, .daemon())
   }
 

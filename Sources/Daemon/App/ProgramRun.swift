@@ -39,7 +39,7 @@ package final class ProgramRun {
   /// Prepares the process of the wrapper. Call this before anything is started, and before the
   /// process has a second thread.
   package static func prepareProcess() {
-    clinux_keep_heap_small()
+    clinux_keep_heap_small(1)
     // Processes that lose their parent stay below this process. They are found without a scan of
     // all of /proc.
     clinux_become_subreaper()
