@@ -89,7 +89,7 @@ int clinux_share_memory(pid_t one, pid_t other) {
   return order < 0 ? -errno : order == 0;
 }
 
-void clinux_trim_own_memory(void) {
+void clinux_trim_heap(void) {
 #ifdef __GLIBC__
   malloc_trim(0);
 #endif

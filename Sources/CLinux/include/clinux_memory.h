@@ -65,5 +65,5 @@ int clinux_page_out(int pidfd, const struct clinux_range *range);
 int clinux_share_memory(pid_t one, pid_t other);
 // Returns this process's freed memory to the kernel (malloc_trim(3)). Without glibc it does
 // nothing.
-void clinux_trim_own_memory(void);
+void clinux_trim_heap(void);
 #endif

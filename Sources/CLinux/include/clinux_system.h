@@ -34,11 +34,11 @@ unsigned clinux_stop_count(void);
 // is refused).
 int clinux_lock_memory(void);
 int clinux_unlock_memory(void);
-// Makes glibc use so many arenas, and mappings of their own for large blocks, which are unmapped
-// when they are freed. Otherwise glibc keeps the memory that the compression lanes have used
-// (mallopt(3); its threshold grows unless it is set). Call it before the first thread starts, which
-// would get an arena of its own. With several, what some threads free leaves fewer holes between
-// the blocks that others keep, and threads wait less for each other.
+// Sets the number of glibc's arenas, and gives large blocks mappings of their own, which are
+// unmapped when they are freed. Otherwise glibc keeps the memory that the compression lanes have
+// used (mallopt(3); its threshold grows unless it is set). Call it before the first thread starts,
+// which would get an arena of its own. With several, what some threads free leaves fewer holes
+// between the blocks that others keep, and threads wait less for each other.
 void clinux_keep_heap_small(int arenas);
 // Reads the credentials of the other end of a Unix socket (SO_PEERCRED).
 int clinux_peer_credentials(int fd, pid_t *pid, uid_t *uid, gid_t *gid);

@@ -35,7 +35,7 @@ public enum SelfMemory {
     let isLocked = isLocked.load(ordering: .relaxed)
     if isLocked { _ = clinux_unlock_memory() }
     if code { releaseUnusedCode() }
-    clinux_trim_own_memory()
+    clinux_trim_heap()
     // If there is too much for the limit of locked memory now, the next time there may not be.
     if isLocked { _ = clinux_lock_memory() }
   }
