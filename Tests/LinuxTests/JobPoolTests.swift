@@ -92,6 +92,24 @@ import Testing
     release.raise()
   }
 
+  @Test func `Threads that aren't needed end although a short job comes every moment`() throws {
+    let pool = JobPool(name: "test", maxOrdinary: 8, endsAfter: .milliseconds(200))
+    let (release, notes) = (OneTimeEvent(), Notes())
+    for number in 0..<8 {
+      pool.submit(about: "\(number)") {
+        notes.add("begun")
+        release.wait()
+      }
+    }
+    #expect(notes.wait(for: 8))
+    release.raise()
+    let isOne = try eventually {
+      pool.submit(about: "short") {}
+      return pool.threads == 1
+    }
+    #expect(isOne)
+  }
+
   @Test func `An urgent job makes earlier jobs about the same worker urgent`() {
     let pool = JobPool(name: "test", maxOrdinary: 1, urgentReserve: 1)
     let (release, notes) = (OneTimeEvent(), Notes())

@@ -9,7 +9,8 @@ import Synchronization
 /// freezing of others, however many of those hang. An urgent job makes the earlier jobs about the
 /// same subject urgent, too.
 ///
-/// Threads are started when they are needed. Any thread may call the methods.
+/// Threads are started when they are needed, and the one that became idle last is woken first: the
+/// others can end although a short job comes every moment. Any thread may call the methods.
 public final class JobPool: Sendable {
   public typealias Job = @Sendable () -> Void
   /// A job that returns a closure. The closure is performed when the subject is free for another
@@ -61,8 +62,9 @@ public final class JobPool: Sendable {
   /// True if no job about the subject waits or runs.
   public func isIdle(about subject: String) -> Bool { shared.isIdle(about: subject) }
 
-  /// The number of threads that wait for a job.
-  var idleThreads: Int { shared.state.withLock { $0.idle } }
+  /// The number of threads, and of those that wait for a job.
+  var threads: Int { shared.state.withLock { $0.threads } }
+  var idleThreads: Int { shared.state.withLock { $0.idle.count } }
 
   private final class Shared: Sendable {
     struct SubjectQueue {
@@ -81,8 +83,19 @@ public final class JobPool: Sendable {
       var ready: [String] = []
       var ordinaryRunning = 0
       var threads = 0
-      var idle = 0
+      /// What wakes each thread that waits for a job. The last one began to wait last.
+      var idle: [Semaphore] = []
+      /// The threads that were woken or started, and haven't looked for a job since.
+      var woken = 0
       var hasEnded = false
+    }
+
+    private enum NextThread {
+      case idle(Semaphore), new, none
+    }
+
+    private enum Turn {
+      case job(subject: String, ReportingJob), wait, end
     }
 
     let name: String
@@ -90,7 +103,6 @@ public final class JobPool: Sendable {
     let urgentReserve: Int
     let endsAfter: Duration?
     let state = Mutex(State())
-    let work = Semaphore()
 
     init(name: String, maxOrdinary: Int, urgentReserve: Int, endsAfter: Duration?) {
       (self.name, self.maxOrdinary, self.urgentReserve, self.endsAfter) = (
@@ -104,7 +116,7 @@ public final class JobPool: Sendable {
       about subject: String, isUrgent: Bool = false, onlyIfIdle: Bool = false,
       _ job: @escaping ReportingJob
     ) -> Bool {
-      let (isAccepted, needsThread) = state.withLock { state in
+      let (isAccepted, thread) = state.withLock { state in
         let isAccepted = !onlyIfIdle || state.queues[subject] == nil
         if isAccepted {
           var queue = state.queues[subject] ?? SubjectQueue()
@@ -113,30 +125,58 @@ public final class JobPool: Sendable {
           if !queue.isRunning, queue.jobs.count == 1 { state.ready.append(subject) }
           state.queues[subject] = queue
         }
-        // An idle thread may not have claimed yet the job for which it was woken.
-        let needsThread =
-          Self.startable(state, maxOrdinary) > state.idle
-          && state.threads < maxOrdinary + urgentReserve
-        if needsThread { state.threads += 1 }
-        return (isAccepted, needsThread)
+        return (isAccepted, nextThread(&state))
       }
-      if isAccepted { work.signal() }
-      if needsThread, !Thread.start(name: name, { [self] in run() }) {
-        // The running threads will perform the jobs. If there are none, a later submission tries
-        // again, even one that isn't accepted.
-        state.withLock { $0.threads -= 1 }
-      }
+      wake(thread)
       return isAccepted
+    }
+
+    /// Chooses a thread for a job that none of the threads that were woken is going to perform.
+    private func nextThread(_ state: inout State) -> NextThread {
+      if let idle = idleThread(&state) { return .idle(idle) }
+      guard Self.startable(state, maxOrdinary) > state.woken,
+        state.threads < maxOrdinary + urgentReserve
+      else { return .none }
+      state.woken += 1
+      state.threads += 1
+      return .new
+    }
+
+    private func idleThread(_ state: inout State) -> Semaphore? {
+      guard Self.startable(state, maxOrdinary) > state.woken, let idle = state.idle.popLast() else {
+        return nil
+      }
+      state.woken += 1
+      return idle
+    }
+
+    private func wake(_ thread: NextThread) {
+      switch thread {
+      case .none: break
+      case .idle(let semaphore): semaphore.signal()
+      case .new:
+        if Thread.start(name: name, { [self] in run() }) { break }
+        // The other threads will perform the jobs: one of them may have become idle meanwhile. If
+        // there are none, a later submission tries again, even one that isn't accepted.
+        let idle = state.withLock { state in
+          state.woken -= 1
+          state.threads -= 1
+          return idleThread(&state)
+        }
+        idle?.signal()
+      }
     }
 
     func isIdle(about subject: String) -> Bool { state.withLock { $0.queues[subject] == nil } }
 
     func end() {
-      let threads = state.withLock { state in
+      let idle = state.withLock { state in
         state.hasEnded = true
-        return state.threads
+        state.woken += state.idle.count
+        defer { state.idle = [] }
+        return state.idle
       }
-      for _ in 0..<threads { work.signal() }
+      for thread in idle { thread.signal() }
     }
 
     /// Returns the index in `ready` of the next job for a free thread; urgent ones come first.
@@ -154,49 +194,66 @@ public final class JobPool: Sendable {
     }
 
     private func run() {
+      let semaphore = Semaphore()
+      var wasWoken = true
       while true {
-        if let (subject, job) = state.withLock({ state in claim(&state) }) {
+        let (turn, thread) = state.withLock { state in
+          if wasWoken { state.woken -= 1 }
+          return (nextTurn(&state, semaphore), nextThread(&state))
+        }
+        wake(thread)
+        switch turn {
+        case .job(let subject, let job):
           let report = job()
           state.withLock { state in finish(subject, &state) }
           report()
-        } else if !waitsForWork() {
-          return
+          wasWoken = false
+        case .wait:
+          guard waits(for: semaphore) else { return }
+          wasWoken = true
+        case .end: return
         }
       }
     }
 
-    /// Waits for a job. It returns false if the thread is to end.
-    private func waitsForWork() -> Bool {
-      let hasEnded = state.withLock { state in
-        state.idle += 1
-        return state.hasEnded
+    /// What the calling thread does next. If it waits, it counts as idle from now on.
+    private func nextTurn(_ state: inout State, _ semaphore: Semaphore) -> Turn {
+      if let index = Self.next(state, maxOrdinary) {
+        let subject = state.ready.remove(at: index)
+        if let job = claim(subject, &state) { return .job(subject: subject, job) }
       }
-      let isWoken = hasEnded || work.wait(within: endsAfter ?? Thread.idleTime)
-      if !isWoken, endsAfter == nil {
-        Thread.releaseUnusedStack()
-        work.wait()
-      }
-      return state.withLock { state in
-        state.idle -= 1
-        // If a job arrived just as the wait ended, this thread performs it. The semaphore's count
-        // is then one too high.
-        guard Self.next(state, maxOrdinary) == nil, state.hasEnded || !isWoken && endsAfter != nil
-        else { return true }
+      if state.hasEnded {
         state.threads -= 1
-        return false
+        return .end
       }
+      state.idle.append(semaphore)
+      return .wait
     }
 
-    private func claim(_ state: inout State) -> (String, ReportingJob)? {
-      guard let index = Self.next(state, maxOrdinary) else { return nil }
-      let subject = state.ready.remove(at: index)
+    /// Waits until the thread is woken. It returns false if the thread is to end.
+    private func waits(for semaphore: Semaphore) -> Bool {
+      if semaphore.wait(within: endsAfter ?? Thread.idleTime) { return true }
+      let ends = state.withLock { state in
+        guard endsAfter != nil, let index = state.idle.firstIndex(where: { $0 === semaphore })
+        else { return false }  // It stays, or is being woken at this moment.
+        state.idle.remove(at: index)
+        state.threads -= 1
+        return true
+      }
+      if ends { return false }
+      if endsAfter == nil { Thread.releaseUnusedStack() }
+      semaphore.wait()
+      return true
+    }
+
+    private func claim(_ subject: String, _ state: inout State) -> ReportingJob? {
       guard var queue = state.queues[subject], !queue.jobs.isEmpty else { return nil }
       let job = queue.jobs.removeFirst()
       queue.isRunning = true
       queue.isOrdinary = !queue.isUrgent
       if queue.isOrdinary { state.ordinaryRunning += 1 }
       state.queues[subject] = queue
-      return (subject, job)
+      return job
     }
 
     private func finish(_ subject: String, _ state: inout State) {
