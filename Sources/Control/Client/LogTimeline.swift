@@ -47,11 +47,7 @@ public struct LogTimeline: Sendable {
   /// A time at which the byte before `offset` had been written; nil if it was written after the
   /// last entry.
   public func time(at offset: Int) -> Int64? {
-    var (low, high) = (0, entries.count)
-    while low < high {
-      let middle = (low + high) / 2
-      if entries[middle].size < offset { low = middle + 1 } else { high = middle }
-    }
-    return low < entries.count ? entries[low].time : nil
+    let index = entries.partitioningIndex { $0.size >= offset }
+    return index < entries.count ? entries[index].time : nil
   }
 }

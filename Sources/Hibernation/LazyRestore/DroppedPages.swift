@@ -10,13 +10,13 @@ struct DroppedPages: Sendable {
 
   /// Returns the range that contains the address, or else the next one behind it.
   func first(endingAfter address: UInt64) -> Range<UInt64>? {
-    let index = index { $0.upperBound > address }
+    let index = ranges.partitioningIndex { $0.upperBound > address }
     return index < ranges.count ? ranges[index] : nil
   }
 
   mutating func insert(_ range: Range<UInt64>) {
     if range.isEmpty { return }
-    let low = index { $0.upperBound >= range.lowerBound }
+    let low = ranges.partitioningIndex { $0.upperBound >= range.lowerBound }
     var (high, union) = (low, range)
     while high < ranges.count, ranges[high].lowerBound <= range.upperBound {
       union =
@@ -26,16 +26,5 @@ struct DroppedPages: Sendable {
       high += 1
     }
     ranges.replaceSubrange(low..<high, with: [union])
-  }
-
-  /// Returns the index of the first range for which the condition, which holds from some range on,
-  /// is true.
-  private func index(where isBehind: (Range<UInt64>) -> Bool) -> Int {
-    var (low, high) = (0, ranges.count)
-    while low < high {
-      let middle = (low + high) / 2
-      if isBehind(ranges[middle]) { high = middle } else { low = middle + 1 }
-    }
-    return low
   }
 }

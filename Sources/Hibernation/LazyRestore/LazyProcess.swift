@@ -151,14 +151,8 @@ final class LazyProcess {
 
   /// Returns the chunk that has a page of the image.
   func chunk(with page: UInt64) -> Int? {
-    var low = 0
-    var high = ranges.count
-    while low < high {
-      let middle = (low + high) / 2
-      if ranges[middle].end <= page { low = middle + 1 } else { high = middle }
-    }
-    guard low < ranges.count, ranges[low].start <= page else { return nil }
-    return ranges[low].chunk
+    let index = ranges.partitioningIndex { $0.end > page }
+    return index < ranges.count && ranges[index].start <= page ? ranges[index].chunk : nil
   }
 
   /// Records pages that are in place already, by their present addresses.

@@ -78,17 +78,12 @@ struct Prefetch: Sendable {
   /// none has them, and the number of bytes for which that is true.
   private func head(of range: PageRange, in process: Int) -> (index: Int?, length: UInt64) {
     guard let ranges = registered[process] else { return (nil, range.length) }
-    var low = 0
-    var high = ranges.count
-    while low < high {
-      let middle = (low + high) / 2
-      if ranges[middle].range.end <= range.address { low = middle + 1 } else { high = middle }
-    }
-    guard low < ranges.count, ranges[low].range.address < range.end else {
+    let index = ranges.partitioningIndex { $0.range.end > range.address }
+    guard index < ranges.count, ranges[index].range.address < range.end else {
       return (nil, range.length)
     }
-    let mapping = ranges[low].range
+    let mapping = ranges[index].range
     if mapping.address > range.address { return (nil, mapping.address - range.address) }
-    return (low, min(range.end, mapping.end) - range.address)
+    return (index, min(range.end, mapping.end) - range.address)
   }
 }

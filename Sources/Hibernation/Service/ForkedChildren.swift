@@ -152,12 +152,7 @@ private struct ForkedChild: Sendable {
   }
 
   private func mapping(at address: UInt64) -> MemoryMapping? {
-    var low = 0
-    var high = mappings.count
-    while low < high {
-      let middle = (low + high) / 2
-      if mappings[middle].end <= address { low = middle + 1 } else { high = middle }
-    }
-    return low < mappings.count && mappings[low].start <= address ? mappings[low] : nil
+    let index = mappings.partitioningIndex { $0.end > address }
+    return index < mappings.count && mappings[index].start <= address ? mappings[index] : nil
   }
 }

@@ -9,20 +9,17 @@ import Glibc
 /// faults is found by registering Dormouse's own. If a mapping is sealed, freeing its pages fails,
 /// and the hibernation is undone.
 public struct MappingMemo: Sendable {
-  /// One mapping: the values that maps doesn't show, and of those that it shows only enough to
-  /// recognise the mapping. A daemon has a memo for each process, with a hundred mappings and more.
+  /// One mapping: the hash of its line in maps, and the values that only smaps shows. A daemon has
+  /// a memo for each process, with a hundred mappings and more.
   private struct RecordedMapping {
-    /// The hash of the line in maps. It has a random key, so that no program can choose a line with
-    /// another line's hash.
+    /// The hash has a random key, so that no program can choose a line with another line's hash.
     let line: Int
-    let start: UInt64
     /// The values are in KiB, as in smaps.
     let (anonymous, resident, proportional): (UInt32, UInt32, UInt32)
     let flags: MemoryMapping.Flags
 
     init(_ mapping: MemoryMapping, _ line: ArraySlice<UInt8>) {
       self.line = MappingMemo.hash(line)
-      start = mapping.start
       anonymous = UInt32(clamping: mapping.anonymous / 1024)
       resident = UInt32(clamping: mapping.resident / 1024)
       proportional = UInt32(clamping: mapping.proportional / 1024)
@@ -39,6 +36,7 @@ public struct MappingMemo: Sendable {
     }
   }
 
+  /// Ordered by hash.
   private let recorded: [RecordedMapping]
 
   /// - Parameter mappings: from smaps. The process has been stopped since before that was read. The
@@ -49,6 +47,7 @@ public struct MappingMemo: Sendable {
     // A daemon keeps this for each worker. `map` of a zip takes room for up to twice as many.
     recorded.reserveCapacity(mappings.count)
     for (mapping, line) in zip(mappings, lines) { recorded.append(RecordedMapping(mapping, line)) }
+    recorded.sort { $0.line < $1.line }
     self.recorded = recorded
   }
 
@@ -66,15 +65,10 @@ public struct MappingMemo: Sendable {
   /// one is new and may have properties that only smaps shows.
   public func recall(pid: Int32) throws(SystemCallError) -> [MemoryMapping]? {
     var present: [MemoryMapping] = []
-    var next = 0
     for line in try Self.read(pid) {
       guard let mapping = MemoryMapping(header: line) else { return nil }
-      while next < recorded.count, recorded[next].start < mapping.start { next += 1 }
-      let isRecorded =
-        next < recorded.count && recorded[next].start == mapping.start
-        && recorded[next].line == Self.hash(line)
-      if isRecorded {
-        present.append(Self.withMemory(recorded[next].added(to: mapping)))
+      if let recorded = recorded(Self.hash(line)) {
+        present.append(Self.withMemory(recorded.added(to: mapping)))
       } else if Self.isPlain(mapping) {
         present.append(Self.withMemory(mapping))
       } else {
@@ -82,6 +76,11 @@ public struct MappingMemo: Sendable {
       }
     }
     return present
+  }
+
+  private func recorded(_ line: Int) -> RecordedMapping? {
+    let index = recorded.partitioningIndex { $0.line >= line }
+    return index < recorded.count && recorded[index].line == line ? recorded[index] : nil
   }
 
   /// Whether it is ordinary memory, not of a driver, a file or the kernel.
