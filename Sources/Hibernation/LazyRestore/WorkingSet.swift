@@ -75,18 +75,20 @@ struct TouchedPages: Sendable {
   /// memory (a garbage collection, say), and pages for that would only delay the next answer. Few
   /// are learned nevertheless: the first output may have been a line in a log.
   private(set) var late: [UInt64] = []
-  private var seen: Set<UInt64> = []
+  /// The number of pages, those included that are in neither list.
+  private(set) var count = 0
 
   static let lateLimit = 64
   /// The greatest number of early pages: each is a wait of 0.1 ms. An answer that takes longer
   /// isn't made much faster by more.
   static let earlyLimit = 1024
 
-  var count: Int { seen.count }
   var pages: [UInt64] { early + late }
 
   mutating func insert(_ page: UInt64, hasAnswered: Bool) {
-    guard seen.insert(page).inserted else { return }
+    // A set would be larger than both lists, and a daemon has these for each trimmed worker.
+    if early.contains(page) || late.contains(page) { return }
+    count += 1
     if hasAnswered {
       if late.count < Self.lateLimit { late.append(page) }
     } else if early.count < Self.earlyLimit {
