@@ -1,5 +1,6 @@
 import CLinux
 import Linux
+import Synchronization
 
 /// What a pager has in memory. A daemon may have a pager for each of a thousand trimmed workers,
 /// and nearly all of them need nothing for hours.
@@ -18,9 +19,15 @@ extension Pager {
     /// have executed another program.
     func wait(_ end: TrimEnd) -> Int32 {
       if end.isBrief.load(ordering: .relaxed) { return 1 }
-      return self == .quiet ? end.listsDropAfter : 1000
+      let isCrowded = Pager.servingTrimmed.load(ordering: .relaxed) > Pager.fewServing
+      return self == .quiet && !isCrowded ? end.listsDropAfter : 1000
     }
   }
+
+  /// The pagers of trimmed workers that don't rest. Each takes 0.1 MB: if there are more than a
+  /// few, each rests as soon as its worker is quiet.
+  static let servingTrimmed = Atomic(0)
+  fileprivate static let fewServing = 32
 
   private var listsAreDropped: Bool {
     get { trimEnd?.listsAreDropped.load(ordering: .relaxed) == true }

@@ -17,6 +17,8 @@ extension Pager {
   ///   this again when its `wakeups` are readable.
   func serveTrimmed(until end: TrimEnd) throws -> Bool {
     var isResting = false
+    Self.servingTrimmed.add(1, ordering: .relaxed)
+    defer { Self.servingTrimmed.subtract(1, ordering: .relaxed) }
     // If this pager dies after that, the next one fills everything.
     defer {
       if handedOver == nil, !isResting {
