@@ -99,10 +99,23 @@ struct DaemonCommand: ParsableCommand {
 
 /// Runs the daemon until it ends, and returns the exit code.
 func runDaemon(options: DaemonOptions) -> Int32 {
+  do throws(StartError) {
+    guard let daemon = try makeDaemon(options) else { return CommandExit.badConfiguration.rawValue }
+    try daemon.run()
+    return CommandExit.done.rawValue
+  } catch {
+    Output.complain("\(error)")
+    return CommandExit.cannotCreate.rawValue
+  }
+}
+
+/// Returns `nil` if the configuration has errors. What was read must not live as long as the
+/// daemon, which has the parts that it needs.
+private func makeDaemon(_ options: DaemonOptions) throws(StartError) -> Daemon? {
   let environment = ProcessEnvironment.current().variables
   let loaded = options.load(environment)
   PolicyCheck.complain(loaded.diagnostics)
-  guard var configuration = loaded.value else { return CommandExit.badConfiguration.rawValue }
+  guard var configuration = loaded.value else { return nil }
   if options.takesOverOnly {
     for index in configuration.workers.indices { configuration.workers[index].autostart = false }
   }
@@ -112,16 +125,8 @@ func runDaemon(options: DaemonOptions) -> Int32 {
         + "(`dormouse run` adds one, `dormouse reload` reads the file when it exists)")
   }
   let paths = options.paths(configuration)
-  do throws(StartError) {
-    let daemon = try Daemon(
-      DaemonSettings(
-        configuration: configuration, stateDirectory: paths.state, socket: paths.socket,
-        environment: environment, version: Dormouse.version,
-        reload: { options.load(environment) }))
-    try daemon.run()
-    return CommandExit.done.rawValue
-  } catch {
-    Output.complain("\(error)")
-    return CommandExit.cannotCreate.rawValue
-  }
+  return try Daemon(
+    DaemonSettings(
+      configuration: configuration, stateDirectory: paths.state, socket: paths.socket,
+      environment: environment, version: Dormouse.version, reload: { options.load(environment) }))
 }
