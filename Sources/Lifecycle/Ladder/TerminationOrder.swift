@@ -17,11 +17,9 @@ extension Engine {
   }
 
   /// These workers by `hibernate.order`, ties by name.
-  func sleepersFirst(_ indices: [Int]) -> PartialHeap<OrderKey> {
-    guard !indices.isEmpty else { return PartialHeap([]) }
+  func sleepersFirst(_ indices: [Int]) -> [Int] {
     let criteria = policy.hibernate.order.withoutRepetition
-    return PartialHeap(
-      indices.map { (sleeperKey($0, criteria), $0) })
+    return indices.map { sleeperKey($0, criteria) }.sorted().map(\.name)
   }
 
   /// The rank by one criterion of `hibernate.order`. The cost of a return is that of a resume. The

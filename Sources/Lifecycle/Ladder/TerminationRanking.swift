@@ -53,9 +53,7 @@ extension Engine {
 
   private func ranking() -> Ranking {
     let alive = liveWorkers()
-    var sleepers = sleepersFirst(workers.indices.filter { workers[$0].state == .suspended })
-    var asleep: [Int] = []
-    while let index = sleepers.popFirst() { asleep.append(index) }
+    let asleep = sleepersFirst(workers.indices.filter { workers[$0].state == .suspended })
     return Ranking(
       level: gauge.level, terminationOrder: policy.terminate.order,
       termination: alive.indices.map { entry(in: alive, at: $0) },
