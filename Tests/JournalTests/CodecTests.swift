@@ -113,6 +113,22 @@ import Testing
     #expect(try ProfileCodec(header: tree).policy() == Self.profile.policy)
   }
 
+  @Test("A checkpoint has only what differs between a worker's policy and the header's")
+  func shortCheckpoint() throws {
+    var engine = Engine(policy: Self.profile.policy)
+    _ = engine.handle(.adopted(Self.worker, Self.profile, .foreground), at: .zero)
+    let codec = try ProfileCodec(base: LifecyclePolicy())
+    let checkpoint = try codec.checkpoint(engine)
+    let record = checkpoint["workers"]?["workers"]?.elements?.first?["record"]
+    #expect(try record?["profile"]?["policy"] == codec.tree(engine.policy))
+    #expect(record?["profile"]?["policy"]?["watchdog"] == nil)
+    #expect(try codec.engine(checkpoint) == engine)
+    // A checkpoint of an earlier version has whole policies.
+    var earlier = try JSON(encoding: engine)
+    earlier.set("policy", try codec.tree(engine.policy))
+    #expect(try codec.engine(earlier) == engine)
+  }
+
   @Test("A checkpoint of a version without trims is read, with the default rules for them")
   func checkpointWithoutTrims() throws {
     let policy = LifecyclePolicy()

@@ -100,7 +100,7 @@ extension ProfileCodec {
   func checkpoint(_ engine: Engine) throws -> JSON {
     var tree = try JSON(encoding: engine)
     tree.set("policy", try self.tree(engine.policy))
-    mapProfiles(&tree, shortened)
+    mapProfiles(&tree, from: "profileBox", to: "profile", shortened)
     return tree
   }
 
@@ -108,20 +108,26 @@ extension ProfileCodec {
     var tree = checkpoint
     guard let policy = checkpoint["policy"] else { throw JournalMismatch("`policy` is missing") }
     tree.set("policy", try JSON(encoding: try self.policy(policy)))
-    mapProfiles(&tree, lengthened)
+    mapProfiles(&tree, from: "profile", to: "profileBox", lengthened)
     return try tree.decode(Engine.self)
   }
 
-  private func mapProfiles(_ tree: inout JSON, _ change: (JSON) -> JSON) {
-    guard let workers = tree["workers"]?.elements else { return }
-    tree.set(
-      "workers",
-      .array(
-        workers.map { worker in
-          guard let profile = worker["profile"] else { return worker }
-          var worker = worker
-          worker.set("profile", change(profile))
-          return worker
-        }))
+  /// Replaces each worker's profile, if it has this name. Earlier versions wrote `profileBox`, with
+  /// the whole policy, which is read as it is.
+  private func mapProfiles(
+    _ tree: inout JSON, from name: String, to newName: String, _ change: (JSON) -> JSON
+  ) {
+    guard var table = tree["workers"], let workers = table["workers"]?.elements else { return }
+    let changed = workers.map { worker in
+      guard case .object(var members) = worker["record"],
+        let index = members.firstIndex(where: { $0.name == name })
+      else { return worker }
+      members[index] = JSON.Member(newName, change(members[index].value))
+      var worker = worker
+      worker.set("record", .object(members))
+      return worker
+    }
+    table.set("workers", .array(changed))
+    tree.set("workers", table)
   }
 }

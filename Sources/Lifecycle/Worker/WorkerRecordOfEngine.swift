@@ -3,7 +3,8 @@ import Policy
 /// All that the engine knows about one worker.
 struct WorkerRecord: Codable, Sendable, Equatable {
   let id: WorkerID
-  private var profileBox: ProfileBox
+  /// A profile hardly ever changes, and is the largest component: copies of the record share it.
+  @CopyOnWriteBox private var profileBox: WorkerProfile
   var state = WorkerState.terminated
   /// The state before this one. A transition that fails returns to it.
   var origin = WorkerState.terminated
@@ -66,7 +67,7 @@ struct WorkerRecord: Codable, Sendable, Equatable {
 
   init(id: WorkerID, profile: WorkerProfile, at now: Instant) {
     self.id = id
-    profileBox = ProfileBox(profile)
+    _profileBox = CopyOnWriteBox(wrappedValue: profile)
     since = now
     lastUsed = now
     cause = .added
@@ -115,11 +116,11 @@ struct WorkerRecord: Codable, Sendable, Equatable {
   }
 
   var profile: WorkerProfile {
-    _read { yield profileBox.value }
-    set { profileBox = ProfileBox(newValue) }
+    _read { yield profileBox }
+    set { profileBox = newValue }
   }
   var policy: LifecyclePolicy {
-    _read { yield profileBox.value.policy }
+    _read { yield profileBox.policy }
   }
   /// The last measured footprint; zero until it is measured.
   var footprint: ByteCount { run.footprint ?? .zero }
@@ -127,22 +128,6 @@ struct WorkerRecord: Codable, Sendable, Equatable {
   /// What hibernation can move out of RAM. Offered memory is shared with the daemon and stays; the
   /// rung `purge` frees it, asleep or awake.
   var movable: ByteCount { max(.zero, resident - run.purgeable) }
-}
-
-/// Profiles hardly ever change, and are the largest component of a record. So copying a record
-/// mustn't copy them.
-private final class ProfileBox: Codable, Sendable, Equatable {
-  let value: WorkerProfile
-
-  init(_ value: WorkerProfile) { self.value = value }
-
-  init(from decoder: any Decoder) throws { value = try WorkerProfile(from: decoder) }
-
-  func encode(to encoder: any Encoder) throws { try value.encode(to: encoder) }
-
-  static func == (left: ProfileBox, right: ProfileBox) -> Bool {
-    left === right || left.value == right.value
-  }
 }
 
 /// A state that isn't a transition, and when the worker entered it.
