@@ -8,7 +8,7 @@ extension SimulatedMachine {
   /// Delivers a pending event, if it is still valid. Some events of ended workers are delivered,
   /// too, as in reality: the outcome was on its way when the worker ended.
   mutating func resolve(_ message: PendingEvent) -> Event? {
-    guard let worker = message.event.worker else { return message.event }
+    guard let worker = message.event.subject else { return message.event }
     guard let state = workers[worker], state.life == message.life else { return nil }
     if state.body == .absent {
       return message.event.isExit || random.chance(50) ? nil : message.event
@@ -55,7 +55,7 @@ extension SimulatedMachine {
   /// Delivers the same event again a little later, unless another directive for the worker came by
   /// then. Outcomes carry no number, so the engine couldn't distinguish them.
   private mutating func echo(_ message: PendingEvent) {
-    guard let worker = message.event.worker else { return }
+    guard let worker = message.event.subject else { return }
     scheduled += 1
     var echo = message
     echo.at = now + random.duration(upTo: .milliseconds(20))
@@ -111,24 +111,6 @@ extension SimulatedMachine {
 
 extension Event {
   var isExit: Bool { if case .exited = self { true } else { false } }
-
-  /// The worker that an outcome concerns.
-  var worker: WorkerID? {
-    switch self {
-    case .launched(let worker), .launchFailed(let worker, _), .ready(let worker),
-      .shedAnswered(let worker), .shedFinished(let worker, _, _), .suspended(let worker),
-      .suspendFailed(let worker, _), .staysAwake(let worker, _), .hibernated(let worker, _),
-      .hibernateFailed(let worker, _, _), .resumed(let worker, _),
-      .resumeFailed(let worker, _, _), .exited(let worker, _), .footprint(let worker, _),
-      .taskEnded(let worker, _), .found(let worker, _), .fileLocks(let worker, _),
-      .watchdogSeen(let worker, _),
-      .purged(let worker, _),
-      .purgeFailed(let worker, _), .trimmed(let worker, _), .trimFailed(let worker, _, _),
-      .filled(let worker, _), .fillFailed(let worker, _), .swapped(let worker, _):
-      worker
-    default: nil
-    }
-  }
 }
 
 extension Directive {

@@ -178,7 +178,7 @@ public struct SmallWorld: Hashable, Sendable {
 
   /// Applies an event to the bodies and to the outstanding directives.
   private mutating func apply(_ event: Event) {
-    guard let worker = event.worker else { return }
+    guard let worker = event.subject else { return }
     open = open.filter { directive in
       guard directive.worker == worker else { return true }
       if event.isExit { return false }
