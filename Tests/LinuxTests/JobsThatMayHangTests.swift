@@ -68,11 +68,11 @@ import Testing
 
   @Test func `A result without a waiting receiver is destroyed on the thread that made it`() {
     let result = LateResult<Int>()
-    #expect(result.take() == nil)
+    #expect(result.consume() == nil)
     #expect(result.set(7))
-    #expect(result.take() == 7)
+    #expect(result.consume() == 7)
     result.abandon()
     #expect(!result.set(8))
-    #expect(result.take() == nil)
+    #expect(result.consume() == nil)
   }
 }

@@ -83,7 +83,7 @@ func within<Value: Sendable>(
   guard thread else { throw TestFailure("no thread") }
   var value: Value?
   let isDone = try eventually(within: limit) {
-    value = result.take()
+    value = result.consume()
     return value != nil
   }
   guard isDone, let value else { throw TestFailure("it takes longer than \(limit)") }

@@ -60,7 +60,7 @@ final class LoopJobs {
     waiting[id] = Waiting(subject: subject, timer: timer) { [unowned self] in
       loop.cancel(timer)
       waiting[id] = nil
-      if let value = result.take() { then(.done(value)) }
+      if let value = result.consume() { then(.done(value)) }
     }
   }
   /// Delivers the outcome. The subject names this step for `TurnCheck`.

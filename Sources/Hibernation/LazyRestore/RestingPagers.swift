@@ -89,7 +89,7 @@ final class PagerRun: Sendable {
 
   /// The pager drops the last reference to the descriptors, so they are closed before the end of
   /// the fill is known.
-  private let processes: Handoff<PagedProcess>
+  private let processes: LateResult<[PagedProcess]>
   /// The pager while it rests, and while it runs after a rest.
   private let pager = Mutex<Pager?>(nil)
   private let page: Page
@@ -99,7 +99,7 @@ final class PagerRun: Sendable {
     _ processes: [PagedProcess], page: @escaping Page,
     end: @escaping @Sendable (BackgroundFill.Outcome) -> Void
   ) {
-    self.processes = Handoff(processes)
+    self.processes = LateResult(processes)
     self.page = page
     self.end = end
   }
@@ -111,7 +111,7 @@ final class PagerRun: Sendable {
     pager.withLock { $0?.trimEnd?.isBrief.store(isBrief, ordering: .relaxed) }
     repeat {
       let outcome = DescriptorReserve.use {
-        pager.withLock { pager in page(processes.receive(), &pager) }
+        pager.withLock { pager in page(processes.consume() ?? [], &pager) }
       }
       if let outcome { return end(outcome) }
       pager.withLock { $0?.repairUserfaults(briefly: isBrief) }
@@ -144,18 +144,6 @@ extension Pager {
     for process in processes where !process.hasVanished && process.userfault.makeNonblocking() {
       pauseThread(for: isBrief ? .milliseconds(1) : Self.repairPause)
       process.userfault.makeNonblocking()
-    }
-  }
-}
-
-/// A value for another thread. The object keeps no reference after that thread has received it.
-final class Handoff<Value: Sendable>: Sendable {
-  private let value: Mutex<[Value]>
-  init(_ value: [Value]) { self.value = Mutex(value) }
-  func receive() -> [Value] {
-    value.withLock { value in
-      defer { value = [] }
-      return value
     }
   }
 }

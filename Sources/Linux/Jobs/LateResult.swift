@@ -1,18 +1,22 @@
 import Synchronization
 
-/// Passes a result from a thread that may be late to a receiver that may have given up. A result
-/// that no receiver waits for is destroyed on the thread that made it, because closing its files
-/// may hang, too.
+/// Passes a value from one thread to another, once. It keeps no reference after the value was
+/// consumed.
+///
+/// The thread that makes a value may be late, and the receiver may have given up. A value that no
+/// receiver waits for is destroyed on the thread that made it, because closing its files may hang,
+/// too.
 public final class LateResult<Value: Sendable>: Sendable {
   private struct State {
     var value: Value?
     var isAbandoned = false
   }
-  private let state = Mutex(State())
+  private let state: Mutex<State>
 
-  public init() {}
+  public init(_ value: Value? = nil) { state = Mutex(State(value: value)) }
 
-  /// Stores the result if a receiver still waits for it. Otherwise it returns false.
+  /// Stores the value if a receiver still waits for it. Otherwise it returns false.
+  @discardableResult
   public func set(_ value: Value) -> Bool {
     state.withLock { state in
       if !state.isAbandoned { state.value = value }
@@ -20,14 +24,14 @@ public final class LateResult<Value: Sendable>: Sendable {
     }
   }
 
-  /// Removes and returns the result; nil if there is none yet.
-  public func take() -> Value? {
+  /// Removes and returns the value; nil if there is none (any more).
+  public func consume() -> Value? {
     state.withLock { state in
       defer { state.value = nil }
       return state.value
     }
   }
 
-  /// Gives up: later results are refused.
+  /// Gives up: later values are refused.
   public func abandon() { state.withLock { $0.isAbandoned = true } }
 }

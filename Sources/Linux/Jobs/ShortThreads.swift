@@ -40,26 +40,11 @@ public enum ShortThreads {
       work.signal()
       return true
     }
-    let first = Once(body)
+    // A thread's closure lives until the thread ends. `body` is released as soon as it has run.
+    let first = LateResult(body)
     return Thread.start(name: name, apart: apart) {
-      first.perform()
+      first.consume()?()
       serve()
-    }
-  }
-
-  /// Releases the closure as soon as it has run: a thread's own closure lives until the thread
-  /// ends.
-  private final class Once: Sendable {
-    private let body: Mutex<(@Sendable () -> Void)?>
-
-    init(_ body: @escaping @Sendable () -> Void) { self.body = Mutex(body) }
-
-    func perform() {
-      let body = body.withLock { body in
-        defer { body = nil }
-        return body
-      }
-      body?()
     }
   }
 

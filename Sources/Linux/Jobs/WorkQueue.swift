@@ -57,24 +57,16 @@ public final class WorkQueue: Sendable {
   /// deadlock.
   public func perform<Value: Sendable>(_ body: @escaping @Sendable () -> Value) -> Value {
     let done = Semaphore()
-    let slot = Slot<Value>()
+    let result = LateResult<Value>()
     submit {
-      slot.set(body())
+      result.set(body())
       done.signal()
     }
     done.wait()
-    return slot.result()
-  }
-
-  private final class Slot<Value: Sendable>: Sendable {
-    private let value = Mutex<Value?>(nil)
-    func set(_ new: Value) { value.withLock { $0 = new } }
-    func result() -> Value {
-      guard let result = value.withLock({ $0 }) else {
-        preconditionFailure("perform() returned before its body had run")
-      }
-      return result
+    guard let value = result.consume() else {
+      preconditionFailure("perform() returned before its body had run")
     }
+    return value
   }
 }
 
@@ -135,46 +127,27 @@ public func inParallel(
   let isUrgent = Thread.isUrgent
   // If threads can't be started, fewer lanes do the work.
   let helpers = (1..<max(1, min(lanes, (count + indicesPerLane - 1) / indicesPerLane))).compactMap {
-    _ -> Handover? in
-    let work = Handover(lane)
+    _ -> LateResult<Lane>? in
+    // The lane is released before the thread reports its end. The thread's closure lives longer.
+    let work = LateResult(lane)
     let isStarted = ShortThreads.start(name: "dormouse-lane", apart: true) {
-      let isDone =
-        isUrgent
-        ? Thread.urgently { work.perform { cursor.nextIndex(below: count) } }
-        : work.perform { cursor.nextIndex(below: count) }
-      if isDone { done.signal() }
+      let body = { perform(work, with: cursor, count: count) }
+      if isUrgent ? Thread.urgently(body) : body() { done.signal() }
     }
     return isStarted ? work : nil
   }
   lane { cursor.nextIndex(below: count) }
   // On a busy machine a helper may not have got a processor yet. It isn't needed any more.
-  for helper in helpers where !helper.withdraw() { done.wait() }
+  for helper in helpers where helper.consume() == nil { done.wait() }
 }
 
-/// Keeps a lane for a thread, and releases it before the thread reports its end: the thread's own
-/// closure is freed only later.
-private final class Handover: Sendable {
-  typealias Lane = @Sendable (_ next: () -> Int?) -> Void
-  private let lane: Mutex<Lane?>
+private typealias Lane = @Sendable (_ next: () -> Int?) -> Void
 
-  init(_ lane: @escaping Lane) { self.lane = Mutex(lane) }
-
-  /// Returns false if the lane was withdrawn.
-  func perform(_ next: () -> Int?) -> Bool {
-    guard let lane = receive() else { return false }
-    lane(next)
-    return true
-  }
-
-  /// Returns false if a thread has begun with the lane.
-  func withdraw() -> Bool { receive() != nil }
-
-  private func receive() -> Lane? {
-    lane.withLock { lane in
-      defer { lane = nil }
-      return lane
-    }
-  }
+/// Returns false if the lane was taken back, because the others have done its work.
+private func perform(_ work: LateResult<Lane>, with cursor: Cursor, count: Int) -> Bool {
+  guard let lane = work.consume() else { return false }
+  lane { cursor.nextIndex(below: count) }
+  return true
 }
 
 private final class Cursor: Sendable {

@@ -127,12 +127,14 @@ public enum BriefTracer {
   public static func perform<Value: Sendable>(
     _ body: @escaping @Sendable () -> Value
   ) -> Value? {
-    let outcome = Outcome<Value>()
+    let (outcome, arrival) = (LateResult<(Value, tracer: Int32)>(), Semaphore())
     let started = Thread.start(name: "dormouse-brief") {
-      outcome.report(body(), tracer: clinux_thread_id())
+      outcome.set((body(), clinux_thread_id()))
+      arrival.signal()
     }
     guard started else { return nil }
-    let (value, tracer) = outcome.wait()
+    arrival.wait()
+    guard let (value, tracer) = outcome.consume() else { return nil }
     if Stragglers.shared.belong(to: tracer) {
       let path = "/proc/self/task/\(tracer)"
       _ = waitUntil(Deadline(in: .seconds(5))) { () throws(Never) in access(path, F_OK) != 0 }
@@ -172,20 +174,5 @@ public enum BriefTracer {
     }
     // The process isn't stopped, so it is detached when this thread ends.
     Stragglers.shared.add([pid], of: pid)
-  }
-
-  private final class Outcome<Value: Sendable>: Sendable {
-    private let result = Mutex<(value: Value?, tracer: Int32)>((nil, 0))
-    private let arrival = Semaphore()
-
-    func report(_ value: Value, tracer: Int32) {
-      result.withLock { $0 = (value, tracer) }
-      arrival.signal()
-    }
-
-    func wait() -> (value: Value?, tracer: Int32) {
-      arrival.wait()
-      return result.withLock { $0 }
-    }
   }
 }

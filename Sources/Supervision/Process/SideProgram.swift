@@ -79,7 +79,7 @@ public final class SideProgram {
   }
 
   private func begin() {
-    guard let prepared = preparation?.result.take() else { return }
+    guard let prepared = preparation?.result.consume() else { return }
     preparation = nil
     do throws(LaunchError) {
       let started = StartingProcess(try prepared.get())
