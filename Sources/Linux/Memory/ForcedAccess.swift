@@ -29,8 +29,7 @@ public enum ForcedAccess: Hashable, Sendable {
     _ call: String, on pid: Int32, _ range: PageRange, writing: Bool
   ) throws(SystemCallError) {
     guard isSimulated else { return }
-    let lines = try readFile("/proc/\(pid)/maps").split(separator: UInt8(ascii: "\n"))
-    let isForced = lines.compactMap(MemoryMapping.init(header:)).contains {
+    let isForced = try MemoryMapping.headers(of: pid).contains {
       $0.range.intersects(range) && (writing ? !$0.writable : !$0.readable)
     }
     // TracerPid is the ID of the tracing thread.

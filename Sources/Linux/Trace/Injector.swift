@@ -82,10 +82,8 @@ public struct Injector {
   /// Whether no mapping of a stopped process overlaps these pages.
   private static func isFree(_ range: PageRange, in pid: Int32) -> Bool {
     // If the mappings can't be read, the pages aren't known to be free.
-    guard let maps = try? readFile("/proc/\(pid)/maps"), !maps.isEmpty else { return false }
-    return !maps.lines().lazy.compactMap { MemoryMapping(header: $0) }.contains {
-      $0.start < range.address + range.length && $0.start + $0.length > range.address
-    }
+    guard let mappings = try? MemoryMapping.headers(of: pid) else { return false }
+    return !mappings.contains { $0.range.intersects(range) }
   }
 
   /// The length of the scratch area in bytes.
@@ -112,9 +110,7 @@ public struct Injector {
     guard clinux_stop_hides_calls() == 1 else { return nil }
     // Without the address, a handler may not end the thread's own call, and a timeout may begin
     // again.
-    let mappings = (try? readFile("/proc/\(pid)/maps")) ?? []
-    let vdso = mappings.lines().lazy.compactMap { MemoryMapping(header: $0) }
-      .first { $0.name == "[vdso]" }
+    let vdso = (try? MemoryMapping.headers(of: pid))?.first { $0.name == "[vdso]" }
     // A failure has the consequence described above.
     return vdso.flatMap { try? firstInstruction(in: $0, of: memory, pid: pid) }
   }

@@ -88,8 +88,7 @@ public struct OutsideWait: Hashable, Sendable {
   /// Whether the memory at an address is shared. pthread_join(3) also waits at a futex that isn't
   /// marked private, in memory that isn't shared.
   private static func isShared(_ address: UInt64, in pid: Int32) -> Bool {
-    guard let maps = try? readFile("/proc/\(pid)/maps") else { return false }
-    return maps.lines().lazy.compactMap { MemoryMapping(header: $0) }
-      .first { $0.start <= address && address < $0.end }?.shared ?? false
+    guard let mappings = try? MemoryMapping.headers(of: pid) else { return false }
+    return mappings.contains { $0.shared && $0.start <= address && address < $0.end }
   }
 }

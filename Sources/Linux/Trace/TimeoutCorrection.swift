@@ -167,16 +167,11 @@ extension TraceSession {
 
   /// Whether the process itself could write 16 bytes at the address.
   private func isWritable(_ address: UInt64?) -> Bool {
-    guard let address, let text = try? readText("/proc/\(pid)/maps") else { return false }
-    for line in text.split(separator: "\n") {
-      let fields = line.split(separator: " ", maxSplits: 2)
-      let bounds = fields.first?.split(separator: "-").compactMap { UInt64($0, radix: 16) } ?? []
-      guard fields.count > 1, bounds.count == 2, bounds[0] <= address, address < bounds[1] else {
-        continue
-      }
-      return fields[1].dropFirst().first == "w" && address + 16 <= bounds[1]
+    // If the mappings can't be read, the worker isn't known to have the address.
+    guard let address, let mappings = try? MemoryMapping.headers(of: pid) else { return false }
+    return mappings.contains {
+      $0.writable && $0.start <= address && address < $0.end && $0.end - address >= 16
     }
-    return false
   }
 }
 
