@@ -101,10 +101,6 @@ let package = Package(
       swiftSettings: compact),
     .target(
       name: "Control", dependencies: ["JSONLines", "Linux", "Policy"], swiftSettings: compact),
-    // Footprints over time: their format, their statistics and their pictures.
-    .target(
-      name: "FootprintTrace", dependencies: ["Control", "Drawing", "JSONLines"],
-      swiftSettings: compact),
     .target(
       name: "Daemon",
       dependencies: [
@@ -125,7 +121,7 @@ let package = Package(
     .target(name: "Integrate", dependencies: ["Control", "Linux", "YAML"], swiftSettings: compact),
 
     // Modules beside the daemon: they measure a worker's resume, examine a machine, and record
-    // footprints.
+    // footprints, with their format, their statistics and their pictures.
     .target(
       name: "Bench",
       dependencies: ["CLinux", "Control", "Drawing", "Hibernation", "Linux", "Supervision"],
@@ -135,18 +131,17 @@ let package = Package(
       dependencies: ["CLinux", "Control", "Hibernation", "Linux", "Supervision"],
       swiftSettings: compact),
     .target(
-      name: "FootprintRecording",
+      name: "FootprintTrace",
       dependencies: [
-        "CLinux", "Control", "FootprintTrace", "JSONLines", "Journal", "Linux", "Policy",
-        "Supervision",
+        "CLinux", "Control", "Drawing", "JSONLines", "Journal", "Linux", "Policy", "Supervision",
       ],
       swiftSettings: compact),
     .executableTarget(
       name: "dormouse",
       dependencies: [
         "Policy", "Lifecycle", "PolicyFile", "Journal", "Linux", "Hibernation", "Supervision",
-        "Bench", "Daemon", "Deciding", "Doctor", "FootprintRecording", "Control", "FootprintTrace",
-        "Integrate", "JSONLines", "Simulation", "Wrap",
+        "Bench", "Daemon", "Deciding", "Doctor", "Control", "FootprintTrace", "Integrate",
+        "JSONLines", "Simulation", "Wrap",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
       swiftSettings: compact),
@@ -176,7 +171,7 @@ let package = Package(
       swiftSettings: strict),
     .testTarget(name: "DrawingTests", dependencies: ["Drawing"], swiftSettings: strict),
     .testTarget(
-      name: "FootprintTraceTests", dependencies: ["FootprintTrace", "JSONLines"],
+      name: "FootprintTraceTests", dependencies: ["FootprintTrace", "JSONLines", "Linux"],
       swiftSettings: strict),
     .testTarget(name: "PolicyTests", dependencies: ["Policy"], swiftSettings: strict),
     .testTarget(
@@ -261,10 +256,6 @@ let package = Package(
       swiftSettings: strict),
     .testTarget(
       name: "DoctorTests", dependencies: ["Control", "Doctor", "Linux", "TestSupport"],
-      swiftSettings: strict),
-    .testTarget(
-      name: "FootprintRecordingTests",
-      dependencies: ["FootprintRecording", "FootprintTrace", "Linux", "TestSupport"],
       swiftSettings: strict),
     .testTarget(
       name: "EndToEndTests",

@@ -36,19 +36,6 @@ public struct FootprintMark: Hashable, Sendable {
   public var seconds: Double?
   /// Freed memory in bytes.
   public var freed: Int64?
-
-  public init(
-    at: Double, kind: Kind, text: String, from: String? = nil, to: String? = nil,
-    seconds: Double? = nil, freed: Int64? = nil
-  ) {
-    self.at = at
-    self.kind = kind
-    self.text = text
-    self.from = from
-    self.to = to
-    self.seconds = seconds
-    self.freed = freed
-  }
 }
 
 extension FootprintMark {
@@ -95,13 +82,6 @@ public struct RecordingEnd: Hashable, Sendable {
   public var code: Int32?
   /// The signal that ended the program, if a signal did.
   public var signal: Int32?
-
-  public init(at: Double, reason: Reason, code: Int32? = nil, signal: Int32? = nil) {
-    self.at = at
-    self.reason = reason
-    self.code = code
-    self.signal = signal
-  }
 }
 
 extension RecordingEnd {

@@ -7,28 +7,15 @@ public struct FootprintSample: Hashable, Sendable {
   /// Private and dirty memory without a file: heap and stacks.
   public var anonymous: Int64
   /// Private copies of file pages, made when the process wrote to them.
-  public var copied: Int64
+  public var copied: Int64 = 0
   /// Shared memory: memfd, tmpfs, System V.
-  public var shared: Int64
+  public var shared: Int64 = 0
   /// Swapped memory that was anonymous or copied.
-  public var swapped: Int64
+  public var swapped: Int64 = 0
   /// File pages that the kernel can drop at any time. They aren't part of the footprint.
-  public var clean: Int64
+  public var clean: Int64 = 0
   /// The number of processes. 0: the worker has no process at this moment.
-  public var processes: Int
-
-  public init(
-    at: Double, anonymous: Int64, copied: Int64 = 0, shared: Int64 = 0, swapped: Int64 = 0,
-    clean: Int64 = 0, processes: Int = 1
-  ) {
-    self.at = at
-    self.anonymous = anonymous
-    self.copied = copied
-    self.shared = shared
-    self.swapped = swapped
-    self.clean = clean
-    self.processes = processes
-  }
+  public var processes = 1
 
   /// The footprint: all kinds except `clean`.
   public var footprint: Int64 { anonymous + copied + shared + swapped }

@@ -10,7 +10,7 @@ public struct Recording: Hashable, Sendable {
   /// True if the last line was incomplete. It is left out.
   public var lostItsTail = false
 
-  public init(
+  init(
     header: RecordingHeader, samples: [FootprintSample], marks: [FootprintMark] = [],
     end: RecordingEnd? = nil
   ) {

@@ -22,14 +22,6 @@ public struct RecordingHeader: Hashable, Sendable {
     public var page: Int64
     /// The free swap in bytes when the recording began.
     public var swap: Int64
-
-    public init(kernel: String, cores: Int, memory: Int64, page: Int64, swap: Int64) {
-      self.kernel = kernel
-      self.cores = cores
-      self.memory = memory
-      self.page = page
-      self.swap = swap
-    }
   }
 
   public var subject: Subject
@@ -38,7 +30,7 @@ public struct RecordingHeader: Hashable, Sendable {
   /// The process ID when the recording began.
   public var pid: Int32?
   /// The program and its arguments. It is empty if the process hides them.
-  public var command: [String]
+  public var command: [String] = []
   /// The worker's state when the recording began.
   public var state: String?
   /// The requested interval between samples in seconds.
@@ -48,21 +40,6 @@ public struct RecordingHeader: Hashable, Sendable {
   /// The version of the program that recorded.
   public var version: String
   public var host: Host?
-
-  public init(
-    subject: Subject, name: String, pid: Int32? = nil, command: [String] = [],
-    state: String? = nil, every: Double, time: String, version: String, host: Host? = nil
-  ) {
-    self.subject = subject
-    self.name = name
-    self.pid = pid
-    self.command = command
-    self.state = state
-    self.every = every
-    self.time = time
-    self.version = version
-    self.host = host
-  }
 }
 
 extension RecordingHeader {

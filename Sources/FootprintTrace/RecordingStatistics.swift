@@ -1,6 +1,6 @@
 /// The numbers that describe a recording. Sizes are in bytes, times in seconds. Averages are over
 /// time, not over samples.
-public struct RecordingStatistics: Codable, Hashable, Sendable {
+public struct RecordingStatistics: Encodable, Hashable, Sendable {
   public var seconds: Double
   /// The number of samples.
   public var samples: Int

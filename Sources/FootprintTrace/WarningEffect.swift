@@ -1,5 +1,5 @@
 /// How much memory one warning freed, measured from outside the worker.
-public struct WarningEffect: Codable, Hashable, Sendable {
+public struct WarningEffect: Encodable, Hashable, Sendable {
   /// Seconds since the recording began.
   public var at: Double
   /// The footprint at the warning, in bytes.
@@ -15,22 +15,6 @@ public struct WarningEffect: Codable, Hashable, Sendable {
   enum CodingKeys: String, CodingKey {
     case at, before, after, givenBack
     case fallSeconds = "restSeconds"
-  }
-
-  public init(at: Double, before: Int64, after: Int64, fallSeconds: Double) {
-    self.at = at
-    self.before = before
-    self.after = after
-    self.fallSeconds = fallSeconds
-  }
-
-  public init(from decoder: any Decoder) throws {
-    let values = try decoder.container(keyedBy: CodingKeys.self)
-    self.init(
-      at: try values.decode(Double.self, forKey: .at),
-      before: try values.decode(Int64.self, forKey: .before),
-      after: try values.decode(Int64.self, forKey: .after),
-      fallSeconds: try values.decode(Double.self, forKey: .fallSeconds))
   }
 
   public func encode(to encoder: any Encoder) throws {

@@ -1,6 +1,5 @@
 import ArgumentParser
 import Control
-import FootprintRecording
 import FootprintTrace
 import Glibc
 import Linux

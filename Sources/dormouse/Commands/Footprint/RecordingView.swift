@@ -1,6 +1,5 @@
 import Control
 import FootprintTrace
-import FootprintRecording
 import Glibc
 import Linux
 

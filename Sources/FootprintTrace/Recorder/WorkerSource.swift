@@ -1,5 +1,4 @@
 import Control
-import FootprintTrace
 import Glibc
 import Journal
 import Linux

@@ -1,5 +1,4 @@
 import CLinux
-import FootprintTrace
 import Glibc
 import Linux
 import Supervision

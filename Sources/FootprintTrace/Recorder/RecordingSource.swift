@@ -1,5 +1,4 @@
 import Control
-import FootprintTrace
 import Linux
 
 /// The subject of a recording: a worker of a daemon, a process, or a program that was started for

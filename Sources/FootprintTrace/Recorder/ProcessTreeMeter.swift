@@ -1,4 +1,3 @@
-import FootprintTrace
 import Linux
 
 /// Measures a tree of processes, by kind of memory.

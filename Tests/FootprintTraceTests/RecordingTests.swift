@@ -1,8 +1,7 @@
-import FootprintTrace
 import Glibc
 import Testing
 
-@testable import FootprintRecording
+@testable import FootprintTrace
 @testable import Linux
 
 @Suite struct RecordingTests {
