@@ -69,7 +69,8 @@ struct PolicyReporter {
 }
 
 extension PolicyValueReport {
-  fileprivate init(_ value: EffectivePolicy.Value) {
+  /// Makes the report of one value. Only a running daemon's values have changes.
+  public init(_ value: EffectivePolicy.Value) {
     self.init(
       key: value.path, value: value.text,
       from: value.change?.source.rawValue ?? value.origin.layer.rawValue, file: value.origin.file,

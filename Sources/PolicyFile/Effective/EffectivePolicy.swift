@@ -1,7 +1,7 @@
 import Policy
 
-/// The policy as a running daemon applies it: the values of the files, and the values that replace
-/// some of them while the daemon runs.
+/// The values of a policy with their origins, and the values that replace some of them while a
+/// daemon runs.
 public struct EffectivePolicy: Sendable {
   public private(set) var values: [Value]
 

@@ -43,15 +43,15 @@ public struct PolicySettings: Sendable {
 
   /// Returns a list of values with their origins, in which these values replace others.
   public func applied(
-    to values: [EffectiveValue], of policy: LifecyclePolicy
-  ) throws(SettingError) -> [EffectiveValue] {
+    to values: [EffectivePolicy.Value], of policy: LifecyclePolicy
+  ) throws(SettingError) -> [EffectivePolicy.Value] {
     let result = try result(over: policy)
     let texts = Dictionary(
       PolicyFile.values(of: result.policy).map { ($0.path, $0.text) }
     ) { first, _ in first }
     return values.map { value in
       guard result.keys.contains(value.path), let text = texts[value.path] else { return value }
-      return EffectiveValue(path: value.path, text: text, origin: Origin(layer: .option))
+      return EffectivePolicy.Value(path: value.path, text: text, origin: Origin(layer: .option))
     }
   }
 

@@ -18,33 +18,14 @@ extension PolicyFile {
   }
 }
 
-/// One value of an applied policy, and its origin.
-public struct EffectiveValue: Hashable, Sendable {
-  public var path: String
-  public var text: String
-  public var origin: Origin
-}
-
-extension LoadedPolicy {
-  /// Returns every value with its origin.
-  public func effective() -> [EffectiveValue] {
-    PolicyFile.values(of: policy).map {
-      EffectiveValue(path: $0.path, text: $0.text, origin: origins.origin(of: $0.path))
-    }
-  }
-}
-
 extension DaemonConfiguration {
   /// Returns every value of the policy that applies to a worker, or to the machine, with its
   /// origin.
   ///
   /// - Returns: `nil` if there is no such worker.
-  public func effective(worker name: String? = nil) -> [EffectiveValue]? {
-    guard let name else { return LoadedPolicy(policy: policy, origins: origins).effective() }
+  public func effective(worker name: String? = nil) -> [EffectivePolicy.Value]? {
+    guard let name else { return EffectivePolicy(policy, origins: origins).values }
     guard let worker = workers.first(where: { $0.name == name }) else { return nil }
-    return PolicyFile.values(of: worker.policy).map {
-      let origin = origins.origin(of: $0.path, worker: name)
-      return EffectiveValue(path: $0.path, text: $0.text, origin: origin)
-    }
+    return EffectivePolicy(worker.policy, origins: origins, worker: name).values
   }
 }

@@ -52,11 +52,11 @@ enum PolicySubject {
     }
   }
 
-  func values(of worker: String?) throws -> [EffectiveValue] {
+  func values(of worker: String?) throws -> [EffectivePolicy.Value] {
     switch self {
     case .policy(let loaded):
       guard worker == nil else { throw Self.noWorkers }
-      return loaded.effective()
+      return EffectivePolicy(loaded.policy, origins: loaded.origins).values
     case .configuration(let configuration):
       guard let values = configuration.effective(worker: worker) else {
         throw Self.unknown(worker ?? "", in: configuration)

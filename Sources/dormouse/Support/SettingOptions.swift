@@ -25,8 +25,8 @@ struct SettingOptions: ParsableArguments {
   }
 
   func applied(
-    to values: [EffectiveValue], of policy: LifecyclePolicy
-  ) throws -> [EffectiveValue] {
+    to values: [EffectivePolicy.Value], of policy: LifecyclePolicy
+  ) throws -> [EffectivePolicy.Value] {
     let settings = try parsed()
     do throws(SettingError) { return try settings.applied(to: values, of: policy) } catch {
       throw Self.failure(error)

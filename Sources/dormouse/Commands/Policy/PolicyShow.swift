@@ -1,5 +1,6 @@
 import ArgumentParser
 import Control
+import Daemon
 import PolicyFile
 
 /// The verb `policy show`.
@@ -76,13 +77,5 @@ struct PolicyShowCommand: ParsableCommand {
       to: subject.values(of: worker), of: subject.policy(of: worker))
     return PolicyValuesReport(
       source: .files, worker: worker, values: values.map(PolicyValueReport.init))
-  }
-}
-
-extension PolicyValueReport {
-  fileprivate init(_ value: EffectiveValue) {
-    self.init(
-      key: value.path, value: value.text, from: value.origin.layer.rawValue,
-      file: value.origin.file, line: value.origin.position?.line)
   }
 }
