@@ -29,24 +29,24 @@ public struct ControlClient: ~Copyable {
   private static func connect(
     to path: String, isNamed: Bool
   ) throws(ControlError) -> Descriptor {
-    try UnixSocketAddress.check(path: path)
+    guard path.utf8.count <= UnixSocket.maxPath else {
+      throw .pathTooLong(path: path, maximum: UnixSocket.maxPath)
+    }
     let socket: Descriptor
     do throws(SystemCallError) {
       socket = try Descriptor.socket(family: AF_UNIX, type: SOCK_STREAM)
     } catch { throw .system(operation: "making a socket", path: path, code: error.code) }
-    let number = socket.raw
-    let result = try UnixSocketAddress.with(path: path) { address, length in
-      var result: Int32
-      repeat {
-        result = kernelResult { Glibc.connect(number, address, length) }
-      } while result == -EINTR
-      return result
-    }
-    switch -result {
-    case 0: break
-    case ENOENT, ECONNREFUSED, ENOTDIR: throw .noDaemon(path: path)
-    case EACCES, EPERM: throw .refusedByPermissions(path: path)
-    case let code: throw .system(operation: "connecting", path: path, code: code)
+    do throws(SystemCallError) {
+      try UnixSocket.withAddress(path, isFile: true) { (address, length) throws(SystemCallError) in
+        _ = try systemCall("connect") { Glibc.connect(socket.raw, address, length) }
+      }
+    } catch {
+      switch error.code {
+      case ENOENT, ECONNREFUSED, ENOTDIR: throw .noDaemon(path: path)
+      case EINVAL where path.isEmpty: throw .noDaemon(path: path)
+      case EACCES, EPERM: throw .refusedByPermissions(path: path)
+      default: throw .system(operation: "connecting", path: path, code: error.code)
+      }
     }
     try checkListener(socket, path: path, isNamed: isNamed)
     return socket
@@ -211,16 +211,12 @@ public struct ControlClient: ~Copyable {
   private static func checkListener(
     _ socket: Descriptor, path: String, isNamed: Bool
   ) throws(ControlError) {
-    var credentials = PeerCredentials()
-    var length = socklen_t(MemoryLayout<PeerCredentials>.size)
-    let result = kernelResult {
-      getsockopt(socket.raw, SOL_SOCKET, SO_PEERCRED, &credentials, &length)
+    let user: uid_t
+    do throws(SystemCallError) { user = try PeerCredentials(of: socket.raw).user } catch {
+      throw .system(operation: "looking up the listening process", path: path, code: error.code)
     }
-    if result < 0 {
-      throw .system(operation: "looking up the listening process", path: path, code: -result)
-    }
-    guard trusts(listener: credentials.uid, as: geteuid(), isNamed: isNamed) else {
-      throw .foreignDaemon(path: path, uid: credentials.uid)
+    guard trusts(listener: user, as: geteuid(), isNamed: isNamed) else {
+      throw .foreignDaemon(path: path, uid: user)
     }
   }
 
@@ -230,11 +226,4 @@ public struct ControlClient: ~Copyable {
   static func trusts(listener: UInt32, as user: UInt32, isNamed: Bool) -> Bool {
     listener == user || listener == 0 || user == 0 && isNamed
   }
-}
-
-/// `struct ucred` of unix(7), which the Glibc module hides behind _GNU_SOURCE.
-private struct PeerCredentials {
-  var pid: Int32 = 0
-  var uid: UInt32 = 0
-  var gid: UInt32 = 0
 }

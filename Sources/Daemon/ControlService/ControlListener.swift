@@ -6,13 +6,6 @@ import Linux
 /// If there are no descriptors or no memory for another client, the event loop doesn't become busy.
 /// It belongs to the event loop's thread.
 final class ControlListener {
-  /// The credentials of an accepted client, as the kernel recorded them at its connect(2)
-  /// (SO_PEERCRED).
-  struct Peer {
-    var user: uid_t
-    var process: pid_t
-  }
-
   private let path: String
   private let listener: Descriptor
   private let loop: EventLoop
@@ -60,7 +53,7 @@ final class ControlListener {
   ///     is called.
   ///   - admit: called for a client that has connected.
   func begin(
-    isFull: @escaping () -> Bool, admit: @escaping (Descriptor, Peer) -> Void
+    isFull: @escaping () -> Bool, admit: @escaping (Descriptor, PeerCredentials) -> Void
   ) throws(SystemCallError) {
     watch = try loop.watch(listener, .readable) { [unowned self] _ in
       accept(isFull: isFull, admit: admit)
@@ -71,7 +64,7 @@ final class ControlListener {
 
   func close() { discardFile(path) }
 
-  private func accept(isFull: () -> Bool, admit: (Descriptor, Peer) -> Void) {
+  private func accept(isFull: () -> Bool, admit: (Descriptor, PeerCredentials) -> Void) {
     for _ in 0..<Self.maxAtOnce {
       guard !isFull() else { return setListening([]) }
       let raw = clinux_accept(listener.raw)
@@ -123,13 +116,11 @@ final class ControlListener {
 
   /// The credentials of a client; nil if its user may not use the socket. Only the daemon's own
   /// user and root may.
-  private func trustedPeer(of descriptor: Descriptor) -> Peer? {
-    var pid: pid_t = 0
-    var user: uid_t = 0
-    var group: gid_t = 0
-    guard clinux_peer_credentials(descriptor.raw, &pid, &user, &group) == 0 else { return nil }
-    if user == 0 || user == getuid() { return Peer(user: user, process: pid) }
-    log(.warning, "refused a client with user id \(user) (pid \(pid))")
+  private func trustedPeer(of descriptor: Descriptor) -> PeerCredentials? {
+    // A client without credentials has closed its connection.
+    guard let peer = try? PeerCredentials(of: descriptor.raw) else { return nil }
+    if peer.user == 0 || peer.user == getuid() { return peer }
+    log(.warning, "refused a client with user id \(peer.user) (pid \(peer.process))")
     return nil
   }
 }

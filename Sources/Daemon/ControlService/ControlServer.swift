@@ -86,7 +86,7 @@ final class ControlServer {
     for client in clients.values { flush(client) }
   }
 
-  private func admit(_ descriptor: Descriptor, _ peer: ControlListener.Peer) {
+  private func admit(_ descriptor: Descriptor, _ peer: PeerCredentials) {
     switch quota.admit(descriptor.raw, user: peer.user, at: EventLoop.now) {
     case .admitted: break
     case .insteadOf(let other): dropClient(withDescriptor: other)

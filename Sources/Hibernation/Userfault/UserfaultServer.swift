@@ -59,10 +59,11 @@ public struct UserfaultServer {
   }
 
   private mutating func serve(_ raw: Int32) {
-    var (pid, user, group): (pid_t, uid_t, gid_t) = (0, 0, 0)
-    let hasCredentials = clinux_peer_credentials(raw, &pid, &user, &group) == 0
+    // Without credentials the connection is refused.
+    let credentials = try? PeerCredentials(of: raw)
     children = children.filter { !reapIfEnded($0.key) }
-    guard hasCredentials, children.values.count(where: { $0 == user }) < Self.maxConnectionsOfUser
+    guard let peer = credentials,
+      children.values.count(where: { $0 == peer.user }) < Self.maxConnectionsOfUser
     else {
       // Another thread closes it.
       return UserfaultConnection.send(.refused(.busy), to: Descriptor(foreign: raw))
@@ -72,8 +73,8 @@ public struct UserfaultServer {
       // connection, and with it those that wait to be received.
       let pipe = try Descriptor.pipe()
       let child = try shim("fork") { clinux_fork() }
-      if child == 0 { Self.serveInChild(raw, of: pid, parent: pipe) }
-      children[child] = user
+      if child == 0 { Self.serveInChild(raw, of: peer.process, parent: pipe) }
+      children[child] = peer.user
       close(raw)
       withExtendedLifetime(pipe) {}
     } catch { Closer.close(raw) }

@@ -96,7 +96,9 @@ public enum UserfaultService {
     do throws(SystemCallError) {
       let socket = try UnixSocket.connected(to: path, .packets)
       // Another user's process doesn't get the userfaultfd, with which it could change the memory.
-      guard isTrusted(socket) else { throw SystemCallError("connect", on: path, code: EACCES) }
+      guard socket.hasTrustedPeer else {
+        throw SystemCallError("connect", on: path, code: EACCES)
+      }
       let bytes = Array(request.rawValue.utf8)
       if let passed {
         try shim("sendmsg", on: path) {
@@ -123,12 +125,5 @@ public enum UserfaultService {
       }
     }
     throw .noAnswer
-  }
-
-  /// Whether root, or this process's own user, listens at the other end.
-  private static func isTrusted(_ socket: Descriptor) -> Bool {
-    var (pid, user, group): (pid_t, uid_t, gid_t) = (0, 0, 0)
-    return clinux_peer_credentials(socket.raw, &pid, &user, &group) == 0
-      && (user == 0 || user == geteuid())
   }
 }

@@ -99,8 +99,11 @@ public enum UnixSocket {
     return isForeign ? Descriptor(foreign: raw) : Descriptor(owning: raw)
   }
 
-  private static func withAddress(
-    _ path: String,
+  /// Calls `body` with the address of a path, for bind(2) and connect(2).
+  ///
+  /// - Parameter isFile: whether a path that begins with `@` names a file, too.
+  public static func withAddress(
+    _ path: String, isFile: Bool = false,
     _ body: (UnsafePointer<sockaddr>, socklen_t) throws(SystemCallError) -> Void
   ) throws(SystemCallError) {
     var bytes = Array(path.utf8)
@@ -108,7 +111,7 @@ public enum UnixSocket {
       throw SystemCallError("bind", on: path, code: bytes.isEmpty ? EINVAL : ENAMETOOLONG)
     }
     // An abstract name ends where the address ends. A path ends with a NUL.
-    if path.hasPrefix("@") { bytes[0] = 0 } else { bytes.append(0) }
+    if path.hasPrefix("@"), !isFile { bytes[0] = 0 } else { bytes.append(0) }
     var address = sockaddr_un()
     address.sun_family = sa_family_t(AF_UNIX)
     withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: bytes) }

@@ -1,6 +1,22 @@
 import CLinux
 import Glibc
 
+/// The process at the other end of a Unix socket, as the kernel recorded it at connect(2) or
+/// listen(2) (SO_PEERCRED, unix(7)).
+public struct PeerCredentials: Hashable, Sendable {
+  /// It is 0 if the process is in a pid namespace that this process can't see.
+  public let process: pid_t
+  public let user: uid_t
+
+  /// Reads the credentials from an open socket.
+  public init(of socket: Int32) throws(SystemCallError) {
+    var (pid, user, group): (pid_t, uid_t, gid_t) = (0, 0, 0)
+    try shim("getsockopt") { clinux_peer_credentials(socket, &pid, &user, &group) }
+    process = pid
+    self.user = user
+  }
+}
+
 /// Operations on an open socket.
 extension Descriptor {
   /// Makes two blocking sockets that are connected with each other.
@@ -62,6 +78,13 @@ extension Descriptor {
   public func setOption(_ level: Int32, _ name: Int32, to isOn: Bool) {
     var value: Int32 = isOn ? 1 : 0
     setsockopt(raw, level, name, &value, socklen_t(MemoryLayout<Int32>.size))
+  }
+
+  /// Whether root, or this process's own user, is at the other end of a Unix socket.
+  public var hasTrustedPeer: Bool {
+    // An error counts as no.
+    let user = (try? PeerCredentials(of: raw))?.user
+    return user == 0 || user == geteuid()
   }
 
   /// Shuts down this side's output: the other end then reads its end of file.

@@ -151,12 +151,12 @@ public final class WorkerSocket {
   private func admit(
     _ descriptor: Descriptor, isMember: (Int32) -> Bool, updates: inout [Update]
   ) {
-    var pid: pid_t = 0
-    var user: uid_t = 0
-    var group: gid_t = 0
-    // The pid is 0 if the process is in a pid namespace that the daemon can't see.
-    guard clinux_peer_credentials(descriptor.raw, &pid, &user, &group) == 0, pid > 0, isMember(pid)
-    else { return updates.append(.refused("pid \(pid) is not one of its processes")) }
+    // The pid is 0 if the process is in a pid namespace that the daemon can't see. An error counts
+    // as that.
+    let pid = (try? PeerCredentials(of: descriptor.raw))?.process ?? 0
+    guard pid > 0, isMember(pid) else {
+      return updates.append(.refused("pid \(pid) is not one of its processes"))
+    }
     guard connections.count < Self.maxConnections else {
       return updates.append(.refused("it has \(Self.maxConnections) connections already"))
     }
