@@ -16,7 +16,7 @@ import Testing
             "\(request.verb.rawValue) \(request.worker ?? "") \(request.launch == Sample.launch)"))
     }
     var client = try ControlClient(connectingTo: daemon.path)
-    let response = try client.perform(.run, worker: "api", launch: Sample.launch)
+    let response = try client.perform(.run, worker: "api") { $0.launch = Sample.launch }
     #expect(response == ControlResponse(id: 1, result: .done, text: "run api true"))
   }
 
@@ -190,7 +190,7 @@ import Testing
       _ = connection.requests(1)
     }
     var client = try ControlClient(connectingTo: daemon.path)
-    let first = try client.send(.events, follow: true)
+    let first = try client.send(.events) { $0.follow = true }
     let nothing = try client.nextEvent(within: .milliseconds(1))
     #expect(nothing == nil)
     let second = try client.send(.ps)

@@ -53,23 +53,17 @@ public struct ControlClient: ~Copyable {
   }
 
   /// Sends a request under a new id, which it returns.
+  ///
+  /// - Parameter fill: sets the other fields of the request.
   public mutating func send(
-    _ verb: ControlRequest.Verb, worker: String? = nil, launch: LaunchSpecification? = nil,
-    report: String? = nil, adoption: AdoptionSpecification? = nil, follow: Bool? = nil,
-    withSnapshot: Bool? = nil, level: String? = nil, seconds: Double? = nil,
-    allowEmpty: Bool? = nil
+    _ verb: ControlRequest.Verb, worker: String? = nil,
+    _ fill: (inout ControlRequest) -> Void = { _ in }
   ) throws(ControlError) -> UInt64 {
-    let id = nextID
+    var request = ControlRequest(id: nextID, verb: verb, worker: worker)
     nextID += 1
-    var request = ControlRequest(
-      id: id, verb: verb, worker: worker, launch: launch, report: report, adoption: adoption,
-      follow: follow)
-    request.withSnapshot = withSnapshot
-    request.level = level
-    request.seconds = seconds
-    request.allowEmpty = allowEmpty
+    fill(&request)
     try send(request)
-    return id
+    return request.id
   }
 
   /// Sends a request under the caller's id, which no other open request may have.
@@ -109,10 +103,10 @@ public struct ControlClient: ~Copyable {
 
   /// Sends a request and waits for its response.
   public mutating func perform(
-    _ verb: ControlRequest.Verb, worker: String? = nil, launch: LaunchSpecification? = nil,
-    report: String? = nil, timeout: Duration? = nil
+    _ verb: ControlRequest.Verb, worker: String? = nil, timeout: Duration? = nil,
+    _ fill: (inout ControlRequest) -> Void = { _ in }
   ) throws(ControlError) -> ControlResponse {
-    let id = try send(verb, worker: worker, launch: launch, report: report)
+    let id = try send(verb, worker: worker, fill)
     return try response(to: id, timeout: timeout)
   }
 

@@ -29,7 +29,7 @@ final class WorkerSource: RecordingSource {
     self.began = began
     // Subscribes to the events of all workers: pressure and terminations concern this one, too.
     try asking { () throws(ControlError) in
-      let id = try self.client.send(.events, follow: true)
+      let id = try self.client.send(.events) { $0.follow = true }
       _ = try self.client.response(to: id)
     }
     try ask()

@@ -112,28 +112,20 @@ struct DaemonConnection: ~Copyable {
 
   /// Sends a request, and returns the response. It throws an error if the result isn't `done`.
   mutating func ask(
-    _ verb: ControlRequest.Verb, worker: String? = nil, launch: LaunchSpecification? = nil,
-    report: String? = nil, adoption: AdoptionSpecification? = nil, withSnapshot: Bool = false,
-    allowEmpty: Bool = false, keepsLines: Bool = false
+    _ verb: ControlRequest.Verb, worker: String? = nil,
+    _ fill: (inout ControlRequest) -> Void = { _ in }
   ) throws -> ControlResponse {
-    let response = try request(
-      verb, worker: worker, launch: launch, report: report, adoption: adoption,
-      withSnapshot: withSnapshot, allowEmpty: allowEmpty)
-    guard response.result == .done else {
-      throw failure(response, of: worker, keepsLines: keepsLines)
-    }
+    let response = try request(verb, worker: worker, fill)
+    guard response.result == .done else { throw failure(response, of: worker) }
     return response
   }
 
   /// Sends a request, and returns the response with any result.
   mutating func request(
-    _ verb: ControlRequest.Verb, worker: String? = nil, launch: LaunchSpecification? = nil,
-    report: String? = nil, adoption: AdoptionSpecification? = nil, withSnapshot: Bool = false,
-    allowEmpty: Bool = false
+    _ verb: ControlRequest.Verb, worker: String? = nil,
+    _ fill: (inout ControlRequest) -> Void = { _ in }
   ) throws -> ControlResponse {
-    let id = try client.send(
-      verb, worker: worker, launch: launch, report: report, adoption: adoption,
-      withSnapshot: withSnapshot ? true : nil, allowEmpty: allowEmpty ? true : nil)
+    let id = try client.send(verb, worker: worker, fill)
     return try wait(for: id, what: worker.map { "\(verb.rawValue) \($0)" })
   }
 

@@ -33,7 +33,8 @@ extension DaemonConnection {
   ) throws -> [WorkerAttempt] {
     var sent: [(id: UInt64, name: String)] = []
     for name in names {
-      sent.append((try client.send(verb, worker: name, seconds: seconds), name))
+      let id = try client.send(verb, worker: name) { $0.seconds = seconds }
+      sent.append((id, name))
     }
     var attempts: [WorkerAttempt] = []
     for (id, name) in sent {

@@ -139,7 +139,7 @@ import Testing
     let daemon = try TestDaemon(Self.configuration)
     try Self.bringToFront("two", of: daemon)
     var client = try ControlClient(connectingTo: daemon.socket, isNamed: true)
-    let id = try client.send(.events, worker: "one", follow: true)
+    let id = try client.send(.events, worker: "one") { $0.follow = true }
     let response = try client.response(to: id, timeout: .seconds(60))
     #expect(response.journal?.directory == "\(daemon.state)/journal")
     try daemon.wait("one", toBe: "suspended")

@@ -43,7 +43,7 @@ struct ReloadCommand: ParsableCommand {
     var daemon = try connection.connect()
     guard all || !names.isEmpty else {
       let verb = dryRun ? ControlRequest.Verb.previewReload : .reload
-      let response = try daemon.request(verb, allowEmpty: allowEmpty)
+      let response = try daemon.request(verb) { $0.allowEmpty = allowEmpty ? true : nil }
       if json { return try reportAsJSON(response, &daemon) }
       try daemon.report(response, of: "reload", json: false, keepsLines: true)
       if restart {

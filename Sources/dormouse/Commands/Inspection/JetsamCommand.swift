@@ -16,7 +16,7 @@ struct JetsamCommand: ParsableCommand {
 
   func run() throws {
     var daemon = try connection.connect()
-    let response = try daemon.ask(.jetsam, report: report)
+    let response = try daemon.ask(.jetsam) { $0.report = report }
     if json {
       guard let record = response.jetsam else {
         return try Output.json(CodedText("no_report", response.text))

@@ -48,7 +48,9 @@ struct StatusCommand: ParsableCommand {
 
   func run() throws {
     var daemon = try connection.connect()
-    let response = try daemon.ask(.status, worker: name, withSnapshot: snapshot)
+    let response = try daemon.ask(.status, worker: name) {
+      $0.withSnapshot = snapshot ? true : nil
+    }
     if snapshot, let name {
       return try writeSnapshot(response.workers?.first?.snapshot, of: name)
     }

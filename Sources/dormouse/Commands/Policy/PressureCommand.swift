@@ -46,8 +46,10 @@ struct PressureSetCommand: ParsableCommand {
     var daemon = try connection.connect()
     guard !dryRun else { return try forecast(seconds, &daemon) }
     if level != .auto, !yes { try confirm(&daemon) }
-    let id = try daemon.client.send(
-      .setPressure, level: level.rawValue, seconds: level == .auto ? nil : seconds)
+    let id = try daemon.client.send(.setPressure) {
+      $0.level = level.rawValue
+      $0.seconds = level == .auto ? nil : seconds
+    }
     let response = try daemon.wait(for: id, what: "pressure set")
     try daemon.report(response, of: "pressure_set", json: json)
   }

@@ -16,7 +16,7 @@ final class SleepReporter {
 
     init(_ options: ConnectionOptions) throws {
       daemon = try options.connect()
-      let id = try daemon.client.send(.events, follow: true)
+      let id = try daemon.client.send(.events) { $0.follow = true }
       _ = try daemon.client.response(to: id, timeout: .seconds(2))
     }
   }

@@ -134,9 +134,8 @@ struct AdoptCommand: ParsableCommand {
       policy: policy.map(policyForDaemon), settings: set.isEmpty ? nil : set,
       shadow: shadow ? true : nil, wakeWith: wakeWith.isEmpty ? nil : wakeWith,
       healthChecks: healthCheck.isEmpty ? nil : healthCheck)
-    try daemon.report(
-      daemon.request(.adopt, worker: name, adoption: adoption), of: "adopt", worker: name,
-      json: json)
+    let response = try daemon.request(.adopt, worker: name) { $0.adoption = adoption }
+    try daemon.report(response, of: "adopt", worker: name, json: json)
   }
 }
 

@@ -62,7 +62,9 @@ struct RemoveCommand: ParsableCommand {
     guard
       case .done(let text, let leavesNone) = try RunToSave.remove(attempt.worker, of: &daemon)
     else { return attempt }
-    let response = try daemon.request(.reload, allowEmpty: leavesNone)
+    let response = try daemon.request(.reload) {
+      $0.allowEmpty = leavesNone ? true : nil
+    }
     let whole = "\(text); \(response.text)"
     let isDone = response.result == .done
     if isDone, !selection.json { try Output.line(escaped(whole)) }

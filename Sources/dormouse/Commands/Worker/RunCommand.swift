@@ -103,8 +103,8 @@ struct RunCommand: ParsableCommand {
       name = try daemon.freeName(chosenName(in: launch.directory))
     }
     let saved = try save ? RunToSave(addition(launch, name), of: &daemon) : nil
-    try daemon.report(
-      daemon.request(.run, worker: name, launch: launch), of: "run", worker: name, json: json)
+    let response = try daemon.request(.run, worker: name) { $0.launch = launch }
+    try daemon.report(response, of: "run", worker: name, json: json)
     try saved?.write()
   }
 

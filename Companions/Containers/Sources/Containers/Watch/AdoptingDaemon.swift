@@ -46,7 +46,7 @@ final class AdoptingDaemon: Sendable {
       shadow: wish.isShadow ? true : nil, wakeWith: peers.isEmpty ? nil : peers,
       healthChecks: wish.healthChecks.isEmpty ? nil : wish.healthChecks)
     return try await perform { client throws(ControlError) in
-      let id = try client.send(.adopt, worker: name, adoption: specification)
+      let id = try client.send(.adopt, worker: name) { $0.adoption = specification }
       return try client.response(to: id, timeout: Self.timeout)
     }
   }

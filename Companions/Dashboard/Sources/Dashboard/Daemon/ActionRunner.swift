@@ -45,7 +45,7 @@ struct ActionRunner: Sendable {
   func snapshot(of worker: String) async throws -> SnapshotReport? {
     try await pool.run {
       var client = try ControlClient(connectingTo: path, isNamed: isNamed)
-      let id = try client.send(.status, worker: worker, withSnapshot: true)
+      let id = try client.send(.status, worker: worker) { $0.withSnapshot = true }
       return try client.response(to: id, timeout: .seconds(5)).workers?.first?.snapshot
     }
   }

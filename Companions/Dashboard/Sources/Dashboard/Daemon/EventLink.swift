@@ -20,7 +20,7 @@ final class EventLink: Sendable {
       do throws(ControlError) {
         if client == nil {
           var made = try ControlClient(connectingTo: path, isNamed: isNamed)
-          let id = try made.send(.events, follow: true)
+          let id = try made.send(.events) { $0.follow = true }
           _ = try made.response(to: id, timeout: .seconds(5))
           client = consume made
         }
