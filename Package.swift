@@ -75,7 +75,7 @@ let package = Package(
         .map { .embedInCode("\($0).yaml") } + [.embedInCode("rules")],
       swiftSettings: compact),
     .target(
-      name: "PolicyFile", dependencies: ["Policy", "ShippedPolicies", "YAML"],
+      name: "PolicyFile", dependencies: ["JSONLines", "Policy", "ShippedPolicies", "YAML"],
       swiftSettings: compact),
     .target(
       name: "Simulation", dependencies: ["Drawing", "Lifecycle", "Policy"],

@@ -1,3 +1,4 @@
+import JSONLines
 import Policy
 
 /// Makes JSON Schemas (2020-12) of the files from the keys that their readers accept, for editors
@@ -12,44 +13,44 @@ public enum JSONSchema {
     case .policy: shape = KeyExplorer.policy(.policy)
     case .configuration: shape = KeyExplorer.configuration()
     }
-    return SchemaWriter(kind: kind).document(shape).rendered() + "\n"
+    return SchemaWriter(kind: kind).document(shape).indented() + "\n"
   }
 }
 
 private struct SchemaWriter {
   var kind: JSONSchema.Kind
 
-  func document(_ shape: MappingShape) -> JSONText {
+  func document(_ shape: MappingShape) -> JSON {
     let title = kind == .policy ? "A policy of Dormouse" : "dormouse.yaml"
-    var pairs: [(String, JSONText)] = [
+    var pairs: [(String, JSON)] = [
       ("$schema", .string("https://json-schema.org/draft/2020-12/schema")),
       ("$id", .string("urn:dormouse:schema:\(kind.rawValue)")),
       ("title", .string(title)),
     ]
     if kind == .configuration {
       // Any value of a configuration may come from the environment.
-      let variable: JSONText = .object([
+      let variable: JSON = .members([
         ("description", .string("${VAR} or ${VAR:-default}")), ("type", .string("string")),
         ("pattern", .string(#"\$\{"#)),
       ])
-      pairs.append(("$defs", .object([("variable", variable)])))
+      pairs.append(("$defs", .members([("variable", variable)])))
     }
-    return .object(pairs + mapping(shape, at: ""))
+    return .members(pairs + mapping(shape, at: ""))
   }
 
-  private func mapping(_ shape: MappingShape, at path: String) -> [(String, JSONText)] {
+  private func mapping(_ shape: MappingShape, at path: String) -> [(String, JSON)] {
     let properties = shape.keys.map { key in
       let path = path.isEmpty ? key.name : "\(path).\(key.name)"
-      return (key.name, JSONText.object(described(key, at: path)))
+      return (key.name, JSON.members(described(key, at: path)))
     }
-    var pairs: [(String, JSONText)] = [
+    var pairs: [(String, JSON)] = [
       // A section whose keys have all been commented out is null.
       (
         "type",
         shape.required.isEmpty ? .array([.string("object"), .string("null")]) : .string("object")
       ),
-      ("properties", .object(properties)),
-      ("additionalProperties", .truth(false)),
+      ("properties", .members(properties)),
+      ("additionalProperties", .bool(false)),
     ]
     if !shape.required.isEmpty {
       pairs.append(("required", .array(shape.required.map { .string($0) })))
@@ -59,7 +60,7 @@ private struct SchemaWriter {
 
   private func described(
     _ key: MappingShape.Entry, at path: String
-  ) -> [(String, JSONText)] {
+  ) -> [(String, JSON)] {
     var pairs = self.shape(key.shape, at: path)
     if let text = key.sentence(usual: Self.usual[path]) ?? KeyDescriptions.configuration[path] {
       pairs.insert(("description", .string(text)), at: 0)
@@ -68,21 +69,21 @@ private struct SchemaWriter {
     return pairs
   }
 
-  private func shape(_ shape: ValueShape, at path: String) -> [(String, JSONText)] {
+  private func shape(_ shape: ValueShape, at path: String) -> [(String, JSON)] {
     switch shape {
     case .any: []
     case .nothing: [("type", .string("null"))]
     case .text: [("type", .array(["string", "number", "boolean"].map { .string($0) }))]
     case .list(let item):
-      [("type", .string("array")), ("items", .object(self.shape(item, at: path)))]
+      [("type", .string("array")), ("items", .members(self.shape(item, at: path)))]
     case .mapping(let keys):
       if !keys.shorthands.isEmpty {
         [
           (
             "anyOf",
             .array([
-              .object(mapping(keys, at: path)),
-              .object([("enum", .array(keys.shorthands.map { .string($0) }))]),
+              .members(mapping(keys, at: path)),
+              .members([("enum", .array(keys.shorthands.map { .string($0) }))]),
             ])
           )
         ]
@@ -92,22 +93,22 @@ private struct SchemaWriter {
     case .named(let value, let names): named(value, names, at: path)
     case .kind(_, let shape): self.shape(shape, at: path)
     case .either(let shapes):
-      [("anyOf", .array(shapes.map { .object(self.shape($0, at: path)) }))]
+      [("anyOf", .array(shapes.map { .members(self.shape($0, at: path)) }))]
     default: expandable(scalar(shape))
     }
   }
 
   private func named(
     _ value: ValueShape, _ names: String, at path: String
-  ) -> [(String, JSONText)] {
+  ) -> [(String, JSON)] {
     [
       ("type", .array([.string("object"), .string("null")])),
-      ("propertyNames", .object([("pattern", .string(names))])),
-      ("additionalProperties", .object(shape(value, at: "\(path).*"))),
+      ("propertyNames", .members([("pattern", .string(names))])),
+      ("additionalProperties", .members(shape(value, at: "\(path).*"))),
     ]
   }
 
-  private func scalar(_ shape: ValueShape) -> [(String, JSONText)] {
+  private func scalar(_ shape: ValueShape) -> [(String, JSON)] {
     switch shape {
     case .matching(let pattern, let example):
       return [
@@ -118,22 +119,23 @@ private struct SchemaWriter {
     case .truth: return [("type", .string("boolean"))]
     case .number(let range):
       return [
-        ("type", .string("number")), ("minimum", .number(range.lowerBound)),
-        ("maximum", .number(range.upperBound)),
+        ("type", .string("number")), ("minimum", .bound(range.lowerBound)),
+        ("maximum", .bound(range.upperBound)),
       ]
     case .whole(let range):
-      let bounds: [(String, JSONText)] = [
-        ("type", .string("integer")), ("minimum", .whole(range.lowerBound)),
+      let bounds: [(String, JSON)] = [
+        ("type", .string("integer")), ("minimum", .int(Int64(range.lowerBound))),
       ]
-      return range.upperBound == .max ? bounds : bounds + [("maximum", .whole(range.upperBound))]
+      return range.upperBound == .max
+        ? bounds : bounds + [("maximum", .int(Int64(range.upperBound)))]
     default: return []
     }
   }
 
-  private func expandable(_ scalar: [(String, JSONText)]) -> [(String, JSONText)] {
+  private func expandable(_ scalar: [(String, JSON)]) -> [(String, JSON)] {
     guard kind == .configuration else { return scalar }
-    let variable: JSONText = .object([("$ref", .string("#/$defs/variable"))])
-    return [("anyOf", .array([.object(scalar), variable]))]
+    let variable: JSON = .members([("$ref", .string("#/$defs/variable"))])
+    return [("anyOf", .array([.members(scalar), variable]))]
   }
 
   /// The meanings of missing keys of a configuration, as its file would have them.
@@ -148,19 +150,30 @@ private struct SchemaWriter {
   }()
 
   /// The defaults that are scalars. Editors offer them as they are.
-  private static let defaults: [String: JSONText] = {
+  private static let defaults: [String: JSON] = {
     let values = PolicyFile.values(of: LifecyclePolicy()).filter {
       $0.path != "name" && !$0.text.hasPrefix("[") && !$0.text.hasPrefix("{")
     }
     return Dictionary(
       uniqueKeysWithValues: values.map { value in
         let text = value.text
-        let json: JSONText =
+        let json: JSON =
           text == "true" || text == "false"
-          ? .truth(text == "true") : Int(text).map { .whole($0) } ?? .string(text)
+          ? .bool(text == "true") : Int64(text).map(JSON.int) ?? .string(text)
         return (value.path, json)
       })
   }()
+}
+
+extension JSON {
+  fileprivate static func members(_ pairs: [(String, JSON)]) -> JSON {
+    .object(pairs.map { Member($0, $1) })
+  }
+
+  /// Makes a number, without a fraction if it is whole.
+  fileprivate static func bound(_ value: Double) -> JSON {
+    value == value.rounded() ? .int(Int64(value)) : .double(value)
+  }
 }
 
 extension MappingShape.Entry {
