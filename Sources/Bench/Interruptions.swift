@@ -25,10 +25,6 @@ final class Interruptions {
     _ = queue.arrivals()
   }
 
-  func check() throws {
-    _ = try wait(for: [], until: Deadline(in: .zero))
-  }
-
   /// Waits until one of the descriptors is readable, and returns its index. The result is nil if
   /// the deadline passed. A signal throws `BenchError.interrupted`.
   func wait(for descriptors: [Int32], until deadline: Deadline) throws -> Int? {

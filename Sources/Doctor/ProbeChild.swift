@@ -61,12 +61,6 @@ final class ProbeChild {
     if ended { return }
     ended = true
     sendSignal(SIGKILL, to: pid)
-    reap()
-  }
-
-  /// Waits for the shell's end.
-  func reap() {
-    ended = true
     // The pidfd is waited for first, with a deadline: a kernel that can't end the process must not
     // block this one forever.
     let deadline = Deadline(in: .seconds(5))

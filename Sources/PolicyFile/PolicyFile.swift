@@ -3,37 +3,8 @@ import YAML
 
 /// Reads policy files as a `LifecyclePolicy` and writes them. docs/policy-files.md lists the keys.
 public enum PolicyFile {
-  /// Reads a whole policy. Keys that the text doesn't have get the defaults, which are those of
-  /// `ios-5`. A policy without a `name` has the name of its file.
-  public static func parse(text: String, file: String) -> ParseResult<LifecyclePolicy> {
-    parseWithOrigins(text: text, file: file).map(\.policy)
-  }
-
-  /// Reads a whole policy, with the line of each value.
-  ///
-  /// - Parameters:
-  ///   - name: the name of a policy that has no `name`. `nil`: it has the name of its file.
-  ///   - library: the directories in which `extends` searches policies by name.
-  public static func parseWithOrigins(
-    text: String, file: String, name: String? = nil, library: PolicyLibrary = .builtIn
-  ) -> ParseResult<LoadedPolicy> {
-    PolicyChain(library: library).parse(text: text, file: file, name: name)
-  }
-
-  /// Lays the keys of a text over another policy. A pressure level, a ladder level or another list
-  /// in the text replaces the base's as a whole.
-  public static func parse(
-    text: String, file: String, over base: LifecyclePolicy
-  ) -> ParseResult<LifecyclePolicy> {
-    parse(text: text, file: file, over: base, by: PolicyReader(scope: .overrides)).map(\.policy)
-  }
-
-  /// Reads a policy from a file.
-  public static func load(path: String) -> ParseResult<LifecyclePolicy> {
-    loadWithOrigins(path: path).map(\.policy)
-  }
-
-  /// Reads a policy from a file, with the line of each value.
+  /// Reads a policy from a file, with the line of each value. Keys that the file doesn't have get
+  /// the defaults, which are those of `ios-5`.
   ///
   /// - Parameter library: the directories in which `extends` searches policies by name.
   public static func loadWithOrigins(
@@ -42,7 +13,8 @@ public enum PolicyFile {
     PolicyChain(library: library).load(path: path)
   }
 
-  /// Lays the keys of a text over a policy, and returns their positions.
+  /// Lays the keys of a text over a policy, and returns their positions. A pressure level, a ladder
+  /// level or another list in the text replaces the base's as a whole.
   static func parse(
     text: String, file: String, over base: LifecyclePolicy, by policyReader: PolicyReader
   ) -> ParseResult<LoadedPolicy> {

@@ -54,8 +54,8 @@ public struct PolicyLibrary: Hashable, Sendable {
     guard let path = path(of: nameOrPath) else {
       // An executable without its files has these policies.
       if let text = ShippedPolicies.policy(nameOrPath) {
-        return PolicyFile.parseWithOrigins(
-          text: text, file: Self.builtInFile(nameOrPath), name: nameOrPath, library: self)
+        return PolicyChain(library: self).parse(
+          text: text, file: Self.builtInFile(nameOrPath), name: nameOrPath)
       }
       let missing = MissingPolicy(name: nameOrPath, library: self)
       let diagnostic = Diagnostic(

@@ -17,6 +17,23 @@ func policy(_ text: String) -> ParseResult<LifecyclePolicy> {
   PolicyFile.parse(text: text, file: "p.yaml")
 }
 
+extension PolicyFile {
+  static func parse(text: String, file: String) -> ParseResult<LifecyclePolicy> {
+    PolicyChain(library: .builtIn).parse(text: text, file: file).map(\.policy)
+  }
+
+  /// Lays the keys of a text over another policy.
+  static func parse(
+    text: String, file: String, over base: LifecyclePolicy
+  ) -> ParseResult<LifecyclePolicy> {
+    parse(text: text, file: file, over: base, by: PolicyReader(scope: .overrides)).map(\.policy)
+  }
+
+  static func load(path: String) -> ParseResult<LifecyclePolicy> {
+    loadWithOrigins(path: path).map(\.policy)
+  }
+}
+
 /// Reads a configuration. A text that names no policy gets `ios-5`, whose values are the defaults
 /// of all keys.
 func configuration(

@@ -36,7 +36,7 @@ extension AdoptionRule {
     let everywhere = Set(PolicyFile.differences(from: machine.old, to: machine.new))
     keys += PolicyFile.differences(from: old.policy, to: policy)
       .filter { !everywhere.contains($0) }
-      .map { "\($0.path) \($0.left ?? "none") → \($0.right ?? "none")" }
+      .map { "\($0.path) \($0.left) → \($0.right)" }
     return keys
   }
 }

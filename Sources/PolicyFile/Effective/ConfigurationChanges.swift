@@ -50,7 +50,7 @@ extension WorkerConfiguration {
       machine.map { PolicyFile.differences(from: $0.old, to: $0.new) } ?? [])
     return PolicyFile.differences(from: old.policy, to: policy)
       .filter { !everywhere.contains($0) }
-      .map { WorkerChange($0.path, ($0.left ?? "none", $0.right ?? "none")) }
+      .map { WorkerChange($0.path, ($0.left, $0.right)) }
   }
 
   private func keyChanges(from old: WorkerConfiguration) -> [WorkerChange] {
@@ -73,9 +73,7 @@ extension PolicyFile {
     if old.name != new.name {
       return "policy \(old.name) → \(new.name) (\(changed.count) values)"
     }
-    let shown = changed.prefix(6).map {
-      "\($0.path) \($0.left ?? "none") → \($0.right ?? "none")"
-    }
+    let shown = changed.prefix(6).map { "\($0.path) \($0.left) → \($0.right)" }
     let more = changed.count > shown.count ? " and \(changed.count - shown.count) more" : ""
     return "policy \(new.name): \(shown.joined(separator: ", "))\(more)"
   }

@@ -3,12 +3,10 @@ import Policy
 /// A key in which two policies differ.
 public struct PolicyDifference: Hashable, Sendable {
   public var path: String
-  /// The value of the first policy. `nil`: the policy has no such key, which doesn't occur at
-  /// present.
-  public var left: String?
-  /// The value of the second policy. `nil`: the policy has no such key, which doesn't occur at
-  /// present.
-  public var right: String?
+  /// The value of the first policy.
+  public var left: String
+  /// The value of the second policy.
+  public var right: String
   /// What the change from left to right means for workers. `nil`: a sentence isn't enough to say
   /// that.
   public var meaning: String?
@@ -23,10 +21,10 @@ extension PolicyFile {
     // This is the usual case, and `ps` asks for each worker.
     if left == right { return [] }
     return PolicyKeys.all.leaves().compactMap { path, key in
-      guard path != "name", let text = key.write(left)?.flow else { return nil }
-      let other = key.write(right)?.flow
-      if other == text { return nil }
-      let meaning = other.flatMap { key.change.sentence(from: text, to: $0) }
+      guard path != "name", let text = key.write(left)?.flow, let other = key.write(right)?.flow,
+        other != text
+      else { return nil }
+      let meaning = key.change.sentence(from: text, to: other)
       return PolicyDifference(path: path, left: text, right: other, meaning: meaning)
     }
   }

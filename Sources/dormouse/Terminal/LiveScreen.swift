@@ -16,8 +16,6 @@ final class LiveScreen {
     /// True if the terminal's size has changed, so that the screen must be drawn again.
     var isResized = false
     var signal: Int32?
-    /// True if one of the other descriptors is readable.
-    var hasOther = false
   }
 
   private let signals: SignalQueue
@@ -68,7 +66,6 @@ final class LiveScreen {
     var input = Input()
     let count = try waitForEvents(&entries, milliseconds: deadline.remainingMilliseconds)
     if count == 0 { return input }
-    input.hasOther = entries[2...].contains { $0.revents != 0 }
     if entries[1].revents != 0, let number = signals.next() {
       switch number {
       // A stop by Ctrl-Z would leave the terminal in these modes, so it is ignored.

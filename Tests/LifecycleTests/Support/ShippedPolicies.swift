@@ -5,5 +5,6 @@ import Testing
 
 /// A policy in `Policies/`, as it is shipped.
 func shipped(_ name: String) throws -> LifecyclePolicy {
-  return try #require(PolicyFile.load(path: "\(SourceTree.root)/Policies/\(name).yaml").value)
+  let path = "\(SourceTree.root)/Policies/\(name).yaml"
+  return try #require(PolicyFile.loadWithOrigins(path: path).value).policy
 }

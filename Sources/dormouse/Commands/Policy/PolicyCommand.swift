@@ -82,7 +82,7 @@ struct PolicyDiffCommand: ParsableCommand {
       from: old.policy(of: nil), to: settings.applied(to: new.policy(of: nil)))
     let reports = differences.map {
       PolicyDifferenceReport(
-        key: $0.path, left: $0.left ?? "", right: $0.right ?? "", meaning: $0.meaning)
+        key: $0.path, left: $0.left, right: $0.right, meaning: $0.meaning)
     }
     if json {
       try Output.json(PolicyDifferencesReport(differences: reports))
