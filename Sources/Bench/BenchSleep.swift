@@ -96,7 +96,7 @@ extension BenchSubject {
     let after = try Footprint.measure(pids)
     record(
       BenchHibernation(
-        milliseconds: summary.duration.inMilliseconds, movedBytes: summary.moved,
+        milliseconds: summary.duration / .milliseconds(1), movedBytes: summary.moved,
         imageBytes: summary.imageLength, anonymousBefore: before.anonymous,
         anonymousAfter: after.anonymous))
     if dropped { try dropImage() }
@@ -144,11 +144,5 @@ extension BenchSubject {
     let ramfs = 0x8584_58f6
     guard [tmpfs, ramfs].contains(Int(clinux_file_system_type(directory))) else { return nil }
     return "images would be written to a file system in RAM; choose another with --state-directory"
-  }
-}
-
-extension Duration {
-  var inMilliseconds: Double {
-    Double(components.seconds) * 1e3 + Double(components.attoseconds) / 1e15
   }
 }

@@ -143,7 +143,7 @@ final class BenchSubject {
       throw BenchError.program("the program ended before it was ready\(lastOutput)")
     }
     if deadline.hasPassed {
-      let limit = durationText(options.timeout.inMilliseconds / 1000)
+      let limit = durationText(options.timeout / .seconds(1))
       throw BenchError.program("\(failure) within \(limit)\(lastOutput)")
     }
   }

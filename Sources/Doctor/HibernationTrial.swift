@@ -49,8 +49,8 @@ public struct HibernationTrial {
     }
     return Outcome(
       rest: cgroup == nil ? .traced : .frozen, movedBytes: hibernation.moved,
-      imageBytes: hibernation.imageLength, hibernateSeconds: hibernation.duration.inSeconds,
-      resumeSeconds: resume.duration.inSeconds)
+      imageBytes: hibernation.imageLength, hibernateSeconds: hibernation.duration / .seconds(1),
+      resumeSeconds: resume.duration / .seconds(1))
   }
 
   private func target(_ child: ProbeChild) throws -> HibernationTarget {
@@ -72,12 +72,6 @@ extension HibernationService {
   fileprivate func forgetAndWait(_ name: String) {
     // Forgetting throws nothing, but waiting for it has this error type.
     try? wait { (hibernator) throws(HibernationError) in hibernator.forget(name) }
-  }
-}
-
-extension Duration {
-  fileprivate var inSeconds: Double {
-    Double(components.seconds) + Double(components.attoseconds) / 1e18
   }
 }
 

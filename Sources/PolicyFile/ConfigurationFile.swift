@@ -80,11 +80,7 @@ public enum ConfigurationFile {
       directory: directory, library: library, environment: environment, replacement: policy,
       isComplete: parts.count == texts.count, wait: wait)
     let value = reader.read(parts)
-    let diagnostics = sinks.flatMap { sink in
-      let result: ParseResult<Int> = sink.result(nil)
-      return result.diagnostics
-    }
-    return ParseResult(value: value, diagnostics: diagnostics)
+    return ParseResult(value: value, diagnostics: sinks.flatMap(\.diagnostics))
   }
 }
 

@@ -31,6 +31,6 @@ package func percentText(_ percent: Double) -> String {
 }
 
 /// A number with its noun, such as `1 worker` or `2 workers`.
-public func counted(_ count: Int, _ noun: String) -> String {
-  "\(count) \(noun)\(count == 1 ? "" : "s")"
+public func counted(_ count: Int, _ noun: String, ending: String = "s") -> String {
+  "\(count) \(noun)\(count == 1 ? "" : ending)"
 }

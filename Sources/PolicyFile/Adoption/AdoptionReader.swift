@@ -149,8 +149,7 @@ struct AdoptionReader {
         readRules = inner.read([top])
         top.finish()
       }
-      let result: ParseResult<Int> = sink.result(nil)
-      reader.sink.add(result.diagnostics)
+      reader.sink.add(sink.diagnostics)
       // Duplicates are reported at the position where the configuration names the file.
       return readRules.map {
         ReadRule(rule: $0.rule, sink: reader.sink, position: position, source: $0.source)

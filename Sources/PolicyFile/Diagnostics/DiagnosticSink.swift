@@ -41,6 +41,11 @@ final class DiagnosticSink {
   var hasErrors: Bool { reported.contains { $0.severity == .error } }
 
   func result<Value>(_ value: Value?) -> ParseResult<Value> {
+    ParseResult(value: value, diagnostics: diagnostics)
+  }
+
+  /// All diagnostics: those of other files, and then those of this one in the order of the text.
+  var diagnostics: [Diagnostic] {
     let inOrder = reported.enumerated().sorted {
       let (left, right) = ($0.element.position, $1.element.position)
       if left == right { return $0.offset < $1.offset }
@@ -48,7 +53,7 @@ final class DiagnosticSink {
       guard let right else { return false }
       return left < right
     }
-    return ParseResult(value: value, diagnostics: foreign + inOrder.map(\.element))
+    return foreign + inOrder.map(\.element)
   }
 }
 

@@ -89,8 +89,7 @@ public struct PolicySettings: Sendable {
   }
 
   private static func check(_ sink: DiagnosticSink, _ setting: Setting) throws(SettingError) {
-    let result: ParseResult<Int> = sink.result(nil)
-    guard let error = result.errors.first else { return }
+    guard let error = sink.diagnostics.first(where: { $0.severity == .error }) else { return }
     throw SettingError(setting.argument, error.message, suggestion: error.suggestion)
   }
 

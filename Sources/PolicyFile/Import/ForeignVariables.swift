@@ -16,8 +16,7 @@ final class ForeignVariables {
     let sink = DiagnosticSink(source: SourceText(text: environmentFile ?? "", file: ".env"))
     let pairs = EnvironmentFile.parse(environmentFile ?? "", sink)
     values = Dictionary(pairs.map { ($0.name, $0.value) }) { $1 }
-    let result: ParseResult<Int> = sink.result(nil)
-    errors = result.errors
+    errors = sink.diagnostics.filter { $0.severity == .error }
   }
 
   /// The notes on `.env`. They are complete when all texts have been converted.

@@ -1,3 +1,5 @@
+import Policy
+
 /// A line of `ExecStart=` as a command of Dormouse (systemd.service(5), COMMAND LINES).
 struct UnitCommand {
   private(set) var text: YAMLText

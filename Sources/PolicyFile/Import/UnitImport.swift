@@ -35,10 +35,7 @@ public enum UnitImport {
     func result(_ value: ImportedConfiguration?) -> ParseResult<ImportedConfiguration> {
       ParseResult(
         value: sinks.contains { $0.hasErrors } ? nil : value,
-        diagnostics: sinks.flatMap { sink -> [Diagnostic] in
-          let failure: ParseResult<Int> = sink.result(nil)
-          return failure.diagnostics
-        })
+        diagnostics: sinks.flatMap(\.diagnostics))
     }
     guard let service = entries["Service"] else {
       sink.error(at: nil, "not a service of systemd: no `[Service]`")

@@ -41,7 +41,7 @@ public enum EnvironmentFile {
         sink.error(at: position, "is not `KEY=VALUE`", suggestion: "comments begin with `#`")
         continue
       }
-      let name = trimmed(remainder[..<equals])
+      let name = SectionedFile.trimmed(remainder[..<equals])
       guard !name.isEmpty, !name.contains("\0"), !name.contains(where: \.isWhitespace) else {
         sink.error(at: position, "`\(shortened(name))` can't be a variable's name")
         continue
@@ -56,12 +56,6 @@ public enum EnvironmentFile {
     return result
   }
 
-  private static func trimmed(_ text: Substring) -> String {
-    var text = text.drop { $0.isWhitespace }
-    while text.last?.isWhitespace == true { text.removeLast() }
-    return String(text)
-  }
-
   /// Parses a value.
   ///
   /// - Parameter next: the index of the next line. It is moved behind a value of several lines.
@@ -73,7 +67,7 @@ public enum EnvironmentFile {
       // ` #` begins a comment.
       var before = text
       if let comment = text.firstRange(of: " #") { before = text[..<comment.lowerBound] }
-      return .success(trimmed(before))
+      return .success(SectionedFile.trimmed(before))
     }
     var value = ""
     var escaped = false
@@ -106,7 +100,7 @@ public enum EnvironmentFile {
 
   /// Returns a value whose quote has ended, or an error if more text follows.
   private static func end(_ value: String, behind remainder: Substring) -> Result<String, Problem> {
-    let remainder = trimmed(remainder)
+    let remainder = SectionedFile.trimmed(remainder)
     guard remainder.isEmpty || remainder.hasPrefix("#") else {
       return .failure(Problem(message: "has text after its closing quote"))
     }

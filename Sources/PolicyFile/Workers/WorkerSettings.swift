@@ -99,8 +99,7 @@ public struct WorkerSettings: Hashable, Sendable {
   }
 
   private func check(_ sink: DiagnosticSink) throws(SettingError) {
-    let result: ParseResult<Int> = sink.result(nil)
-    guard let error = result.errors.first else { return }
+    guard let error = sink.diagnostics.first(where: { $0.severity == .error }) else { return }
     // An error without a setting's line, such as an unmatched quote, usually belongs to the last
     // setting.
     let line = error.position.map { $0.line } ?? 0

@@ -8,12 +8,12 @@ func renderDirtyMemory(
   let name = escaped(report.worker)
   guard report.processes > 0 else { return "\(name) has no process\n" }
   let swapped = report.swapped > 0 ? ", and \(sizeText(report.swapped)) swapped" : ""
+  let unreadable = counted(report.unreadable, "process", ending: "es")
   let hidden =
-    report.unreadable > 0
-    ? "; \(processesText(report.unreadable)) more can't be read (another user's)" : ""
+    report.unreadable > 0 ? "; \(unreadable) more can't be read (another user's)" : ""
   let title =
     "\(name): \(sizeText(report.dirty)) of dirty memory in "
-    + "\(processesText(report.processes))\(swapped)\(hidden)"
+    + "\(counted(report.processes, "process", ending: "es"))\(swapped)\(hidden)"
   var table = Table(columns: [
     .init(title: "DIRTY", alignsRight: true), .init(title: "SWAPPED", alignsRight: true),
     .init(title: "MAPPINGS", alignsRight: true), .init(title: "WHAT"),
@@ -28,10 +28,6 @@ func renderDirtyMemory(
   }
   let lines = table.lines(width: width, color: color)
   return (wrapped(title, to: width) + lines).joined(separator: "\n") + "\n"
-}
-
-private func processesText(_ count: Int) -> String {
-  count == 1 ? "1 process" : "\(count) processes"
 }
 
 private func row(

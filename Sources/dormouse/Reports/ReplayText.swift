@@ -64,10 +64,6 @@ func renderComparison(
   return lines.joined(separator: "\n") + "\n"
 }
 
-private func counted(_ count: Int, _ noun: String, ending: String) -> String {
-  "\(count) \(noun)\(count == 1 ? "" : ending)"
-}
-
 private func comparisonTable(
   _ titles: [String], of comparison: PolicyComparison,
   _ cells: (PolicyComparison.Counts) -> [String]
