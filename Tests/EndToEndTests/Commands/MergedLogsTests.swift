@@ -1,4 +1,5 @@
 import Glibc
+import JSONLines
 import Linux
 import TestSupport
 import Testing
@@ -32,6 +33,24 @@ import Testing
         == ["one", "two"])
     #expect(try daemon.done("logs", "s*") == "second-one | two\n")
     #expect(try daemon.verb("logs", "none*").code == 3)
+  }
+
+  @Test("`logs --json` says that a line of more than 64 KiB continues in the next object")
+  func longLine() throws {
+    let daemon = try TestDaemon(
+      #"""
+      policy_overrides: { background: { suspend_after: 1h }, hibernate: { after: never } }
+      workers:
+        long: { command: [sh, -c, "head -c 70000 /dev/zero | tr '\\0' x; echo; exec sleep 690"] }
+      """#)
+    var lines: [JSON] = []
+    let isComplete = try eventually {
+      lines = try daemon.done("logs", "--json", "long").split(separator: "\n")
+        .compactMap { JSON(Array($0.utf8)) }
+      return lines.map { $0["text"]?.text?.utf8.count } == [65_536, 70_000 - 65_536]
+    }
+    #expect(isComplete)
+    #expect(lines.map { $0["isCut"] } == [JSON.bool(true), nil])
   }
 
   @Test("`logs --since` leaves out what is older, and `--timestamps` says when a line was written")

@@ -8,6 +8,8 @@ final class LogSource {
     /// The time in seconds since 1970. nil means that it is unknown, and later than all recorded
     /// times.
     var time: Int64?
+    /// True if the line is longer than `maxLine`, and continues in the next one.
+    var isCut = false
   }
 
   let worker: String
@@ -70,8 +72,11 @@ final class LogSource {
       let stop = min(end ?? .max, start + Self.maxLine)
       let next = stop == end ? stop + 1 : stop
       var line = unfinished[start..<stop]
-      if line.last == UInt8(ascii: "\r") { line.removeLast() }
-      complete.append(Line(bytes: Array(line), time: timeline.time(at: unfinishedOffset + next)))
+      if stop == end, line.last == UInt8(ascii: "\r") { line.removeLast() }
+      complete.append(
+        Line(
+          bytes: Array(line), time: timeline.time(at: unfinishedOffset + next),
+          isCut: stop != end))
       start = next
     }
     unfinished.removeFirst(start)

@@ -30,8 +30,9 @@ struct MergedLogPrinter {
     let time = time ?? line.time.map { WallTime(nanoseconds: $0 * 1_000_000_000).text }
     if options.json {
       return try Output.json(
-        LogLineReport(worker: worker, text: String(decoding: line.bytes, as: UTF8.self), time: time)
-      )
+        LogLineReport(
+          worker: worker, text: String(decoding: line.bytes, as: UTF8.self), time: time,
+          isCut: line.isCut ? true : nil))
     }
     var bytes: [UInt8] = []
     if options.hasPrefix { bytes += Array(prefix(of: worker).utf8) }
