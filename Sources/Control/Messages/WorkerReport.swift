@@ -2,16 +2,16 @@
 public struct WorkerReport: Codable, Hashable, Sendable {
   public var name: String
   public var state: String
-  public var band: Int
-  public var importance: Int
+  public var band = 0
+  public var importance = 0
   /// The groups that it belongs to; nil if there are none.
   public var groups: [String]?
   public var pid: Int32?
-  public var processes: Int
-  public var footprint: Int64
-  public var peakFootprint: Int64
+  public var processes = 0
+  public var footprint: Int64 = 0
+  public var peakFootprint: Int64 = 0
   /// Private and shared clean file pages that the kernel can reclaim by itself.
-  public var reclaimable: Int64
+  public var reclaimable: Int64 = 0
   /// The part of `footprint` that its processes share since a fork. It is anonymous memory, which
   /// hibernation doesn't move; nil if there is none.
   public var sharedByFork: Int64?
@@ -23,8 +23,8 @@ public struct WorkerReport: Codable, Hashable, Sendable {
   /// The size of the last image that stays on disk as the base of the next one, while it isn't
   /// hibernated.
   public var baseSize: Int64?
-  public var secondsInState: Double
-  public var secondsSinceUse: Double
+  public var secondsInState: Double = 0
+  public var secondsSinceUse: Double = 0
   /// The time since it fell asleep, while it is suspended or hibernated; nil if an earlier daemon
   /// suspended it.
   public var secondsAsleep: Double?
@@ -36,11 +36,11 @@ public struct WorkerReport: Codable, Hashable, Sendable {
   /// What last woke it in this run; nil if it hasn't slept.
   public var lastWake: LastWakeReport?
   /// The command with which it was launched, if it runs.
-  public var command: [String]
+  public var command: [String] = []
   /// The keys of its configuration that have changed since its launch. They apply when it is
   /// started again.
   public var changedSinceLaunch: [String]?
-  public var policy: String
+  public var policy = ""
   public var log: String?
   /// The user, as a name or number, with whose rights root should read `log`. It is set if the
   /// configuration names the file and the worker runs as that user; nil means root's own rights.
@@ -49,7 +49,7 @@ public struct WorkerReport: Codable, Hashable, Sendable {
   /// 1970 and bytes.
   public var logTimes: String?
   /// The reason for its state.
-  public var reason: CodedText
+  public var reason = CodedText("other", "")
   /// The reason why it isn't hibernated, if it isn't.
   public var hibernation: CodedText?
   public var launchSeconds: Double?
@@ -126,7 +126,7 @@ public struct WorkerReport: Codable, Hashable, Sendable {
   /// counts.
   public var cgroup: CgroupReport?
   /// The names of its background tasks.
-  public var tasks: [String]
+  public var tasks: [String] = []
   /// True if another program has started and supervises it.
   public var isAdopted: Bool?
   /// The rule of `adopt:` by which it was adopted.
@@ -146,18 +146,6 @@ public struct WorkerReport: Codable, Hashable, Sendable {
   public init(name: String, state: String) {
     self.name = name
     self.state = state
-    band = 0
-    importance = 0
-    processes = 0
-    footprint = 0
-    peakFootprint = 0
-    reclaimable = 0
-    secondsInState = 0
-    secondsSinceUse = 0
-    command = []
-    policy = ""
-    reason = CodedText("other", "")
-    tasks = []
   }
 }
 
