@@ -28,30 +28,19 @@ public struct ReaderClock: Sendable {
   public func text(secondsAgo: Double) -> String {
     guard secondsAgo.isFinite, secondsAgo.magnitude < 3.2e9 else { return "?" }
     let time = local(now - Int64(secondsAgo.rounded()))
-    let ofDay = Self.timeOfDay(time)
-    return Self.day(time) == Self.day(local(now)) ? ofDay : "\(Self.date(time)) \(ofDay)"
+    var seconds = time_t(time)
+    var parts = tm()
+    gmtime_r(&seconds, &parts)
+    return dateText(parts, as: time / 86_400 == local(now) / 86_400 ? "%H:%M" : "%b %-d %H:%M")
   }
 
   private func local(_ seconds: Int64) -> Int64 { seconds + offset(seconds) }
+}
 
-  private static func day(_ local: Int64) -> Int64 { local / 86_400 }
-
-  private static func timeOfDay(_ local: Int64) -> String {
-    let minutes = (local - day(local) * 86_400) / 60
-    return "\(twoDigits(minutes / 60)):\(twoDigits(minutes % 60))"
-  }
-
-  private static func date(_ local: Int64) -> String {
-    var seconds = time_t(local)
-    var parts = tm()
-    gmtime_r(&seconds, &parts)
-    let months = [
-      "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
-    ]
-    return "\(months[min(max(Int(parts.tm_mon), 0), 11)]) \(parts.tm_mday)"
-  }
-
-  private static func twoDigits(_ number: Int64) -> String {
-    number < 10 ? "0\(number)" : "\(number)"
-  }
+/// Formats the components of a time as strftime(3) does.
+package func dateText(_ components: tm, as format: String) -> String {
+  var components = components
+  var text = [CChar](repeating: 0, count: 64)
+  let length = strftime(&text, text.count, format, &components)
+  return String(decoding: text[..<length].map { UInt8(bitPattern: $0) }, as: UTF8.self)
 }

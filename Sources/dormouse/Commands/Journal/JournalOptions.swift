@@ -38,9 +38,9 @@ struct Clock {
     guard let wall = WallTime(text: time) else { return time }
     let parts = Self.parts(wall.seconds)
     let milliseconds = wall.nanoseconds / 1_000_000 - wall.seconds * 1000
-    let clock = Self.format(parts, "%H:%M:%S") + "." + String(milliseconds + 1000).dropFirst()
+    let clock = dateText(parts, as: "%H:%M:%S") + "." + String(milliseconds + 1000).dropFirst()
     let isToday = parts.tm_year == today.tm_year && parts.tm_yday == today.tm_yday
-    return isToday ? clock : Self.format(parts, "%Y-%m-%d") + " " + clock
+    return isToday ? clock : dateText(parts, as: "%Y-%m-%d") + " " + clock
   }
 
   private static func parts(_ seconds: Int64) -> tm {
@@ -48,13 +48,6 @@ struct Clock {
     var parts = tm()
     localtime_r(&seconds, &parts)
     return parts
-  }
-
-  private static func format(_ parts: tm, _ format: String) -> String {
-    var parts = parts
-    var text = [CChar](repeating: 0, count: 64)
-    let length = strftime(&text, text.count, format, &parts)
-    return String(decoding: text[..<length].map { UInt8(bitPattern: $0) }, as: UTF8.self)
   }
 }
 
