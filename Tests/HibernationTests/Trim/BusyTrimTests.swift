@@ -7,9 +7,7 @@ import Testing
 
 /// Workers that change their memory all the time, also while it is copied before a trim by
 /// userfaultfd: what was copied too early must not come back.
-@Suite(
-  .serialized, .enabled(if: Victim.cgroupRoot != nil, "no cgroup for workers can be made here"),
-  .enabled(if: LazyRestoreTests.isPermitted(), "userfaultfd for workers takes root here"))
+@Suite(.serialized, .trimsToImages)
 struct BusyTrimTests {
   let service = HibernationService()
 

@@ -7,54 +7,41 @@ import Testing
 @testable import Linux
 
 /// Trims by userfaultfd of workers that are trimmed already: what is missing stays on disk.
-@Suite(
-  .serialized, .enabled(if: Victim.cgroupRoot != nil, "no cgroup for workers can be made here"),
-  .enabled(if: LazyRestoreTests.isPermitted(), "userfaultfd for workers takes root here"))
+@Suite(.serialized, .trimsToImages)
 struct FurtherTrimTests {
   let service = HibernationService()
 
-  private func start(_ command: [String]) throws -> (victim: Victim, image: String) {
-    let victim = try Victim(command, parking: .frozen)
-    try #require(try victim.line().hasPrefix("ready"))
-    return (victim, Fixture.imagePath())
-  }
-
   private func churn() throws -> (victim: Victim, image: String) {
     // It has more than 4 MB, so that its memory is copied ahead.
-    try start([try Fixture.compile("churn"), "4", "6", "64", "drops"])
+    try Victim.ready([try Fixture.compile("churn"), "4", "6", "64", "drops"])
   }
 
-  @discardableResult
-  private func trim(
-    _ victim: Victim, to path: String, keepsBase: Bool = false, obstacle: String? = nil
-  ) throws -> TrimSummary {
-    var image = HibernationRequest(victim.target, to: path, overlay: keepsBase)
+  /// Returns the error of a trim that has no room for its image once the worker stands still.
+  private func refusedTrim(_ victim: Victim, to path: String) -> HibernationError? {
+    var image = HibernationRequest(victim.target, to: path)
     let pid = victim.process.pid
-    // It appears when the worker stands still. A worker that has ended has no state.
-    image.obstacle = { _ in (try? ProcessStat.read(pid).state) == .traced ? obstacle : nil }
+    // A worker that has ended has no state.
+    image.obstacle = { _ in (try? ProcessStat.read(pid).state) == .traced ? "no room" : nil }
     let request = TrimRequest(image, record: path + ".trim", mechanism: .userfaultfd)
-    return try service.wait { (h) throws(HibernationError) in try h.trim(request) }
+    return #expect(throws: HibernationError.self) {
+      try service.wait { (h) throws(HibernationError) in try h.trim(request) }
+    }
   }
 
   private func fill(_ victim: Victim, _ path: String) throws {
-    let target = victim.target
-    _ = try service.wait { (h) throws(HibernationError) in try h.fill(target) }
+    try service.fill(victim.target)
     #expect(!fileExists(path))
     let mappings = try MemoryMapping.all(of: victim.process.pid)
     #expect(mappings.allSatisfy { !$0.flags.contains(.userfault) })
-  }
-
-  private func isWhole(_ victim: Victim) throws -> Bool {
-    try victim.ask("verify").hasSuffix("errors 0")
   }
 
   @Test(
     "A further trim writes and frees only what is in memory, and the rest stays on disk",
     arguments: [false, true])
   func onlyResident(keepsBase: Bool) throws {
-    let (victim, path) = try start([try Fixture.compile("torture"), "16", "4", "7"])
+    let (victim, path) = try Victim.ready([try Fixture.compile("torture"), "16", "4", "7"])
     let sum = try victim.ask("sum")
-    let first = try trim(victim, to: path, keepsBase: keepsBase)
+    let first = try service.trim(victim.target, to: path, keepsBase: keepsBase)
     let missing = try #require(first.missing).bytes
     try #require(missing > 8 << 20)
     // On a busy machine it may not have been copied ahead. The next image then gets all of the
@@ -62,7 +49,7 @@ struct FurtherTrimTests {
     let hasBase = fileExists(path + ".base")
     for _ in 0..<4 {
       #expect(try victim.ask("wake").hasPrefix("woke"))
-      let next = try trim(victim, to: path, keepsBase: keepsBase)
+      let next = try service.trim(victim.target, to: path, keepsBase: keepsBase)
       #expect(next.residentBefore < first.residentBefore / 2, "\(next)")
       #expect(!hasBase || next.written < first.written / 2, "\(next)")
       #expect(try #require(next.missing).bytes > missing / 2, "\(next)")
@@ -74,14 +61,15 @@ struct FurtherTrimTests {
     #expect(fileExists(path + ".base") == keepsBase)
     #expect(try victim.ask("sum") == sum)
     // From here on its mappings are ordinary ones again.
-    #expect(try #require(trim(victim, to: path, keepsBase: keepsBase).missing).bytes > missing / 2)
+    let again = try service.trim(victim.target, to: path, keepsBase: keepsBase)
+    #expect(try #require(again.missing).bytes > missing / 2)
     try fill(victim, path)
     #expect(try victim.ask("sum") == sum)
   }
 
   @Test func `A worker that has used nothing new since its last trim can be trimmed again`() throws
   {
-    let (victim, path) = try start(
+    let (victim, path) = try Victim.ready(
       [
         "python3", "-c",
         """
@@ -92,9 +80,9 @@ struct FurtherTrimTests {
         """,
       ])
     let sum = try victim.ask("sum")
-    let first = try trim(victim, to: path)
+    let first = try service.trim(victim.target, to: path)
     for _ in 0..<5 {
-      let next = try trim(victim, to: path)
+      let next = try service.trim(victim.target, to: path)
       #expect(next.residentAfter <= first.residentAfter + (1 << 20), "\(next)")
     }
     #expect(try victim.ask("sum") == sum)
@@ -104,46 +92,44 @@ struct FurtherTrimTests {
     "Memory that was changed, dropped, moved and forked between further trims keeps its contents",
     arguments: [["drops"], []])
   func changes(kinds: [String]) throws {
-    let (victim, path) = try start([try Fixture.compile("churn"), "4", "6", "64"] + kinds)
+    let (victim, path) = try Victim.ready([try Fixture.compile("churn"), "4", "6", "64"] + kinds)
     for round in 1...Nightly.rounds(6, of: 40) {
-      try trim(victim, to: path, keepsBase: round % 2 == 0)
+      try service.trim(victim.target, to: path, keepsBase: round % 2 == 0)
       if round % 3 != 0 {
         try #require(try victim.ask("churn \(round)").hasSuffix("errors 0"), "round \(round)")
       }
-      if round % 4 == 0 { try #require(try isWhole(victim), "round \(round)") }
+      if round % 4 == 0 { try #require(try victim.isWhole, "round \(round)") }
     }
-    try #require(try isWhole(victim))
+    try #require(try victim.isWhole)
     try fill(victim, path)
-    try #require(try isWhole(victim))
+    try #require(try victim.isWhole)
   }
 
   @Test("An image without a base hands its chunks on")
   func withoutBase() throws {
     // It has less than 4 MB, so that its memory isn't copied ahead.
-    let (victim, path) = try start([try Fixture.compile("churn"), "1", "1", "64", "drops"])
-    try trim(victim, to: path)
+    let (victim, path) = try Victim.ready([try Fixture.compile("churn"), "1", "1", "64", "drops"])
+    try service.trim(victim.target, to: path)
     let first = try ImageReader(path: path)
     #expect(first.reference == nil)
     for _ in 0..<3 {
-      try trim(victim, to: path)
+      try service.trim(victim.target, to: path)
       let next = try ImageReader(path: path)
       #expect(next.reference == nil)
       #expect(next.dataLength > first.dataLength / 2)
       try next.verify()
     }
-    try #require(try isWhole(victim))
+    try #require(try victim.isWhole)
     try fill(victim, path)
   }
 
   @Test("A further trim that fails leaves the worker trimmed, with its earlier image")
   func failure() throws {
     let (victim, path) = try churn()
-    let missing = try #require(try trim(victim, to: path).missing)
+    let missing = try #require(try service.trim(victim.target, to: path).missing)
     let before = try ImageReader(path: path).id
     for _ in 0..<3 {
-      let error = #expect(throws: HibernationError.self) {
-        try trim(victim, to: path, obstacle: "no room")
-      }
+      let error = refusedTrim(victim, to: path)
       #expect(error?.aftermath == .intact)
       #expect(error?.reason == "no room")
       #expect(try ImageReader(path: path).id == before)
@@ -158,38 +144,38 @@ struct FurtherTrimTests {
       #expect(phase == .trimmed)
     }
     try #require(try victim.ask("churn 1").hasSuffix("errors 0"))
-    try trim(victim, to: path)
+    try service.trim(victim.target, to: path)
     #expect(try ImageReader(path: path).id != before)
-    try #require(try isWhole(victim))
+    try #require(try victim.isWhole)
     try fill(victim, path)
     #expect(!fileExists(path + ".base"))
   }
 
   @Test("What a trimmed worker has used since a trim stays in RAM at the next one")
   func staysInMemory() throws {
-    let (victim, path) = try start([try Fixture.compile("torture"), "24", "4", "7"])
+    let (victim, path) = try Victim.ready([try Fixture.compile("torture"), "24", "4", "7"])
     func cameBack(after summary: TrimSummary) throws -> UInt64 {
       let missing = try #require(summary.missing)
       let before = missing.bytes
       for _ in 0..<3 { #expect(try victim.ask("wake").hasPrefix("woke")) }
       return before - missing.bytes
     }
-    let first = try cameBack(after: try trim(victim, to: path))
+    let first = try cameBack(after: try service.trim(victim.target, to: path))
     try #require(first > 0)
     // The image has no page of these.
-    let second = try cameBack(after: try trim(victim, to: path))
-    let third = try cameBack(after: try trim(victim, to: path))
+    let second = try cameBack(after: try service.trim(victim.target, to: path))
+    let third = try cameBack(after: try service.trim(victim.target, to: path))
     #expect(second < first && third < first, "\(first), \(second), \(third)")
     try fill(victim, path)
   }
 
   @Test("A worker that needs most of its memory is copied as a whole again")
   func muchResident() throws {
-    let (victim, path) = try start([try Fixture.compile("torture"), "24", "4", "7"])
+    let (victim, path) = try Victim.ready([try Fixture.compile("torture"), "24", "4", "7"])
     let sum = try victim.ask("sum")
-    let first = try trim(victim, to: path)
+    let first = try service.trim(victim.target, to: path)
     #expect(try victim.ask("sum") == sum)
-    let next = try trim(victim, to: path)
+    let next = try service.trim(victim.target, to: path)
     #expect(next.written > first.written / 2)
     #expect(try victim.ask("sum") == sum)
     try fill(victim, path)
@@ -207,14 +193,12 @@ struct FurtherTrimTests {
       try h.recover(target, from: image, keepsTrims: true)
     }
     for _ in 0..<2 {
-      let request = TrimRequest(
-        HibernationRequest(target, to: image), record: image + ".trim", mechanism: .userfaultfd)
-      let summary = try service.wait { (h) throws(HibernationError) in try h.trim(request) }
+      let summary = try service.trim(target, to: image)
       #expect(try #require(summary.missing).bytes > UInt64(summary.residentBefore))
     }
     try #require(try probe.talk.ask("verify").hasSuffix("errors 0"))
-    _ = try service.wait { (h) throws(HibernationError) in try h.fill(target) }
-    #expect(!fileExists(image) && !fileExists(image + ".base"))
+    try service.fill(target)
+    #expect(isGone(image))
     try #require(try probe.talk.ask("verify").hasSuffix("errors 0"))
   }
 
@@ -248,13 +232,11 @@ struct FurtherTrimTests {
     try #require(try probe.talk.line().hasSuffix("errors 0"), "\(point.0)")
     #expect(try probe.target.isFrozen() == false)
     for _ in 0..<2 {
-      let request = TrimRequest(
-        HibernationRequest(target, to: image), record: image + ".trim", mechanism: .userfaultfd)
-      _ = try service.wait { (h) throws(HibernationError) in try h.trim(request) }
+      try service.trim(target, to: image)
       try #require(try probe.talk.ask("verify").hasSuffix("errors 0"))
     }
-    _ = try service.wait { (h) throws(HibernationError) in try h.fill(target) }
-    #expect(!fileExists(image) && !fileExists(image + ".base"))
+    try service.fill(target)
+    #expect(isGone(image))
     try #require(try probe.talk.ask("churn 3").hasSuffix("errors 0"))
     service.forget(target.name)
   }

@@ -6,41 +6,18 @@ import Testing
 @testable import Linux
 
 /// Workers that run while their memory is in an image (userfaultfd).
-@Suite(
-  .serialized, .enabled(if: Victim.cgroupRoot != nil, "no cgroup for workers can be made here"),
-  .enabled(if: LazyRestoreTests.isPermitted(), "userfaultfd for workers takes root here"))
+@Suite(.serialized, .trimsToImages)
 struct ImageTrimTests {
   let service = HibernationService()
-
-  private func start(_ command: [String]) throws -> (victim: Victim, image: String) {
-    let victim = try Victim(command, parking: .frozen)
-    #expect(try victim.line().hasPrefix("ready"))
-    return (victim, Fixture.imagePath())
-  }
-
-  @discardableResult
-  private func trim(
-    _ victim: Victim, to path: String, keepsBase: Bool = false
-  ) throws -> TrimSummary {
-    let request = TrimRequest(
-      HibernationRequest(victim.target, to: path, overlay: keepsBase), record: path + ".trim",
-      mechanism: .userfaultfd)
-    return try service.wait { (h) throws(HibernationError) in try h.trim(request) }
-  }
-
-  private func fill(_ victim: Victim) throws -> TrimSummary {
-    let target = victim.target
-    return try service.wait { (h) throws(HibernationError) in try h.fill(target) }
-  }
 
   @Test(
     "A process with a thread in every kind of blocking call keeps every byte over trims",
     arguments: [false, true])
   func torture(keepsBase: Bool) throws {
-    let (victim, path) = try start([try Fixture.compile("torture"), "8", "16", "7"])
+    let (victim, path) = try Victim.ready([try Fixture.compile("torture"), "8", "16", "7"])
     let sum = try victim.ask("sum")
     for round in 1...Nightly.rounds(5, of: 30) {
-      let summary = try trim(victim, to: path, keepsBase: keepsBase)
+      let summary = try service.trim(victim.target, to: path, keepsBase: keepsBase)
       #expect(summary.mechanism == .userfaultfd)
       #expect(summary.stoppedFor > .zero)
       // Its memory was copied while it ran: the image has only what has changed since.
@@ -58,7 +35,7 @@ struct ImageTrimTests {
       #expect(try victim.ask("wake").hasPrefix("woke"))
     }
     #expect(fileExists(path))
-    let filled = try fill(victim)
+    let filled = try service.fill(victim.target)
     #expect(filled.swapped == 0)
     #expect(!fileExists(path))
     #expect(fileExists(path + ".base") == keepsBase)
@@ -70,7 +47,7 @@ struct ImageTrimTests {
 
   @Test("With `auto`, no image is written if the policy permits none")
   func noImage() throws {
-    let (victim, path) = try start([try Fixture.compile("torture"), "8", "4", "7"])
+    let (victim, path) = try Victim.ready([try Fixture.compile("torture"), "8", "4", "7"])
     var request = TrimRequest(
       HibernationRequest(victim.target, to: path), record: path + ".trim", mechanism: .auto,
       imageObstacle: "no images here")
@@ -82,7 +59,7 @@ struct ImageTrimTests {
     case .success(let summary): #expect(summary.mechanism != .userfaultfd)
     case .failure(let error): #expect("\(error)".contains("; or: no images here"), "\(error)")
     }
-    #expect(!fileExists(path) && !fileExists(path + ".base"))
+    #expect(isGone(path))
     request.mechanism = .userfaultfd
     let summary = try service.wait { [request] (h) throws(HibernationError) in try h.trim(request) }
     #expect(summary.mechanism == .userfaultfd)
@@ -90,9 +67,9 @@ struct ImageTrimTests {
 
   @Test("What a trimmed worker doesn't touch stays in its image, and a hibernation takes it over")
   func staysOut() throws {
-    let (victim, path) = try start([try Fixture.compile("torture"), "16", "4", "7"])
+    let (victim, path) = try Victim.ready([try Fixture.compile("torture"), "16", "4", "7"])
     let sum = try victim.ask("sum")
-    let summary = try trim(victim, to: path)
+    let summary = try service.trim(victim.target, to: path)
     let missing = try #require(summary.missing)
     #expect(missing.isTrimmed)
     let before = missing.bytes
@@ -102,7 +79,7 @@ struct ImageTrimTests {
     try service.awaitFill(of: victim.target.name)
     #expect(missing.bytes == 0)
     #expect(try victim.ask("sum") == sum)
-    try trim(victim, to: path)
+    try service.trim(victim.target, to: path)
     try service.awaitFill(of: victim.target.name)
     try victim.suspend()
     let target = victim.target
@@ -118,11 +95,11 @@ struct ImageTrimTests {
     "A worker that changes its mappings and forks while it is trimmed keeps its memory",
     arguments: [1, 4], [false, true])
   func churn(threads: Int, keepsBase: Bool) throws {
-    let (victim, path) = try start([try Fixture.compile("churn"), "\(threads)", "6", "64"])
+    let (victim, path) = try Victim.ready([try Fixture.compile("churn"), "\(threads)", "6", "64"])
     for round in 1...LazyRestoreTests.churnRounds {
       let name = victim.target.name
       _ = try service.wait { (h) throws(HibernationError) in h.workingSets[name] = nil }
-      try trim(victim, to: path, keepsBase: keepsBase)
+      try service.trim(victim.target, to: path, keepsBase: keepsBase)
       try victim.send("churn \(round)")
       let answer: String
       do { answer = try victim.line() } catch {
@@ -133,13 +110,13 @@ struct ImageTrimTests {
       try service.awaitFill(of: name)
       try #require(answer.hasSuffix("errors 0"), "round \(round): \(answer)")
     }
-    #expect(try victim.ask("verify").hasSuffix("errors 0"))
+    #expect(try victim.isWhole)
   }
 
   @Test("A trimmed worker that ends leaves no image, and nothing waits for it")
   func ends() throws {
-    let (victim, path) = try start([try Fixture.compile("churn"), "2", "6", "64"])
-    try trim(victim, to: path)
+    let (victim, path) = try Victim.ready([try Fixture.compile("churn"), "2", "6", "64"])
+    try service.trim(victim.target, to: path)
     #expect(fileExists(path))
     kill(victim.process.pid, SIGKILL)
     service.forget(victim.target.name)
@@ -148,7 +125,7 @@ struct ImageTrimTests {
 
   @Test("A worker whose image would be encrypted isn't trimmed by userfaultfd")
   func encrypted() throws {
-    let (victim, path) = try start([try Fixture.compile("churn"), "2", "6", "64"])
+    let (victim, path) = try Victim.ready([try Fixture.compile("churn"), "2", "6", "64"])
     let target = victim.target
     let error = #expect(throws: HibernationError.self) {
       _ = try service.wait { (h) throws(HibernationError) in
@@ -160,6 +137,6 @@ struct ImageTrimTests {
     }
     // A reload can change that for the running worker.
     #expect(error?.aftermath == .intact)
-    #expect(try victim.ask("verify").hasSuffix("errors 0"))
+    #expect(try victim.isWhole)
   }
 }

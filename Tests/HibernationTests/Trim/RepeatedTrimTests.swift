@@ -6,64 +6,39 @@ import Testing
 @testable import Linux
 
 /// What follows a trim by userfaultfd: another one, a fill, a hibernation, the worker's end.
-@Suite(
-  .serialized, .enabled(if: Victim.cgroupRoot != nil, "no cgroup for workers can be made here"),
-  .enabled(if: LazyRestoreTests.isPermitted(), "userfaultfd for workers takes root here"))
+@Suite(.serialized, .trimsToImages)
 struct RepeatedTrimTests {
   let service = HibernationService()
 
   private func start(_ command: [String]? = nil) throws -> (victim: Victim, image: String) {
     let churn = [try Fixture.compile("churn"), "2", "6", "64"]
-    let victim = try Victim(command ?? churn, parking: .frozen)
-    try #require(try victim.line().hasPrefix("ready"))
-    return (victim, Fixture.imagePath())
-  }
-
-  @discardableResult
-  private func trim(_ victim: Victim, to path: String) throws -> TrimSummary {
-    let request = TrimRequest(
-      HibernationRequest(victim.target, to: path), record: path + ".trim",
-      mechanism: .userfaultfd)
-    return try service.wait { (h) throws(HibernationError) in try h.trim(request) }
-  }
-
-  @discardableResult
-  private func fill(_ victim: Victim) throws -> TrimSummary {
-    let target = victim.target
-    return try service.wait { (h) throws(HibernationError) in try h.fill(target) }
-  }
-
-  /// True if neither the image nor the copy that it refers to is on disk.
-  private func isGone(_ path: String) -> Bool { !fileExists(path) && !fileExists(path + ".base") }
-
-  private func isWhole(_ victim: Victim) throws -> Bool {
-    try victim.ask("verify").hasSuffix("errors 0")
+    return try Victim.ready(command ?? churn)
   }
 
   @Test("Trims one after the other, without and with a use of memory between them")
   func again() throws {
     let (victim, path) = try start()
     for round in 0..<6 {
-      let summary = try trim(victim, to: path)
+      let summary = try service.trim(victim.target, to: path)
       #expect(summary.mechanism == .userfaultfd)
       #expect(fileExists(path))
-      if round % 3 == 1 { try #require(try isWhole(victim), "round \(round)") }
+      if round % 3 == 1 { try #require(try victim.isWhole, "round \(round)") }
     }
-    try #require(try isWhole(victim))
+    try #require(try victim.isWhole)
   }
 
   @Test("A worker that has dropped and changed memory since a trim is trimmed again")
   func changedSince() throws {
     let (victim, path) = try start()
     for round in 1...4 {
-      try trim(victim, to: path)
+      try service.trim(victim.target, to: path)
       try #require(try victim.ask("churn \(round)").hasSuffix("errors 0"), "round \(round)")
-      try trim(victim, to: path)
-      try #require(try isWhole(victim), "round \(round)")
+      try service.trim(victim.target, to: path)
+      try #require(try victim.isWhole, "round \(round)")
     }
-    try fill(victim)
+    try service.fill(victim.target)
     #expect(isGone(path))
-    try #require(try isWhole(victim))
+    try #require(try victim.isWhole)
   }
 
   @Test(
@@ -71,15 +46,15 @@ struct RepeatedTrimTests {
   func filled() throws {
     let (victim, path) = try start()
     let before = try victim.anonymousMemory()
-    let summary = try trim(victim, to: path)
+    let summary = try service.trim(victim.target, to: path)
     let missing = try #require(summary.missing)
     for _ in 0..<2 {
-      let filled = try fill(victim)
+      let filled = try service.fill(victim.target)
       #expect(filled.mechanism == nil)
       #expect(missing.bytes == 0)
       #expect(isGone(path))
       #expect(try victim.anonymousMemory() + 64 * pageSize >= before)
-      try #require(try isWhole(victim))
+      try #require(try victim.isWhole)
     }
   }
 
@@ -89,7 +64,7 @@ struct RepeatedTrimTests {
   func hibernated(isLazy: Bool) throws {
     let (victim, path) = try start()
     for round in 0..<3 {
-      try trim(victim, to: path)
+      try service.trim(victim.target, to: path)
       if round == 1 { try #require(try victim.ask("churn 2").hasSuffix("errors 0")) }
       // A worker that waits for a page can't be frozen.
       try service.awaitFill(of: victim.target.name)
@@ -102,7 +77,7 @@ struct RepeatedTrimTests {
       _ = try service.wait { (h) throws(HibernationError) in
         try h.resume(target, from: slept.image)
       }
-      try #require(try isWhole(victim), "round \(round)")
+      try #require(try victim.isWhole, "round \(round)")
     }
   }
 
@@ -110,7 +85,7 @@ struct RepeatedTrimTests {
   func killed() throws {
     for delay in [UInt32(0), 500, 5000] {
       let (victim, path) = try start()
-      try trim(victim, to: path)
+      try service.trim(victim.target, to: path)
       try victim.send("verify")
       usleep(delay)
       kill(victim.process.pid, SIGKILL)
@@ -125,8 +100,8 @@ struct RepeatedTrimTests {
     kill(victim.process.pid, SIGKILL)
     reap(victim.process.pid)
     let errors = [
-      #expect(throws: HibernationError.self) { try trim(victim, to: path) },
-      #expect(throws: HibernationError.self) { try fill(victim) },
+      #expect(throws: HibernationError.self) { try service.trim(victim.target, to: path) },
+      #expect(throws: HibernationError.self) { try service.fill(victim.target) },
     ]
     #expect(errors.allSatisfy { $0?.aftermath == .vanished })
     #expect(isGone(path))
@@ -138,12 +113,12 @@ struct RepeatedTrimTests {
       try Fixture.compile("missing_threads"), "exec_itself", Fixture.scratch,
     ])
     for round in 0..<3 {
-      try trim(victim, to: path)
+      try service.trim(victim.target, to: path)
       // The new program has another case.
       if round == 0 { #expect(try victim.ask("run").hasPrefix("ready")) }
       #expect(try victim.ask("check") == "whole")
     }
-    try fill(victim)
+    try service.fill(victim.target)
     #expect(isGone(path))
     #expect(try victim.ask("check") == "whole")
   }
@@ -151,7 +126,7 @@ struct RepeatedTrimTests {
   @Test("A trimmed worker that ends by itself leaves no image")
   func endsByItself() throws {
     let (victim, path) = try start()
-    try trim(victim, to: path)
+    try service.trim(victim.target, to: path)
     try victim.send("quit")
     #expect(try eventually { isGone(path) })
   }

@@ -6,9 +6,7 @@ import Testing
 @testable import Linux
 
 /// Trims by userfaultfd that are given up, because the worker has stood still for too long.
-@Suite(
-  .serialized, .enabled(if: Victim.cgroupRoot != nil, "no cgroup for workers can be made here"),
-  .enabled(if: LazyRestoreTests.isPermitted(), "userfaultfd for workers takes root here"))
+@Suite(.serialized, .trimsToImages)
 struct StandstillTests {
   let service = HibernationService()
 
@@ -45,10 +43,8 @@ struct StandstillTests {
     "A trim is given up if the worker stands still for too long, and the worker runs on unchanged",
     arguments: [false, true])
   func givenUp(keepsBase: Bool) throws {
-    let victim = try Victim(
-      [try Fixture.compile("churn"), "4", "6", "64", "drops"], parking: .frozen)
-    try #require(try victim.line().hasPrefix("ready"))
-    let path = Fixture.imagePath()
+    let (victim, path) = try Victim.ready(
+      [try Fixture.compile("churn"), "4", "6", "64", "drops"])
     for round in 1...3 {
       try checkGivenUp(victim, to: path, keepsBase: keepsBase)
       #expect(!fileExists(path))
@@ -64,9 +60,8 @@ struct StandstillTests {
     }
     try #require(try victim.ask("churn 5").hasSuffix("errors 0"))
     _ = try trim(victim, to: path, limit: nil, keepsBase: keepsBase)
-    try #require(try victim.ask("verify").hasSuffix("errors 0"))
-    let target = victim.target
-    _ = try service.wait { (h) throws(HibernationError) in try h.fill(target) }
-    try #require(try victim.ask("verify").hasSuffix("errors 0"))
+    try #require(try victim.isWhole)
+    try service.fill(victim.target)
+    try #require(try victim.isWhole)
   }
 }

@@ -8,29 +8,21 @@ import Testing
 
 /// Workers that are trimmed by userfaultfd, and then suspended and hibernated: what is missing
 /// stays on disk.
-@Suite(
-  .serialized, .enabled(if: Victim.cgroupRoot != nil, "no cgroup for workers can be made here"),
-  .enabled(if: LazyRestoreTests.isPermitted(), "userfaultfd for workers takes root here"))
+@Suite(.serialized, .trimsToImages)
 struct SuspendedTrimTests {
   let service = HibernationService()
 
   private func start() throws -> (victim: Victim, image: String) {
     // It has more than 4 MB, so that its memory is copied ahead.
-    let victim = try Victim(
-      [try Fixture.compile("churn"), "4", "6", "64", "drops"], parking: .frozen)
-    try #require(try victim.line().hasPrefix("ready"))
-    return (victim, Fixture.imagePath())
+    try Victim.ready([try Fixture.compile("churn"), "4", "6", "64", "drops"])
   }
 
+  /// Trims a worker, and returns how many bytes are missing.
   @discardableResult
   private func trim(
     _ target: HibernationTarget, to path: String, keepsBase: Bool = false
   ) throws -> UInt64 {
-    let request = TrimRequest(
-      HibernationRequest(target, to: path, overlay: keepsBase), record: path + ".trim",
-      mechanism: .userfaultfd)
-    let summary = try service.wait { (h) throws(HibernationError) in try h.trim(request) }
-    return try #require(summary.missing).bytes
+    try #require(try service.trim(target, to: path, keepsBase: keepsBase).missing).bytes
   }
 
   /// Suspends a trimmed worker, and returns what is missing.
@@ -68,12 +60,6 @@ struct SuspendedTrimTests {
     return summary
   }
 
-  private func isWhole(_ victim: Victim) throws -> Bool {
-    try victim.ask("verify").hasSuffix("errors 0")
-  }
-
-  private func isGone(_ path: String) -> Bool { !fileExists(path) && !fileExists(path + ".base") }
-
   // MARK: suspension
 
   @Test("A suspended worker keeps its trim, and runs on with it")
@@ -95,10 +81,10 @@ struct SuspendedTrimTests {
       try #require(try victim.line().hasSuffix("errors 0"), "round \(round)")
       if round == 2 { try trim(target, to: path) }
     }
-    try #require(try isWhole(victim))
+    try #require(try victim.isWhole)
     try service.awaitFill(of: target.name)
     #expect(isGone(path))
-    try #require(try isWhole(victim))
+    try #require(try victim.isWhole)
   }
 
   @Test("All memory of a suspended trimmed worker can come back while it stays suspended")
@@ -114,7 +100,7 @@ struct SuspendedTrimTests {
     let mappings = try MemoryMapping.all(of: victim.process.pid)
     #expect(mappings.allSatisfy { !$0.flags.contains(.userfault) })
     try thaw(target, image: path)
-    try #require(try isWhole(victim))
+    try #require(try victim.isWhole)
   }
 
   @Test("A suspended trimmed worker that is killed leaves nothing that its next run could meet")
@@ -152,7 +138,7 @@ struct SuspendedTrimTests {
       try image.verify()
       let summary = try resume(target, from: asleep.image, keepsBase: keepsBase)
       #expect((summary.backgroundFill > 0) == isLazy, "\(summary)")
-      try #require(try isWhole(victim), "round \(round)")
+      try #require(try victim.isWhole, "round \(round)")
       #expect(!fileExists(path) && fileExists(path + ".base") == keepsBase)
     }
   }
@@ -169,7 +155,7 @@ struct SuspendedTrimTests {
       let pid = victim.process.pid
       #expect(anonymousMemory(of: pid) < missing / 2)
       try resume(target, from: asleep.image)
-      try #require(try isWhole(victim))
+      try #require(try victim.isWhole)
     }
   }
 
@@ -193,7 +179,7 @@ struct SuspendedTrimTests {
     try #require(try victim.ask("churn 1").hasSuffix("errors 0"))
     try suspend(target)
     try resume(target, from: try hibernate(target, to: path).image)
-    try #require(try isWhole(victim))
+    try #require(try victim.isWhole)
     #expect(isGone(path))
   }
 
@@ -207,7 +193,7 @@ struct SuspendedTrimTests {
     #expect(asleep.moved > missing && !fileExists(path + ".base"))
     #expect(try target.isFrozen())
     try resume(target, from: asleep.image)
-    try #require(try isWhole(victim))
+    try #require(try victim.isWhole)
   }
 
   // MARK: the daemon's death

@@ -6,9 +6,7 @@ import Testing
 @testable import Linux
 
 /// Workers that fork while they are trimmed by userfaultfd: they stay trimmed.
-@Suite(
-  .serialized, .enabled(if: Victim.cgroupRoot != nil, "no cgroup for workers can be made here"),
-  .enabled(if: LazyRestoreTests.isPermitted(), "userfaultfd for workers takes root here"))
+@Suite(.serialized, .trimsToImages)
 struct TrimForkTests {
   let service = HibernationService()
 
@@ -16,15 +14,9 @@ struct TrimForkTests {
     [try Fixture.compile("missing_forks"), name, Fixture.scratch]
   }
 
-  private func trim(_ target: HibernationTarget, to image: String) throws {
-    let request = TrimRequest(
-      HibernationRequest(target, to: image), record: image + ".trim", mechanism: .userfaultfd)
-    _ = try service.wait { (h) throws(HibernationError) in try h.trim(request) }
-  }
-
   private func fill(_ target: HibernationTarget, _ image: String) throws {
-    _ = try service.wait { (h) throws(HibernationError) in try h.fill(target) }
-    #expect(!fileExists(image) && !fileExists(image + ".base"))
+    try service.fill(target)
+    #expect(isGone(image))
     service.forget(target.name)
   }
 
@@ -63,7 +55,7 @@ struct TrimForkTests {
     }
     #expect(try early ?? probe.talk.line() == "right")
     #expect(fileExists(image))
-    try trim(target, to: image)
+    try service.trim(target, to: image)
     try #require(try probe.talk.ask("check") == "whole")
     try fill(target, image)
     try #require(try probe.talk.ask("check") == "whole")
@@ -102,14 +94,13 @@ struct TrimForkTests {
 
   @Test("A worker that forks all the time can be trimmed again")
   func furtherTrims() throws {
-    let victim = try Victim(Self.command("fork_100_times"), parking: .frozen)
-    try #require(try victim.line().hasPrefix("ready"))
-    let (target, image) = (victim.target, Fixture.imagePath())
+    let (victim, image) = try Victim.ready(Self.command("fork_100_times"))
+    let target = victim.target
     for _ in 0..<10 {
-      try trim(target, to: image)
+      try service.trim(target, to: image)
       try victim.send("run")
       while try !victim.hasSaid {
-        do { try trim(target, to: image) } catch let error as HibernationError {
+        do { try service.trim(target, to: image) } catch let error as HibernationError {
           #expect(error.aftermath == .intact, "\(error)")
         }
       }

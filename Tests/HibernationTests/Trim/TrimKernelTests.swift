@@ -9,9 +9,7 @@ import Testing
 /// What the kernel does with memory that isn't in RAM because its worker was trimmed by
 /// userfaultfd. Each test has a program of its own, which tries one thing and knows what its memory
 /// must have.
-@Suite(
-  .serialized, .enabled(if: Victim.cgroupRoot != nil, "no cgroup for workers can be made here"),
-  .enabled(if: LazyRestoreTests.isPermitted(), "userfaultfd for workers takes root here"))
+@Suite(.serialized, .trimsToImages)
 struct TrimKernelTests {
   let service = HibernationService()
 
@@ -172,10 +170,7 @@ extension TrimKernelTests {
 
     @discardableResult
     func trim() throws -> TrimSummary {
-      let request = TrimRequest(
-        HibernationRequest(victim.target, to: image), record: image + ".trim",
-        mechanism: .userfaultfd)
-      return try service.wait { (h) throws(HibernationError) in try h.trim(request) }
+      try service.trim(victim.target, to: image)
     }
 
     /// Trims the worker, and lets it try its case with missing memory.
@@ -202,11 +197,9 @@ extension TrimKernelTests {
 
     /// Brings all memory back, and looks at it again.
     func finish() throws {
-      let target = victim.target
-      let filled = try service.wait { (h) throws(HibernationError) in try h.fill(target) }
+      let filled = try service.fill(victim.target)
       #expect(filled.missing?.bytes ?? 0 == 0)
-      #expect(!isTrimmed)
-      #expect(!fileExists(image + ".base"))
+      #expect(isGone(image))
       #expect(try victim.ask("check") == "whole")
       let mappings = try MemoryMapping.all(of: victim.process.pid)
       #expect(mappings.allSatisfy { !$0.flags.contains(.userfault) })

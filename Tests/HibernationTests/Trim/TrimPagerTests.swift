@@ -8,9 +8,7 @@ import Testing
 
 /// Trimmed workers whose daemon doesn't answer or is killed: their threads wait for missing pages,
 /// and nothing is lost.
-@Suite(
-  .serialized, .enabled(if: Victim.cgroupRoot != nil, "no cgroup for workers can be made here"),
-  .enabled(if: LazyRestoreTests.isPermitted(), "userfaultfd for workers takes root here"))
+@Suite(.serialized, .trimsToImages)
 struct TrimPagerTests {
   let service = HibernationService()
 
@@ -46,13 +44,11 @@ struct TrimPagerTests {
   private func check(_ probe: Probe) throws {
     try #require(try probe.talk.ask("verify").hasSuffix("errors 0"))
     let (target, image) = (probe.target, probe.image)
-    let request = TrimRequest(
-      HibernationRequest(target, to: image), record: image + ".trim", mechanism: .userfaultfd)
-    _ = try service.wait { (h) throws(HibernationError) in try h.trim(request) }
+    try service.trim(target, to: image)
     #expect(fileExists(image))
     try #require(try probe.talk.ask("verify").hasSuffix("errors 0"))
-    _ = try service.wait { (h) throws(HibernationError) in try h.fill(target) }
-    #expect(!fileExists(image) && !fileExists(image + ".base"))
+    try service.fill(target)
+    #expect(isGone(image))
     let mappings = try MemoryMapping.all(of: probe.victim.pid)
     #expect(mappings.allSatisfy { !$0.flags.contains(.userfault) })
     service.forget(target.name)
@@ -172,11 +168,10 @@ struct TrimPagerTests {
       try recover(probe, keepsTrims: seed % 3 == 0)
       try probe.cgroup?.thaw(until: Deadline(in: .seconds(60)))
       try #require(try probe.talk.ask("run") == "right", "seed \(seed)")
-      let target = probe.target
-      _ = try service.wait { (h) throws(HibernationError) in try h.fill(target) }
+      try service.fill(probe.target)
       try #require(try probe.talk.ask("check") == "whole", "seed \(seed)")
-      #expect(!fileExists(probe.image) && !fileExists(probe.image + ".base"))
-      service.forget(target.name)
+      #expect(isGone(probe.image))
+      service.forget(probe.target.name)
     }
   }
 
@@ -190,7 +185,7 @@ struct TrimPagerTests {
     reap(probe.victim.pid)
     let error = #expect(throws: HibernationError.self) { try recover(probe) }
     #expect(error?.aftermath == .vanished)
-    #expect(!fileExists(probe.image) && !fileExists(probe.image + ".base"))
+    #expect(isGone(probe.image))
   }
 
   /// No process could say which pages it has dropped since: its journal is closed, too.

@@ -6,17 +6,9 @@ import Testing
 @testable import Linux
 
 /// Files can't be opened while a trimmed worker is hibernated.
-@Suite(
-  .serialized, .enabled(if: Victim.cgroupRoot != nil, "no cgroup for workers can be made here"),
-  .enabled(if: LazyRestoreTests.isPermitted(), "userfaultfd for workers takes root here"))
+@Suite(.serialized, .trimsToImages)
 struct TrimShortageTests {
   private let service = HibernationService()
-
-  private func trim(_ target: HibernationTarget, to path: String) throws {
-    let request = TrimRequest(
-      HibernationRequest(target, to: path), record: path + ".trim", mechanism: .userfaultfd)
-    _ = try service.wait { (h) throws(HibernationError) in try h.trim(request) }
-  }
 
   private func wakeSuspended(_ target: HibernationTarget, image path: String) throws {
     if try service.freezeTrimmed(target.name) != nil {
@@ -27,14 +19,13 @@ struct TrimShortageTests {
 
   @Test("A hibernation of a trimmed worker that can't open files, nor undo it, loses nothing")
   func undone() throws {
-    let victim = try Victim(
-      [try Fixture.compile("churn"), "4", "6", "64", "drops"], parking: .frozen)
-    try #require(try victim.line().hasPrefix("ready"))
-    let (target, path) = (victim.target, Fixture.imagePath())
+    let (victim, path) = try Victim.ready(
+      [try Fixture.compile("churn"), "4", "6", "64", "drops"])
+    let target = victim.target
     let request = HibernationRequest(target, to: path, restore: .eager)
     var failed = 0
     for step in 0... {
-      try trim(target, to: path)
+      try service.trim(target, to: path)
       _ = try service.freezeTrimmed(target.name)
       let fault = InjectedFault(ENOMEM, at: step..<(step + 3))
       do throws(HibernationError) {
@@ -51,7 +42,7 @@ struct TrimShortageTests {
         try #require(error.aftermath == .intact, "\(step): \(error)")
         try wakeSuspended(target, image: path)
       }
-      try #require(try victim.ask("verify").hasSuffix("errors 0"), "\(step)")
+      try #require(try victim.isWhole, "\(step)")
       if fault.subjects.count <= step { break }
     }
     #expect(failed > 5)
@@ -59,10 +50,9 @@ struct TrimShortageTests {
 
   @Test("The kernel's error for a worker that executes another program by now isn't a shortage")
   func executed() throws {
-    let victim = try Victim([try Fixture.compile("layers"), "64"], parking: .frozen)
-    try #require(try victim.line().hasPrefix("ready"))
-    let (target, path) = (victim.target, Fixture.imagePath())
-    try trim(target, to: path)
+    let (victim, path) = try Victim.ready([try Fixture.compile("layers"), "64"])
+    let target = victim.target
+    try service.trim(target, to: path)
     _ = try service.freezeTrimmed(target.name)
     let fill = try service.wait { (h) throws(HibernationError) in h.fills[target.name] }
     let process = try #require(fill?.handedOver?.processes.first)

@@ -1,0 +1,49 @@
+import Glibc
+import Testing
+
+@testable import Hibernation
+@testable import Linux
+
+extension Trait where Self == ConditionTrait {
+  /// For tests that trim workers to images: that takes userfaultfd and a cgroup.
+  static var trimsToImages: Self {
+    let reason: Comment =
+      LazyRestoreTests.isPermitted()
+      ? "no cgroup for workers can be made here" : "userfaultfd for workers takes root here"
+    return .enabled(if: LazyRestoreTests.isPermitted() && Victim.cgroupRoot != nil, reason)
+  }
+}
+
+extension HibernationService {
+  /// Trims a running worker to an image.
+  @discardableResult
+  func trim(
+    _ target: HibernationTarget, to path: String, keepsBase: Bool = false
+  ) throws -> TrimSummary {
+    let request = TrimRequest(
+      HibernationRequest(target, to: path, overlay: keepsBase), record: path + ".trim",
+      mechanism: .userfaultfd)
+    return try wait { (h) throws(HibernationError) in try h.trim(request) }
+  }
+
+  /// Brings all memory of a trimmed worker back.
+  @discardableResult
+  func fill(_ target: HibernationTarget) throws -> TrimSummary {
+    try wait { (h) throws(HibernationError) in try h.fill(target) }
+  }
+}
+
+extension Victim {
+  /// Starts a program, waits until it is ready, and returns it with a path for its image.
+  static func ready(_ command: [String]) throws -> (victim: Victim, image: String) {
+    let victim = try Victim(command, parking: .frozen)
+    try #require(try victim.line().hasPrefix("ready"))
+    return (victim, Fixture.imagePath())
+  }
+
+  /// True if the program, which is `churn`, finds no wrong byte in its memory.
+  var isWhole: Bool { get throws { try ask("verify").hasSuffix("errors 0") } }
+}
+
+/// True if neither the image nor the copy that it refers to is on disk.
+func isGone(_ path: String) -> Bool { !fileExists(path) && !fileExists(path + ".base") }
