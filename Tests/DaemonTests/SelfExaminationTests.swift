@@ -17,12 +17,6 @@ import Testing
     ExaminationProgram(path: "/bin/sh", arguments: ["sh", "-c", script], environment: ["A": "b"])
   }
 
-  /// Turns the loop until `isDone` returns true, for 60 s at most.
-  private func turn(_ loop: EventLoop, until isDone: () -> Bool) throws {
-    let end = EventLoop.now + .seconds(60)
-    while !isDone(), EventLoop.now < end { try loop.turn(until: end) }
-  }
-
   @Test("An examination's report is what the program prints, and unknown keys are ignored")
   func report() throws {
     let text = String(decoding: try WireCodec.json(for: JSONDocument(Self.report)), as: UTF8.self)
@@ -74,7 +68,7 @@ import Testing
     var answers: [SelfExamination.Outcome] = []
     for _ in 0..<5 { examination.examine { answers.append($0) } }
     #expect(answers.isEmpty)
-    try turn(loop) { answers.count == 5 }
+    try loop.turn { answers.count == 5 }
     #expect(answers == Array(repeating: .success(Self.report), count: 5))
     #expect(count.load(ordering: .relaxed) == 2)
   }
@@ -93,9 +87,9 @@ import Testing
     var answer: SelfExamination.Outcome?
     examination.examine { answer = $0 }
     loop.after(.milliseconds(1)) { ticks += 1 }
-    try turn(loop) { ticks == 1 }
+    try loop.turn { ticks == 1 }
     #expect(answer == nil)
-    try turn(loop) { answer != nil }
+    try loop.turn { answer != nil }
     #expect(answer == .failure(.overdue))
     gate.open()
   }

@@ -25,11 +25,6 @@ import Testing
     }
   }
 
-  private func turn(until isDone: () -> Bool) throws {
-    let end = EventLoop.now + .seconds(30)
-    while !isDone(), EventLoop.now < end { try loop.turn(until: end) }
-  }
-
   private func writeBase(of name: String, _ length: Int) throws {
     let base = Hibernator.basePath(of: "\(scratch.path)/\(name).image")
     try scratch.write(
@@ -45,7 +40,7 @@ import Testing
     reader.onBegin { begun += 1 }
     var readings: [ImageDisk?] = []
     for _ in 0..<3 { reader.ask { readings.append($0) } }
-    try turn { readings.count == 3 }
+    try loop.turn { readings.count == 3 }
     let disk = try #require(readings.first ?? nil)
     #expect(disk.total > .zero && disk.bases == ["web": 1234] && disk.images.isEmpty)
     // The two callers that came while the first reading was under way share the second.
@@ -64,7 +59,7 @@ import Testing
       sleep.missing = MissingBytes(missing, isTrimmed: true)
       var disk: ImageDisk?
       reader.ask { disk = $0 }
-      try turn { disk != nil }
+      try loop.turn { disk != nil }
       #expect(disk?.images == images)
     }
   }

@@ -25,11 +25,6 @@ import Testing
       loop: loop, jobs: jobs, driver: world.driver, scanner: scanner, metersWork: false)
   }
 
-  private func turn(until isDone: () -> Bool) throws {
-    let end = EventLoop.now + .seconds(30)
-    while !isDone(), EventLoop.now < end { try loop.turn(until: end) }
-  }
-
   @Test(
     "Two source find a worker's processor time and memory, and traffic only where it counts")
   func readings() throws {
@@ -40,7 +35,7 @@ import Testing
     #expect(readings.isEmpty && scans.count == 2)
     let scan = try ProcessScan.read()
     while scans.answer(scan) {}
-    try turn { readings.count == 2 }
+    try loop.turn { readings.count == 2 }
     for each in readings {
       let each = try #require(each)
       #expect(each.root == process.identity && each.anonymous > 0 && each.hasTraffic == nil)
@@ -56,7 +51,7 @@ import Testing
     var readings: [ActivityReading?] = []
     source.sample(worker, process) { readings.append($0) }
     scans.answer(try ProcessScan.read())
-    try turn { !readings.isEmpty }
+    try loop.turn { !readings.isEmpty }
     // The first sample only prepares.
     #expect(readings.first??.hasTraffic == false && worker.traffic != nil)
   }
@@ -73,7 +68,7 @@ import Testing
     source.sample(worker, try #require(worker.process)) { readings.append($0) }
     scans.answer(nil)
     // The last scan of all processes is used instead.
-    try turn { readings.count == 2 }
+    try loop.turn { readings.count == 2 }
     #expect(readings.last??.root == worker.process?.identity)
   }
 }

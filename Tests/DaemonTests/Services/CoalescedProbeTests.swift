@@ -7,12 +7,6 @@ import Testing
 @testable import Daemon
 
 @Suite("Inspections of what may not respond") struct CoalescedProbeTests {
-  /// Turns the loop until `isDone` returns true, for a minute at most.
-  private func turn(_ loop: EventLoop, until isDone: () -> Bool) throws {
-    let end = EventLoop.now + .seconds(60)
-    while !isDone(), EventLoop.now < end { try loop.turn(until: end) }
-  }
-
   @Test func `Calls during an inspection share the next one, and only one runs at a time`() throws {
     let loop = try EventLoop(check: nil)
     let jobs = try LoopJobs(
@@ -24,7 +18,7 @@ import Testing
     var values: [Int?] = []
     for _ in 0..<3 { probe.ask { values.append($0) } }
     #expect(values.isEmpty)
-    try turn(loop) { values.count == 3 }
+    try loop.turn { values.count == 3 }
     // The first call has a result of its own; the two others came while its inspection ran.
     #expect(values == [1, 2, 2])
   }
@@ -45,7 +39,7 @@ import Testing
     ends[1]()
     #expect(begun == [0, 1, 2])
     // Neither 0 nor 2 ends.
-    try turn(loop) { begun.count == 4 }
+    try loop.turn { begun.count == 4 }
     #expect(begun == [0, 1, 2, 3])
     // Another inspection has replaced it already.
     ends[0]()
@@ -66,7 +60,7 @@ import Testing
     var values: [Int?] = []
     probe.ask { values.append($0) }
     probe.ask { values.append($0) }
-    try turn(loop) { values.count == 2 }
+    try loop.turn { values.count == 2 }
     #expect(values == [nil, nil])
     // The thread continues with the first byte. A later inspection gets the next byte, or an error
     // that it must wait.
@@ -75,7 +69,7 @@ import Testing
     while values.last == .some(nil), EventLoop.now < end {
       let count = values.count
       probe.ask { values.append($0) }
-      try turn(loop) { values.count > count }
+      try loop.turn { values.count > count }
     }
     #expect(values.last == .some(Int(UInt8(ascii: "b"))))
   }

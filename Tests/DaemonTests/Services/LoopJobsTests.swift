@@ -6,11 +6,6 @@ import Testing
 @testable import Daemon
 
 @Suite("Jobs beside the event loop") struct LoopJobsTests {
-  private func turn(_ loop: EventLoop, until isDone: () -> Bool) throws {
-    let deadline = EventLoop.now + .seconds(60)
-    while !isDone(), EventLoop.now < deadline { try loop.turn(until: deadline) }
-  }
-
   @Test(
     "Jobs return their value, or an error at their deadline, and a hung subject isn't tried again")
   func outcomes() throws {
@@ -32,7 +27,7 @@ import Testing
       record($0)
     }
     #expect(outcomes == [])
-    try turn(loop) { !outcomes.isEmpty }
+    try loop.turn { !outcomes.isEmpty }
     #expect(outcomes == ["done 1"])
 
     func hang() -> @Sendable () -> Int {
@@ -42,19 +37,19 @@ import Testing
       }
     }
     jobs.run(about: "hung", within: .milliseconds(50), hang()) { record($0) }
-    try turn(loop) { outcomes.count == 2 }
+    try loop.turn { outcomes.count == 2 }
     jobs.run(about: "hung", within: .seconds(60)) {
       3
     } then: {
       record($0)
     }
-    try turn(loop) { outcomes.count == 3 }
+    try loop.turn { outcomes.count == 3 }
     jobs.run(about: "well", within: .seconds(60)) {
       4
     } then: {
       record($0)
     }
-    try turn(loop) { outcomes.count == 4 }
+    try loop.turn { outcomes.count == 4 }
     #expect(outcomes == ["done 1", "overdue", "busy", "done 4"])
   }
 
@@ -69,10 +64,10 @@ import Testing
       let report: @Sendable (Int) -> Void = back.relay { heard.numbers.append($0) }
       let thread = Thread.start(name: "test") { for number in 1...3 { report(number) } }
       #expect(thread)
-      try turn(loop) { heard.numbers.count == 3 }
+      try loop.turn { heard.numbers.count == 3 }
       #expect(heard.numbers == [1, 2, 3])
     }()
-    try turn(loop) { kept == nil }
+    try loop.turn { kept == nil }
     #expect(kept == nil)
   }
 }

@@ -25,11 +25,6 @@ import Testing
     files.replace("\(scratch.path)/\(name)", with: text) { [heard] in heard.outcomes.append($0) }
   }
 
-  private func turn(until isDone: () -> Bool) throws {
-    let deadline = EventLoop.now + .seconds(60)
-    while !isDone(), EventLoop.now < deadline { try loop.turn(until: deadline) }
-  }
-
   private func text(_ name: String) throws -> String {
     String(decoding: try readFile("\(scratch.path)/\(name)"), as: UTF8.self)
   }
@@ -40,7 +35,7 @@ import Testing
     #expect(heard.outcomes.isEmpty)
     disk.drain()
     #expect(try text("stopped") == "5" && heard.outcomes.isEmpty, "the loop hasn't turned")
-    try turn { heard.outcomes.count == 5 }
+    try loop.turn { heard.outcomes.count == 5 }
     #expect(heard.outcomes == [nil, nil, nil, nil, nil])
     #expect(try listDirectory(scratch.path) == ["stopped"])
     #expect((fileStatus(of: "\(scratch.path)/stopped")?.st_mode ?? 0) & 0o777 == 0o600)
@@ -52,7 +47,7 @@ import Testing
     replace("none/stopped", "1")
     replace("schedule", "2")
     replace("stopped", "3")
-    try turn { heard.outcomes.count == 3 }
+    try loop.turn { heard.outcomes.count == 3 }
     let reasons = heard.outcomes.compactMap(\.self)
     #expect(reasons.count == 2 && heard.outcomes.last == .some(nil))
     #expect(reasons[0].contains("none/stopped") && reasons[0].contains("No such file"))
@@ -66,7 +61,7 @@ import Testing
     try scratch.write("stopped", "old")
     try scratch.write("stopped.partial", "half of")
     replace("stopped", "new")
-    try turn { heard.outcomes.count == 1 }
+    try loop.turn { heard.outcomes.count == 1 }
     #expect(heard.outcomes == [nil])
     #expect(try text("stopped") == "new" && listDirectory(scratch.path) == ["stopped"])
   }
@@ -80,10 +75,10 @@ import Testing
     #expect(!disk.drain(within: .milliseconds(10)))
     var hasTurned = false
     loop.after(.zero) { hasTurned = true }
-    try turn { hasTurned }
+    try loop.turn { hasTurned }
     #expect(heard.outcomes.isEmpty && !fileExists("\(scratch.path)/stopped"))
     gate.open()
-    try turn { heard.outcomes.count == 1 }
+    try loop.turn { heard.outcomes.count == 1 }
     #expect(try text("stopped") == "1")
   }
 

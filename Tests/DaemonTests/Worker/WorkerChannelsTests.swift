@@ -78,8 +78,7 @@ import Testing
       files.open(plan, within: .seconds(10)) {
         if case .done(.success(let made)) = $0 { outcome = made.claim() }
       }
-      let deadline = EventLoop.now + .seconds(60)
-      while outcome == nil, EventLoop.now < deadline { try loop.turn(until: deadline) }
+      try loop.turn { outcome != nil }
       let channels = try #require(outcome)
       let paths = [channels.notify?.path, channels.pressure?.path, channels.talk?.path]
       for path in paths.compactMap(\.self) {

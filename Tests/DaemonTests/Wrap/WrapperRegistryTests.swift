@@ -74,16 +74,11 @@ struct RelayTests {
     var isAsked: Bool { listener.inputEvents != 0 }
   }
 
-  private func turn(_ loop: EventLoop, until isDone: () -> Bool) throws {
-    let end = EventLoop.now + .seconds(10)
-    while !isDone(), EventLoop.now < end { try loop.turn(until: end) }
-  }
-
   /// The connection of a relay, which has sent its request.
   private func peer(of mute: Mute, _ loop: EventLoop) throws -> Descriptor {
-    try turn(loop) { mute.isAsked }
+    try loop.turn { mute.isAsked }
     let peer = mute.accept()
-    try turn(loop) { peer.inputEvents != 0 }
+    try loop.turn { peer.inputEvents != 0 }
     return peer
   }
 
@@ -97,7 +92,7 @@ struct RelayTests {
       timeout: .milliseconds(500)
     ) { answers.append($0) }
     let peer = try peer(of: mute, loop)
-    try turn(loop) { !answers.isEmpty }
+    try loop.turn { !answers.isEmpty }
     #expect(answers.map(\.result) == [.failed] && answers.first?.id == 7)
     var bytes: [UInt8] = []
     while case let more = try peer.read(upTo: 4096), !more.isEmpty { bytes += more }
@@ -137,7 +132,7 @@ struct RelayTests {
     var peer: Descriptor? = try peer(of: mute, loop)
     #expect(try peer?.read(upTo: 4096).isEmpty == false)
     peer = nil
-    try turn(loop) { !answers.isEmpty }
+    try loop.turn { !answers.isEmpty }
     #expect(answers.map(\.result) == [verb == .hibernate ? .failed : .done])
     if verb != .hibernate { #expect(answers.map(\.text) == ["web has ended"]) }
   }
@@ -155,7 +150,7 @@ struct RelayTests {
       String(
         decoding: WireCodec.line(for: ControlResponse(id: 7, result: .done, text: "awake")),
         as: UTF8.self))
-    try turn(loop) { !answers.isEmpty }
+    try loop.turn { !answers.isEmpty }
     #expect(answers.map(\.text) == ["awake"])
   }
 }
