@@ -10,21 +10,9 @@ import Testing
 
 @Suite("The engine's directives as the daemon carries them out") struct DirectiveExecutionTests {
   private let world: AdapterWorld
-  private let program = Program()
+  private let program = TestProgram()
   private let launcher: LaunchWorld
   private let execution: DirectiveExecution
-
-  private final class Program: CallersProgram {
-    let inheritance = Inheritance(firstArgument: 0)
-    let logPath: String? = nil
-    let wakes = 0
-    var host: String? { "nvim" }
-    var directory: String? { "/home/me/shop" }
-    private(set) var changes: [WorkerState] = []
-    func didLaunch() {}
-    func didEnd(_ status: Lifecycle.ExitStatus) {}
-    func didChange(_ transition: Transition) { changes.append(transition.to) }
-  }
 
   init() throws {
     world = try AdapterWorld()

@@ -9,22 +9,8 @@ import Testing
 @testable import Daemon
 
 @Suite("The caller's program as the only worker") struct ProgramRunTests {
-  private final class Program: CallersProgram {
-    let inheritance = Inheritance(firstArgument: 0)
-    let logPath: String? = nil
-    let wakes = 0
-    var host: String? { "nvim" }
-    var directory: String? { "/home/me/shop" }
-    private(set) var changes: [WorkerState] = []
-    private(set) var launches = 0
-
-    func didLaunch() { launches += 1 }
-    func didEnd(_ status: Lifecycle.ExitStatus) {}
-    func didChange(_ transition: Transition) { changes.append(transition.to) }
-  }
-
   private let scratch: Scratch
-  private let program = Program()
+  private let program = TestProgram()
   private let daemon: Daemon
   private let run: ProgramRun
 
@@ -34,7 +20,7 @@ import Testing
     run = daemon.programRun(of: WorkerID("tool"))
   }
 
-  private static func makeDaemon(in scratch: Scratch, _ program: Program) throws -> Daemon {
+  private static func makeDaemon(in scratch: Scratch, _ program: TestProgram) throws -> Daemon {
     let configuration = DaemonConfiguration(
       workers: [
         WorkerConfiguration(

@@ -12,17 +12,6 @@ import Testing
 
   init() throws { world = try AdapterWorld() }
 
-  private final class Program: CallersProgram {
-    let inheritance = Inheritance(firstArgument: 0)
-    let logPath: String? = nil
-    let wakes = 3
-    var host: String? { "nvim" }
-    var directory: String? { "/home/me/shop" }
-    func didLaunch() {}
-    func didEnd(_ status: Lifecycle.ExitStatus) {}
-    func didChange(_ transition: Transition) {}
-  }
-
   @Test func `A worker that doesn't exist has no facts`() throws {
     let reader = world.makeFacts()
     #expect(reader.read(WorkerID("web")) == nil && reader.activity(of: WorkerID("web")) == nil)
@@ -52,12 +41,12 @@ import Testing
   @Test("A wrapper's program has no log where it has its caller's output, and names the wrapper")
   func wrapper() throws {
     let worker = try world.add()
-    let facts = try #require(world.makeFacts(Program()).read(worker.id))
+    let facts = try #require(world.makeFacts(TestProgram(wakes: 3)).read(worker.id))
     #expect(facts.log == nil && facts.wrapper?.pid == getpid() && facts.wrapper?.wakes == 3)
     func policy(_ control: ControlWorld) throws -> [PolicyValueReport]? {
       try control.only(control.ask(.policy)).policy
     }
-    #expect(try policy(ControlWorld(program: Program())) != policy(ControlWorld()))
+    #expect(try policy(ControlWorld(program: TestProgram(wakes: 3))) != policy(ControlWorld()))
   }
 
   @Test func `A worker's earlier ends and what is planned for it are shown`() throws {

@@ -26,17 +26,6 @@ extension AdapterWorld {
 
   init() throws { world = try AdapterWorld() }
 
-  private final class Program: CallersProgram {
-    let inheritance = Inheritance(firstArgument: 0)
-    let logPath: String? = nil
-    let wakes = 0
-    var host: String? { nil }
-    var directory: String? { nil }
-    func didLaunch() {}
-    func didEnd(_ status: Lifecycle.ExitStatus) {}
-    func didChange(_ transition: Transition) {}
-  }
-
   private func launch(
     _ change: (inout WorkerConfiguration) -> Void = { _ in }
   ) throws -> (WorkerUnit, WorkerLaunch) {
@@ -58,7 +47,7 @@ extension AdapterWorld {
     let worker = try world.add("web", .terminated)
     #expect(WorkerLaunch(worker, world.launches).steps == LaunchStep.allCases)
     #expect(
-      WorkerLaunch(worker, world.launches(Program())).steps == [.terms, .fork, .program])
+      WorkerLaunch(worker, world.launches(TestProgram())).steps == [.terms, .fork, .program])
   }
 
   @Test func `A launch is wanted only for the worker that is in the registry`() throws {
