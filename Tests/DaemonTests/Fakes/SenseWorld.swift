@@ -1,4 +1,5 @@
 import Glibc
+import Hibernation
 import Lifecycle
 import Linux
 import Policy
@@ -91,5 +92,23 @@ final class Pending<Value> {
     guard waiting.indices.contains(index) else { return false }
     waiting.remove(at: index)(value)
     return true
+  }
+}
+
+/// Measurements of footprints, which end when a test says so.
+final class PendingFootprints: FootprintSource {
+  let pending = Pending<Measurement?>()
+  /// The names of the measured workers.
+  private(set) var names: [String] = []
+  /// What is missing of each measured worker.
+  private(set) var missing: [MissingBytes?] = []
+
+  func measure(
+    _ process: WorkerProcess, of id: WorkerID, _ missing: MissingBytes?,
+    then: @escaping (Measurement?) -> Void
+  ) {
+    names.append(id.name)
+    self.missing.append(missing)
+    pending.add(then)
   }
 }

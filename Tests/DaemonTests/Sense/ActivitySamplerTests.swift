@@ -21,17 +21,9 @@ import Testing
     func collectLatches() { latchesTaken += 1 }
   }
 
-  private final class Source: FootprintSource {
-    let pending = Pending<Measurement?>()
-    func measure(
-      _ process: WorkerProcess, of id: WorkerID, _ missing: MissingBytes?,
-      then: @escaping (Measurement?) -> Void
-    ) { pending.add(then) }
-  }
-
   private let world = SenseWorld()
   private let looks = Looks()
-  private let source = Source()
+  private let source = PendingFootprints()
   private let sampler: ActivitySampler
 
   init() {

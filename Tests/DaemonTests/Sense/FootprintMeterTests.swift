@@ -8,21 +8,8 @@ import Testing
 @testable import Daemon
 
 @Suite("The footprint meter") struct FootprintMeterTests {
-  private final class Source: FootprintSource {
-    let pending = Pending<Measurement?>()
-    private(set) var names: [String] = []
-
-    func measure(
-      _ process: WorkerProcess, of id: WorkerID, _ missing: MissingBytes?,
-      then: @escaping (Measurement?) -> Void
-    ) {
-      names.append(id.name)
-      pending.add(then)
-    }
-  }
-
   private let world = SenseWorld()
-  private let source = Source()
+  private let source = PendingFootprints()
   private let meter: FootprintMeter
 
   init() {

@@ -19,13 +19,6 @@ import Testing
     func collectLatches() {}
   }
 
-  private final class NoSource: FootprintSource {
-    func measure(
-      _ process: WorkerProcess, of id: WorkerID, _ missing: MissingBytes?,
-      then: @escaping (Measurement?) -> Void
-    ) {}
-  }
-
   private let world = SenseWorld()
   private let watches = FakeWatches()
   private let probes: ProbeAsker
@@ -35,8 +28,8 @@ import Testing
   init() throws {
     probes = ProbeAsker(world.timers, watches)
     let meter = FootprintMeter(
-      clock: world.timers, driver: world.driver, workers: world.workers, source: NoSource(),
-      log: world.log)
+      clock: world.timers, driver: world.driver, workers: world.workers,
+      source: PendingFootprints(), log: world.log)
     let activity = ActivitySampler(
       clock: world.timers, driver: world.driver, workers: world.workers, source: NoLooks(),
       meter: meter)

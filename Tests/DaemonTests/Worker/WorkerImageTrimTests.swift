@@ -83,7 +83,7 @@ import Testing
   func measured() {
     beginTrim()
     endTrim()
-    let source = PendingSource()
+    let source = PendingFootprints()
     let meter = FootprintMeter(
       clock: world.timers, driver: world.driver, workers: world.workers, source: source,
       log: { _, _ in })
@@ -94,15 +94,6 @@ import Testing
     #expect(outside.swapped >= 1 << 40 && outside.footprint.bytes >= 1 << 40)
     let returning = Measurement.measure([getpid()], resumed)
     #expect(returning.swapped < 1 << 40 && returning.footprint.bytes >= 1 << 40)
-  }
-
-  private final class PendingSource: FootprintSource {
-    private(set) var missing: [MissingBytes?] = []
-
-    func measure(
-      _ process: WorkerProcess, of id: WorkerID, _ missing: MissingBytes?,
-      then: @escaping (Measurement?) -> Void
-    ) { self.missing.append(missing) }
   }
 
   private func suspend(keeping missing: MissingBytes?) {

@@ -145,7 +145,7 @@ import Testing
 
   @Test("A footprint that is measured during a trim is dropped, and a new one may be measured")
   func measuring() throws {
-    let source = PendingSource()
+    let source = PendingFootprints()
     let lines = LoggedLines()
     let meter = FootprintMeter(
       clock: world.timers, driver: world.driver, workers: world.workers, source: source,
@@ -163,15 +163,6 @@ import Testing
     #expect(
       events == [.swapped(world.id, .megabytes(30)), .footprint(world.id, .megabytes(40))])
     #expect(world.driver.state.snapshot(of: world.id)?.trim?.cameBack == .megabytes(6))
-  }
-
-  private final class PendingSource: FootprintSource {
-    let pending = Pending<Measurement?>()
-
-    func measure(
-      _ process: WorkerProcess, of id: WorkerID, _ missing: MissingBytes?,
-      then: @escaping (Measurement?) -> Void
-    ) { pending.add(then) }
   }
 
   private static func measurement(
