@@ -7,10 +7,10 @@ import TestSupport
 package final class FakeWatches: DescriptorWatches {
   package typealias Handler = (Epoll.Interest) -> Void
 
-  private struct Watched {
-    let token: LoopToken
-    let descriptor: Descriptor
-    var interest: Epoll.Interest
+  package struct Watched {
+    package let token: LoopToken
+    package let descriptor: Descriptor
+    package var interest: Epoll.Interest
     let handler: Handler
 
     func isReadable() throws -> Bool {
@@ -19,7 +19,9 @@ package final class FakeWatches: DescriptorWatches {
     }
   }
 
-  private var watched: [Watched] = []
+  package private(set) var watched: [Watched] = []
+  /// The error code with which the next watches fail.
+  package var refusal: Int32?
   private var count: UInt64 = 0
 
   package init() {}
@@ -31,6 +33,7 @@ package final class FakeWatches: DescriptorWatches {
     _ descriptor: Descriptor, _ interest: Epoll.Interest, file: StaticString, line: UInt,
     _ handler: @escaping Handler
   ) throws(SystemCallError) -> LoopToken {
+    if let refusal { throw SystemCallError("epoll_ctl", on: "test", code: refusal) }
     count += 1
     let token = LoopToken(id: count)
     watched.append(
@@ -47,7 +50,12 @@ package final class FakeWatches: DescriptorWatches {
   }
 
   package func unwatch(_ descriptor: Descriptor, _ token: LoopToken) {
-    watched.removeAll { $0.token == token }
+    watched.removeAll { $0.token == token && $0.descriptor === descriptor }
+  }
+
+  /// Reports an event of the descriptor with this index, if there is one.
+  package func fire(_ index: Int = 0) {
+    if watched.indices.contains(index) { watched[index].handler(watched[index].interest) }
   }
 
   /// Calls the handler of each readable descriptor once.

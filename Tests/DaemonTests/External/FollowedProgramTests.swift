@@ -114,7 +114,7 @@ import Testing
   }
 
   @Test func `A program that can't be watched is ended, and its end is reported, later`() throws {
-    loop.refusal = ENOSPC
+    loop.watches.refusal = ENOSPC
     let program = try program()
     let followed = follow(program)
     #expect(program.phase == .cancelled && ends.count == 0)
@@ -126,7 +126,7 @@ import Testing
   @Test func `A later step that can't be watched ends the program, too`() throws {
     let program = try program()
     let followed = follow(program)
-    loop.refusal = ENOSPC
+    loop.watches.refusal = ENOSPC
     #expect(try waitForEnd())
     #expect(program.phase == .cancelled && loop.watched.isEmpty && ends.count == 1)
     withExtendedLifetime(followed) {}

@@ -1,4 +1,3 @@
-import Glibc
 import Linux
 import Policy
 
@@ -7,19 +6,10 @@ import Policy
 /// A loop whose time passes, and whose descriptors have events, when a test says so.
 final class FakeLoop: Timers, DescriptorWatches {
   let timers: FakeTimers
-  /// The error code with which the next watches fail.
-  var refusal: Int32?
-  private(set) var watched: [Watched] = []
-  private var count: UInt64 = 0
+  let watches = FakeWatches()
+  var watched: [FakeWatches.Watched] { watches.watched }
 
   init(_ timers: FakeTimers = FakeTimers()) { self.timers = timers }
-
-  struct Watched {
-    let token: LoopToken
-    let descriptor: Descriptor
-    var interest: Epoll.Interest
-    let handler: (Epoll.Interest) -> Void
-  }
 
   var now: Instant { timers.now }
   func setTimer(
@@ -35,36 +25,17 @@ final class FakeLoop: Timers, DescriptorWatches {
     _ descriptor: Descriptor, _ interest: Epoll.Interest, file: StaticString, line: UInt,
     _ handler: @escaping (Epoll.Interest) -> Void
   ) throws(SystemCallError) -> LoopToken {
-    if let refusal { throw SystemCallError("epoll_ctl", on: "test", code: refusal) }
-    count += 1
-    let token = LoopToken(id: count)
-    watched.append(
-      Watched(token: token, descriptor: descriptor, interest: interest, handler: handler))
-    return token
+    try watches.watch(descriptor, interest, file: file, line: line, handler)
   }
 
   func change(
     _ descriptor: Descriptor, _ token: LoopToken, to interest: Epoll.Interest
-  ) throws(SystemCallError) {
-    for index in watched.indices where watched[index].token == token {
-      watched[index].interest = interest
-    }
-  }
+  ) throws(SystemCallError) { try watches.change(descriptor, token, to: interest) }
 
   func unwatch(_ descriptor: Descriptor, _ token: LoopToken) {
-    watched.removeAll { $0.token == token && $0.descriptor === descriptor }
-  }
-
-  /// Calls the handlers of all readable descriptors.
-  func serve() throws {
-    for each in watched
-    where try pollDescriptor(each.descriptor.raw, for: POLLIN, until: Deadline(in: .zero)) {
-      each.handler(each.interest)
-    }
+    watches.unwatch(descriptor, token)
   }
 
   /// Reports an event of the descriptor with this index.
-  func fire(_ index: Int = 0) {
-    if watched.indices.contains(index) { watched[index].handler(watched[index].interest) }
-  }
+  func fire(_ index: Int = 0) { watches.fire(index) }
 }

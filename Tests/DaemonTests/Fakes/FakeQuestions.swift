@@ -25,7 +25,7 @@ final class FakeQuestions {
     fileprivate(set) var asked: [Policy.Probe] = []
     fileprivate(set) var dropped = 0
     fileprivate(set) var looks = 0
-    fileprivate var answer: ((ProbeRunner.Outcome) -> Void)?
+    var answer: ((ProbeRunner.Outcome) -> Void)?
     /// Whether input has arrived since the last sample.
     var hasTraffic = false
     var losesLooks = false

@@ -10,29 +10,11 @@ import TestSupport
 /// A worker that is being launched. The test's own process represents its process. Jobs run on
 /// another thread. Time passes and outcomes are delivered when a test says so.
 final class ReadinessWorld {
-  final class Questions: ProbeQuestions {
-    var asked: [Policy.Probe] = []
-    var dropped = 0
-    var answer: ((ProbeRunner.Outcome) -> Void)?
-
-    func put(
-      _ probe: Policy.Probe, to process: WorkerProcess,
-      then answer: @escaping (ProbeRunner.Outcome) -> Void
-    ) -> () -> Void {
-      asked.append(probe)
-      self.answer = answer
-      return { [unowned self] in
-        self.answer = nil
-        dropped += 1
-      }
-    }
-  }
-
   let adapters: AdapterWorld
   let loop = FakeLoop()
   let threads = JobPool(name: "test", maxOrdinary: 256, endsAfter: .seconds(5))
   let processes = FakeProcesses()
-  let questions = Questions()
+  let questions = FakeQuestions.World()
   var worker: WorkerUnit?
   private let holder: ProcessHolder
 

@@ -15,21 +15,9 @@ final class SenseWorld {
   let driver: EngineDriver
   let workers = WorkerRegistry()
   private(set) var logged: [String] = []
-  private let heard = Heard()
+  private let notes = EventNotes()
 
-  private final class Heard: EngineObserver {
-    var events: [Event] = []
-    func handled(_ event: Event, directives: [Directive], engine: Engine, at now: Instant) {
-      events.append(event)
-    }
-  }
-
-  init() {
-    driver = EngineDriver(
-      Engine(policy: LifecyclePolicy(name: "test")), clock: timers,
-      replies: RequestReplies(FakeRecords(), timers: timers))
-    driver.connect([heard])
-  }
+  init() { driver = .forTest(timers, notes) }
 
   var log: (DaemonLog.Priority, String) -> Void {
     { [unowned self] in logged.append("\($0): \($1)") }
@@ -37,8 +25,8 @@ final class SenseWorld {
 
   /// Returns the events that the engine has got since the last call.
   func drainEvents() -> [Event] {
-    defer { heard.events = [] }
-    return heard.events
+    defer { notes.forget() }
+    return notes.all
   }
 
   /// Adds a worker in this state, as if an earlier daemon had left it.

@@ -151,7 +151,7 @@ import Testing
     #expect(world.drainEvents().count == 1)
     // A trigger that can't be watched is closed.
     world.isRefused = false
-    world.loop.refusal = EINVAL
+    world.loop.watches.refusal = EINVAL
     world.monitor.follow(World.policy())
     #expect(world.open == 0 && world.lines.all.count == 2)
   }

@@ -102,7 +102,7 @@ import Testing
   }
 
   @Test func `A child that can't be watched is killed, and reported at once`() {
-    loop.refusal = ENOSPC
+    loop.watches.refusal = ENOSPC
     begin()
     #expect(child.calls == ["abandon"] && isOver)
     #expect(heard.failures.count == 1 && heard.failures[0].hasPrefix("can't watch its start: "))

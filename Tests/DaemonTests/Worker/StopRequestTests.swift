@@ -66,7 +66,7 @@ import Testing
     #expect(world.begun == ["wake"])
     #expect(
       try eventually {
-        try world.world.loop.serve()
+        try world.world.loop.watches.serveOnce()
         return world.begun.count == 2
       })
     #expect(world.begun.last == "ask \(SIGTERM) and wake")
