@@ -11,8 +11,8 @@ import Testing
 struct ManagedGroupTests {
   /// A unit: one server in a group that isn't the daemon's.
   private final class Unit {
-    let server: SpawnedProcess
-    let port: UInt16
+    private let foreign: ForeignServer
+    var server: SpawnedProcess { foreign.process }
     let group: WorkerCgroup
     private let root: CgroupRoot
     private let file: String
@@ -20,18 +20,13 @@ struct ManagedGroupTests {
 
     init(_ scratch: Scratch) throws {
       self.scratch = scratch
-      port = try freePort()
+      let port = try freePort()
       file = scratch.uniquePath("saved")
-      server = try Command(
-        arguments: [TestMachine.python, TestMachine.fixture("unit_server.py"), "\(port)", file]
-      ).start(output: scratch.uniquePath("out"), error: scratch.uniquePath("err"))
+      foreign = try ForeignServer(
+        scratch, "unit_server.py", port: port, arguments: ["\(port)", file])
       root = try CgroupRoot.detect(name: "dormouse-e2e-unit-\(getpid())-\(port)")
       group = try WorkerCgroup.create(in: root, name: "unit")
       try group.add(server.pid)
-      let port = port
-      guard try eventually({ (try? HTTPConnection(port: port)) != nil }) else {
-        throw TestFailure("the server doesn't listen")
-      }
     }
 
     deinit {
@@ -41,7 +36,7 @@ struct ManagedGroupTests {
       root.remove()
     }
 
-    func ask() throws -> String { try HTTPConnection(port: port).get("/") }
+    func ask() throws -> String { try HTTPConnection(port: foreign.port).get("/") }
 
     /// The lines that the server has written on signals.
     var lines: [String] {

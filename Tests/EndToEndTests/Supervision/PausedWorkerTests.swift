@@ -20,22 +20,20 @@ import Testing
 
   /// A server in a container's cgroup.
   private final class Paused {
-    let server: SpawnedProcess
-    let port: UInt16
+    private let foreign: ForeignServer
+    var server: SpawnedProcess { foreign.process }
+    var port: UInt16 { foreign.port }
     private let version: Version
     private let group: String
     private let root: CgroupRoot?
 
     init(_ scratch: Scratch, _ version: Version) throws {
       self.version = version
-      port = try freePort()
-      server = try Command(
-        arguments: [
-          TestMachine.python, TestMachine.fixture("http_state.py"), "--port", "\(port)",
-          "--megabytes", "4",
-        ]
-      ).start(output: scratch.uniquePath("out"), error: scratch.uniquePath("err"))
-      let name = "dormouse-e2e-paused-\(server.pid)"
+      let port = try freePort()
+      foreign = try ForeignServer(
+        scratch, "http_state.py", port: port,
+        arguments: ["--port", "\(port)", "--megabytes", "4"])
+      let name = "dormouse-e2e-paused-\(foreign.process.pid)"
       switch version {
       case .one:
         root = nil
@@ -47,10 +45,6 @@ import Testing
         group = try WorkerCgroup.create(in: root, name: "container").path
       }
       try writeControl("\(group)/cgroup.procs", "\(server.pid)")
-      let port = port
-      guard try eventually({ (try? HTTPConnection(port: port)) != nil }) else {
-        throw TestFailure("the server doesn't listen")
-      }
     }
 
     func pause() throws {

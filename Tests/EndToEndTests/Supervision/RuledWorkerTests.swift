@@ -6,37 +6,23 @@ import Testing
 
 @Suite("Processes that are adopted by a rule") struct RuledWorkerTests {
   /// A server that the test supervises itself, and that a rule knows by its port.
-  private final class Server {
-    let process: SpawnedProcess
-    let port: UInt16
-    var pid: Int32 { process.pid }
+  private struct Server {
+    private let server: ForeignServer
+    var pid: Int32 { server.process.pid }
     /// The name of the server's worker.
     var name: String { "web-\(pid)" }
 
     static func pattern(_ port: UInt16) -> String { "*/http_state.py --port \(port) *" }
 
     init(_ scratch: Scratch, port: UInt16) throws {
-      self.port = port
-      process = try Command(
-        arguments: [
-          TestMachine.python, TestMachine.fixture("http_state.py"), "--port", "\(port)",
-          "--delay-ms", "20", "--megabytes", "1",
-        ]
-      ).start(output: scratch.uniquePath("out"), error: scratch.uniquePath("err"))
-      guard try eventually({ (try? HTTPConnection(port: port)) != nil }) else {
-        throw TestFailure("the server doesn't listen")
-      }
+      server = try ForeignServer(
+        scratch, "http_state.py", port: port,
+        arguments: ["--port", "\(port)", "--delay-ms", "20", "--megabytes", "1"])
     }
 
     func end() throws {
       kill(pid, SIGKILL)
-      try process.wait(.seconds(60))
-    }
-
-    deinit {
-      kill(process.pid, SIGKILL)
-      // It was waited for already.
-      _ = try? process.wait(.seconds(60))
+      try server.process.wait(.seconds(60))
     }
 
     var isStopped: Bool { (try? ProcessStat.read(pid))?.state.isAtRest == true }
