@@ -64,14 +64,10 @@ def answer(daemon, message):
     sheds = message["type"] in ("didEnterBackground", "memoryWarning")
     if sheds and mode == "hoard":
         fill()
-    elif sheds and mode != "full":
+    elif sheds:
         cache.clear()
         ctypes.CDLL(None).malloc_trim(0)
     if mode == "never":
-        return
-    if sheds and mode == "leave":
-        note("left")
-        daemon.shutdown(socket.SHUT_RDWR)
         return
     if sheds and mode == "late":
         threading.Timer(1, lambda: say(daemon, **done)).start()

@@ -43,10 +43,10 @@ import Testing
 
   @Test(
     "fish offers the names of workers on a terminal",
-    .enabled(if: Self.has("fish"), "fish isn't installed"))
+    .enabled(if: TestMachine.has("fish"), "fish isn't installed"))
   func fish() throws { try tab("fish", "dormouse completions fish | source") }
 
-  @Test(.enabled(if: Self.has("zsh"), "zsh isn't installed"))
+  @Test(.enabled(if: TestMachine.has("zsh"), "zsh isn't installed"))
   func `zsh offers the names of workers on a terminal`() throws {
     try tab(
       "zsh",
@@ -58,10 +58,6 @@ import Testing
     let fixture = TestMachine.fixture("tab.py")
     _ = try run(
       [TestMachine.python, fixture, shell, setup, "dormouse wake s", "sleeper", "slumber"], daemon)
-  }
-
-  private static func has(_ program: String) -> Bool {
-    ["/usr/bin", "/bin", "/usr/local/bin"].contains { access("\($0)/\(program)", X_OK) == 0 }
   }
 
   /// The completions that bash offers for a line, sorted.

@@ -22,10 +22,6 @@ private func daemonWithSleeper() throws -> TestDaemon {
   return daemon
 }
 
-private func has(_ program: String) -> Bool {
-  ["/usr/bin", "/bin", "/usr/local/bin"].contains { access("\($0)/\(program)", X_OK) == 0 }
-}
-
 @Suite("`dormouse metrics`") struct MetricsVerbTests {
   @Test func `Metrics show what was done with a worker, and counters grow`() throws {
     let daemon = try daemonWithSleeper()
@@ -72,7 +68,7 @@ private func has(_ program: String) -> Bool {
 
   @Test(
     "promtool accepts the metrics and the alert rules, and the rules fire as they should",
-    .enabled(if: has("promtool"), "promtool isn't installed"))
+    .enabled(if: TestMachine.has("promtool"), "promtool isn't installed"))
   func promtool() throws {
     let daemon = try daemonWithSleeper()
     let page = try daemon.done("metrics", "--format", "prometheus")
@@ -92,7 +88,9 @@ private func has(_ program: String) -> Bool {
 
   @Test(
     "A real Prometheus scrapes both formats and answers every query of dashboard and rules",
-    .enabled(if: has("prometheus") && has("python3"), "prometheus isn't installed"),
+    .enabled(
+      if: TestMachine.has("prometheus") && TestMachine.has("python3"),
+      "prometheus isn't installed"),
     arguments: MetricsFormat.allCases)
   func scraped(format: MetricsFormat) throws {
     let daemon = try daemonWithSleeper()

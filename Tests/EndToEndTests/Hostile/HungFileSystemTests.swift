@@ -7,14 +7,6 @@ import Testing
 /// A file system, or the name service, doesn't answer. In these builds the daemon aborts when its
 /// event loop is blocked for too long (`TurnCheck`).
 @Suite("File systems that hang", .serialized) struct HungFileSystemTests {
-  private func expectAnswers(_ daemon: TestDaemon) throws {
-    for _ in 0..<5 {
-      var client = try ControlClient(connectingTo: daemon.socket)
-      _ = try client.perform(.ps, worker: nil, timeout: .seconds(60))
-    }
-    #expect(try !daemon.hasEnded(), "\(daemon.logText)")
-  }
-
   @Test(
     "While the image disk hangs, the daemon suspends, wakes and ends workers but hibernates none",
     .enabled(if: HungFileSystem.isPossible, "mounting takes root's rights and /dev/fuse"))
@@ -32,14 +24,14 @@ import Testing
     defer { hung.end() }
     try daemon.done("suspend", "a")
     try daemon.waitForLogText("the image disk does not respond")
-    try expectAnswers(daemon)
+    try daemon.expectAnswers()
     let refused = try daemon.verb("hibernate", "a")
     #expect(refused.code != 0, "\(refused)")
-    try expectAnswers(daemon)
+    try daemon.expectAnswers()
     try daemon.done("wake", "a")
     try daemon.done("stop", "b")
     try daemon.done("start", "b")
-    try expectAnswers(daemon)
+    try daemon.expectAnswers()
     hung.end()
     // The next check finds that the disk works again.
     try daemon.done("suspend", "a")
@@ -63,13 +55,13 @@ import Testing
     let hung = try HungFileSystem(over: directory)
     defer { hung.end() }
     kill(daemon.pid, SIGHUP)
-    try expectAnswers(daemon)
+    try daemon.expectAnswers()
     try daemon.waitForLogText(
       "reload: nothing changed: reading the configuration took longer than 10 s")
     // A second reload isn't attempted while the first one hangs.
     let again = try daemon.verb("reload")
     #expect(again.code != 0 && again.error.contains("took longer than 10 s"), "\(again)")
-    try expectAnswers(daemon)
+    try daemon.expectAnswers()
     hung.end()
     #expect(try eventually { try daemon.verb("reload").code == 0 }, "\(daemon.logText)")
   }
@@ -89,7 +81,7 @@ import Testing
       """)
     try daemon.wait("ours", toBe: "foreground")
     try daemon.waitForLogText("its file system doesn't answer")
-    try expectAnswers(daemon)
+    try daemon.expectAnswers()
     try daemon.waitForLogText("can't open its program and log within 10 s")
     #expect(try daemon.worker("waits").pid == nil)
     // The daemon's threads end with the mount.
@@ -118,7 +110,7 @@ import Testing
     // It still answers after several measurements.
     let end = ContinuousClock.now + .seconds(4)
     while ContinuousClock.now < end {
-      try expectAnswers(daemon)
+      try daemon.expectAnswers()
       usleep(200_000)
     }
     try daemon.done("restart", "other")
@@ -140,10 +132,10 @@ import Testing
         "mkfifo passwd && mount --bind passwd /etc/passwd && exec \"$0\" \"$@\"",
       ])
     try daemon.wait("ours", toBe: "foreground")
-    try expectAnswers(daemon)
+    try daemon.expectAnswers()
     #expect(try daemon.worker("other").state == "launching")
     try daemon.waitForLogText("can't look up user 65534 within 10 s")
-    try expectAnswers(daemon)
+    try daemon.expectAnswers()
     #expect(try daemon.worker("other").pid == nil)
   }
 

@@ -6,14 +6,6 @@ import Testing
 
 /// The daemon answers even if a worker, its user or a file system blocks a launch or a log.
 @Suite("Launches and logs that hang") struct HungStartTests {
-  /// The daemon answers five requests within 5 s each; a loop that hangs wouldn't answer at all.
-  private func expectAnswers(_ daemon: TestDaemon) throws {
-    for _ in 0..<5 {
-      var client = try ControlClient(connectingTo: daemon.socket)
-      _ = try client.perform(.ps, worker: nil, timeout: .seconds(60))
-    }
-  }
-
   @Test(arguments: ["log_line", "log_pattern"])
   func `A worker that replaces its log with a FIFO doesn't block the daemon`(rule: String) throws {
     let daemon = try TestDaemon(
@@ -28,7 +20,7 @@ import Testing
     #expect(try eventually { access("\(daemon.scratch.path)/replaced", F_OK) == 0 })
     // The daemon has tried to read the FIFO, and still answers.
     try daemon.waitForLogText("hostile: can't search its log for readiness")
-    try expectAnswers(daemon)
+    try daemon.expectAnswers()
     #expect(try daemon.worker("hostile").state == "launching")
     kill(daemon.pid, SIGTERM)
     #expect(try daemon.waitForEnd() == 0)
@@ -87,7 +79,7 @@ import Testing
       """)
     #expect(try eventually { try daemon.worker("asked").pid != nil })
     let pid = try stopChild(of: daemon)
-    try expectAnswers(daemon)
+    try daemon.expectAnswers()
     try daemon.waitForLogText("its command has not started yet")
     #expect(daemon.logText.contains("stopped it)"), "\(daemon.logText)")
     // SIGKILL ends what is stopped, and nothing is left of it.

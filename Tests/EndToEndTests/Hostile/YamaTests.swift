@@ -85,10 +85,7 @@ struct YamaTests {
   @Test func `At Yama's scope 1, recover resumes a hibernated worker`() throws {
     let sleeper = try Sleeper()
     try sleeper.daemon.crash()
-    var command = Command(
-      arguments: [TestMachine.executable, "recover", "--state-directory", sleeper.daemon.state])
-    command.environment["DORMOUSE_TEST_YAMA"] = sleeper.permissions
-    let outcome = try command.run(in: sleeper.daemon.scratch)
+    let outcome = try sleeper.daemon.recover(["DORMOUSE_TEST_YAMA": sleeper.permissions])
     #expect(outcome.code == 0, "\(outcome)")
     #expect(try sleeper.connection.get("/digest") == sleeper.digest)
   }

@@ -12,9 +12,7 @@ private final class KitProbe {
   private let socket: String
   private let log: String
 
-  static let program =
-    TestMachine.executable.split(separator: "/", omittingEmptySubsequences: false)
-    .dropLast().joined(separator: "/") + "/WorkerKitProbe"
+  static let program = TestMachine.built("WorkerKitProbe")
 
   /// The growth of `front` brings the device under pressure; `purge` is the ladder's only rung.
   static let purging = """

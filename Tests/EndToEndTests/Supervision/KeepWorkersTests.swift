@@ -43,12 +43,6 @@ import Testing
     }
 
     var images: [String] { (try? listDirectory("\(daemon.state)/images")) ?? [] }
-
-    func recover() throws -> Outcome {
-      try Command(
-        arguments: [TestMachine.executable, "recover", "--state-directory", daemon.state]
-      ).run(in: daemon.scratch)
-    }
   }
 
   @Test(
@@ -112,7 +106,7 @@ import Testing
   func recoveredAtOnce() throws {
     let trio = try Trio(.traced)
     try trio.daemon.done("shutdown", "--keep-workers")
-    let outcome = try trio.recover()
+    let outcome = try trio.daemon.recover()
     #expect(outcome.code == 0, "\(outcome)")
     for (name, pid) in zip(trio.names, trio.pids) {
       #expect(outcome.output.contains("\(name): runs as pid \(pid)"), "\(outcome)")
@@ -125,9 +119,9 @@ import Testing
     arguments: Nightly.one(of: Setting.ofTestUser))
   func recovered(setting: Setting) throws {
     let trio = try Trio(setting)
-    #expect(try trio.recover().output.hasPrefix("nothing to recover: a daemon runs with"))
+    #expect(try trio.daemon.recover().output.hasPrefix("nothing to recover: a daemon runs with"))
     try trio.daemon.crash()
-    let outcome = try trio.recover()
+    let outcome = try trio.daemon.recover()
     #expect(outcome.code == 0, "\(outcome)")
     for (name, pid) in zip(trio.names, trio.pids) {
       #expect(outcome.output.contains("\(name): runs as pid \(pid)"), "\(outcome)")
@@ -161,9 +155,7 @@ import Testing
     }
     try daemon.done("hibernate", "web")
     try daemon.crash()
-    let outcome = try Command(
-      arguments: [TestMachine.executable, "recover", "--state-directory", daemon.state]
-    ).run(in: daemon.scratch)
+    let outcome = try daemon.recover()
     #expect(outcome.code == 0, "\(outcome)")
     #expect(try connection.get("/digest") == digest)
     // An old base holds the worker's memory, too.
@@ -177,7 +169,7 @@ import Testing
     let trio = try Trio(setting)
     try trio.daemon.crash()
     #expect(unlink("\(trio.daemon.state)/images/sleeps.image") == 0)
-    let outcome = try trio.recover()
+    let outcome = try trio.daemon.recover()
     #expect(outcome.code == 1)
     #expect(
       outcome.error.contains("sleeps: terminated: its memory can't be restored"), "\(outcome)")

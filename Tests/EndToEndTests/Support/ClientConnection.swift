@@ -2,19 +2,24 @@ import Glibc
 import Linux
 import TestSupport
 
+extension Descriptor {
+  /// A TCP connection to a server on this machine.
+  static func connected(to port: UInt16) throws -> Descriptor {
+    let socket = Descriptor(owning: Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0))
+    guard withLoopback(port, { connect(socket.raw, $0, $1) }) == 0 else {
+      throw TestFailure("no process listens at \(port): \(String(cString: strerror(errno)))")
+    }
+    return socket
+  }
+}
+
 /// One TCP connection to a worker's HTTP server. It is never opened again, so each answer comes
 /// from the process that accepted it.
 final class HTTPConnection {
   private let socket: Descriptor
   private var received: [UInt8] = []
 
-  init(port: UInt16) throws {
-    socket = Descriptor(owning: Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0))
-    let raw = socket.raw
-    guard withLoopback(port, { connect(raw, $0, $1) }) == 0 else {
-      throw TestFailure("no process listens at \(port): \(String(cString: strerror(errno)))")
-    }
-  }
+  init(port: UInt16) throws { socket = try .connected(to: port) }
 
   func send(_ path: String) throws {
     try socket.writeAll("GET \(path) HTTP/1.1\r\nHost: test\r\n\r\n")

@@ -70,8 +70,7 @@ final class TestDaemon {
     // A late turn of its event loop fails the test at its end; it doesn't end the daemon before.
     if environment["DORMOUSE_LOOP_CHECK"] == nil { environment["DORMOUSE_LOOP_CHECK"] = "report" }
     if setting == .ordinaryUser {
-      // An ordinary user may not be able to read the repository.
-      program = try wrapper + Self.prepare(scratch)
+      program = try wrapper + TestMachine.asNobody(scratch, with: "http_state.py")
     } else {
       program = wrapper + [TestMachine.executable]
     }
@@ -100,20 +99,6 @@ final class TestDaemon {
   /// Writes another dormouse.yaml, for the next `reload` or start.
   func rewrite(_ text: String) throws {
     _ = try scratch.write("dormouse.yaml", Self.named(text))
-  }
-
-  private static func prepare(_ scratch: Scratch) throws -> [String] {
-    let copy = "\(scratch.path)/dormouse"
-    let outcome = try Command(
-      arguments: [
-        "cp", TestMachine.executable, TestMachine.fixture("http_state.py"), scratch.path,
-      ]
-    ).run(in: scratch)
-    guard outcome.code == 0 else { throw TestFailure("cp: \(outcome)") }
-    chmod(copy, 0o755)
-    chown(scratch.path, TestMachine.unprivilegedUser, TestMachine.unprivilegedUser)
-    let user = "\(TestMachine.unprivilegedUser)"
-    return ["setpriv", "--reuid", user, "--regid", user, "--clear-groups", copy]
   }
 
   /// Sets a variable of the daemon's environment; call it before `start`.

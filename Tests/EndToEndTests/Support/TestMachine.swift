@@ -1,5 +1,6 @@
 import Glibc
 import Linux
+import TestSupport
 
 /// The properties of the machine that the tests run on.
 enum TestMachine {
@@ -29,11 +30,31 @@ enum TestMachine {
   static func fixture(_ name: String) -> String { "\(root)/Tests/Fixtures/\(name)" }
   static func policy(_ name: String) -> String { "\(root)/Policies/\(name).yaml" }
 
+  /// Whether a program is installed.
+  static func has(_ program: String) -> Bool {
+    ["/usr/bin", "/bin", "/usr/local/bin"].contains { access("\($0)/\(program)", X_OK) == 0 }
+  }
+
   static let isRoot = getuid() == 0
 
   /// The id of a user without rights.
   static let unprivilegedUser: UInt32 = 65534
   static let canBecomeNobody = isRoot && access("/usr/bin/setpriv", X_OK) == 0
+
+  /// Gives the directory, with copies of the program under test and of a fixture, to the user
+  /// without rights. That user may not be able to read the repository.
+  ///
+  /// - Returns: the command with which that user runs the program.
+  static func asNobody(_ scratch: Scratch, with name: String) throws -> [String] {
+    let outcome = try Command(arguments: ["cp", executable, fixture(name), scratch.path])
+      .run(in: scratch)
+    guard outcome.code == 0 else { throw TestFailure("cp: \(outcome)") }
+    let copy = "\(scratch.path)/dormouse"
+    chmod(copy, 0o755)
+    chown(scratch.path, unprivilegedUser, unprivilegedUser)
+    let user = "\(unprivilegedUser)"
+    return ["setpriv", "--reuid", user, "--regid", user, "--clear-groups", copy]
+  }
 
   /// A cgroup for workers can be made here.
   static let hasCgroups = {

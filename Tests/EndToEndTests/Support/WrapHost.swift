@@ -45,7 +45,7 @@ final class WrapHost {
     var program = [TestMachine.executable]
     var command = command
     if setting == .ordinaryUser {
-      program = try Self.becomeNobody(scratch)
+      program = try TestMachine.asNobody(scratch, with: "stdio_server.py")
       let copy = "\(scratch.path)/stdio_server.py"
       command = command.map { $0 == Self.server[1] ? copy : $0 }
     }
@@ -69,21 +69,6 @@ final class WrapHost {
     _ = try systemCall("pipe") { Glibc.pipe(&ends) }
     for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
     return (Descriptor(owning: ends[0]), Descriptor(owning: ends[1]))
-  }
-
-  private static func becomeNobody(_ scratch: Scratch) throws -> [String] {
-    let copied = try Command(
-      arguments: [
-        "cp", TestMachine.executable, TestMachine.fixture("stdio_server.py"), scratch.path,
-      ]
-    ).run(in: scratch)
-    guard copied.code == 0 else { throw TestFailure("cp: \(copied)") }
-    chmod("\(scratch.path)/dormouse", 0o755)
-    chown(scratch.path, TestMachine.unprivilegedUser, TestMachine.unprivilegedUser)
-    let user = "\(TestMachine.unprivilegedUser)"
-    return [
-      "setpriv", "--reuid", user, "--regid", user, "--clear-groups", "\(scratch.path)/dormouse",
-    ]
   }
 
   deinit {

@@ -234,17 +234,7 @@ extension TestDaemon {
 final class LineClient {
   private let socket: Descriptor
 
-  init(port: UInt16) throws {
-    socket = Descriptor(owning: Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0))
-    let raw = socket.raw
-    guard withLoopback(port, { connect(raw, $0, $1) }) == 0 else {
-      throw TestFailure("no process listens at \(port)")
-    }
-  }
-
-  init(path: String) throws {
-    socket = try UnixSocket.connected(to: path, .stream)
-  }
+  init(port: UInt16) throws { socket = try .connected(to: port) }
 
   func ask(_ line: String) throws -> String {
     try socket.writeAll("\(line)\r\n")
