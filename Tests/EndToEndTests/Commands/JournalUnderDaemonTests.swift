@@ -26,16 +26,10 @@ import Testing
     return try command.run(in: daemon.scratch)
   }
 
-  /// Both are launched at once, and the last one of the configuration takes the foreground.
-  private static func bringToFront(_ worker: String, of daemon: TestDaemon) throws {
-    #expect(try eventually { try ["one", "two"].allSatisfy { try daemon.worker($0).pid != nil } })
-    try daemon.done("foreground", worker)
-  }
-
   @Test("`replay` repeats every decision exactly, across a crash of the daemon and a reload")
   func determinism() throws {
     let daemon = try TestDaemon(Self.configuration)
-    try Self.bringToFront("two", of: daemon)
+    try daemon.bringToFront("two", among: ["one", "two"])
     try daemon.done("suspend", "one")
     try daemon.done("foreground", "one")
     try daemon.rewrite(
@@ -81,7 +75,7 @@ import Testing
   @Test("`replay` reports where the journal is damaged and continues with the next segment")
   func damage() throws {
     let daemon = try TestDaemon(Self.configuration)
-    try Self.bringToFront("two", of: daemon)
+    try daemon.bringToFront("two", among: ["one", "two"])
     try daemon.crash()
     try daemon.start()
     try daemon.done("ps")
@@ -108,7 +102,7 @@ import Testing
   @Test("`simulate --journal` and `policy suggest` read the own history, and refuse one too short")
   func historyOfDaemon() throws {
     let daemon = try TestDaemon(Self.configuration)
-    try Self.bringToFront("two", of: daemon)
+    try daemon.bringToFront("two", among: ["one", "two"])
     try daemon.wait("one", toBe: "suspended")
     try daemon.done("wake", "one")
     #expect(try eventually { try daemon.enter(["simulate", "--journal"]).code == 0 })
@@ -137,7 +131,7 @@ import Testing
   @Test("`events` prints past and new events as sentences, also of one worker only")
   func events() throws {
     let daemon = try TestDaemon(Self.configuration)
-    try Self.bringToFront("two", of: daemon)
+    try daemon.bringToFront("two", among: ["one", "two"])
     var client = try ControlClient(connectingTo: daemon.socket, isNamed: true)
     let id = try client.send(.events, worker: "one") { $0.follow = true }
     let response = try client.response(to: id, timeout: .seconds(60))

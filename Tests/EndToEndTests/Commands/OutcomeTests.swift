@@ -24,18 +24,11 @@ import Testing
     return try WireCodec.decode(OutcomeReport.self, from: Array(result.output.utf8))
   }
 
-  /// Both are launched at once, and the last one of the configuration takes the foreground.
-  private func bringToFront(_ daemon: TestDaemon) throws {
-    #expect(
-      try eventually { try ["bot01", "bot02"].allSatisfy { try daemon.worker($0).pid != nil } })
-    try daemon.done("foreground", "bot01")
-  }
-
   @Test(
     "The JSON of each life cycle verb has every worker's result and its states before and after")
   func lifeCycle() throws {
     let daemon = try TestDaemon(Self.three)
-    try bringToFront(daemon)
+    try daemon.bringToFront("bot01", among: ["bot01", "bot02"])
     let suspended = try outcome(["suspend", "bot01"], daemon)
     #expect(suspended.verb == "suspend" && suspended.code == "done")
     #expect(

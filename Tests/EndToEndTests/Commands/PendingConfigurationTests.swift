@@ -8,9 +8,7 @@ import Testing
   func restarted() throws {
     let before = "workers: { web: { command: sleep 672 }, other: { command: sleep 673 } }\n"
     let daemon = try TestDaemon(before)
-    #expect(
-      try eventually { try ["web", "other"].allSatisfy { try daemon.worker($0).pid != nil } })
-    try daemon.done("foreground", "other")
+    try daemon.bringToFront("other", among: ["web", "other"])
     let other = try daemon.worker("other").pid
     try daemon.rewrite(before.replacing("672", with: "674"))
     try daemon.done("reload")

@@ -52,10 +52,7 @@ import Testing
     let mode = try value("mode", daemon, worker: "other")
     #expect(mode.value == "shadow" && mode.from == "request" && mode.declared == "enforce")
 
-    // Both are launched at once, and the last one of the configuration takes the foreground.
-    #expect(
-      try eventually { try ["web", "other"].allSatisfy { try daemon.worker($0).pid != nil } })
-    try daemon.done("foreground", "other")
+    try daemon.bringToFront("other", among: ["web", "other"])
     let isRaised = try eventually(within: .seconds(60)) {
       try daemon.wait("web", toBe: "suspended")
       try daemon.done("wake", "web")

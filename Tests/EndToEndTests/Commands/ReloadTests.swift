@@ -11,11 +11,8 @@ import Testing
 
     """
 
-  /// Both are launched at once, and the last one of the configuration takes the foreground.
   private static func putBehind(_ daemon: TestDaemon) throws {
-    #expect(
-      try eventually { try ["stays", "leaves"].allSatisfy { try daemon.worker($0).pid != nil } })
-    try daemon.done("foreground", "leaves")
+    try daemon.bringToFront("leaves", among: ["stays", "leaves"])
     try daemon.wait("stays", toBe: "background")
   }
 

@@ -28,9 +28,7 @@ import Testing
     "`suspend` and `wake` with --all act on all workers; --dry-run lists those that would change")
   func allAsleep() throws {
     let daemon = try TestDaemon(Self.three)
-    // Both are launched at once, and the last one of the configuration takes the foreground.
-    #expect(try eventually { try ["a", "b"].allSatisfy { try daemon.worker($0).pid != nil } })
-    try daemon.done("foreground", "b")
+    try daemon.bringToFront("b", among: ["a", "b"])
     let plan = try daemon.done("suspend", "--all", "--dry-run")
     #expect(
       plan.contains("a would be suspended (background") && !plan.contains("c would"), "\(plan)")
@@ -89,9 +87,7 @@ import Testing
 
   @Test func `--dry-run prints what a verb would do and changes nothing`() throws {
     let daemon = try TestDaemon(Self.three)
-    // Both are launched at once, and the last one of the configuration takes the foreground.
-    #expect(try eventually { try ["a", "b"].allSatisfy { try daemon.worker($0).pid != nil } })
-    try daemon.done("foreground", "b")
+    try daemon.bringToFront("b", among: ["a", "b"])
     let pid = try #require(try daemon.worker("a").pid)
     let stop = try daemon.done("stop", "--all", "--dry-run")
     #expect(stop.contains("a would be stopped (background, pid \(pid), "), "\(stop)")

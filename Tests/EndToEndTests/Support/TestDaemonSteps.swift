@@ -13,6 +13,13 @@ extension TestDaemon {
     #expect(try !hasEnded(), "\(logText)")
   }
 
+  /// Waits until these workers run, and brings one of them to the front. All are launched at once,
+  /// and the last one of the configuration takes the foreground.
+  func bringToFront(_ front: String, among workers: [String]) throws {
+    #expect(try eventually { try workers.allSatisfy { try worker($0).pid != nil } })
+    try done("foreground", front)
+  }
+
   /// Runs `dormouse recover` with the daemon's state, and with these variables in addition.
   func recover(_ variables: [String: String] = [:]) throws -> Outcome {
     var command = Command(
