@@ -43,10 +43,6 @@ import Testing
       """)
   }
 
-  private func log(_ daemon: TestDaemon) -> String {
-    (try? readText("\(daemon.state)/logs/talker.log")) ?? ""
-  }
-
   @Test(
     "Only a worker whose configuration asks for it gets NOTIFY_SOCKET",
     arguments: [
@@ -57,9 +53,10 @@ import Testing
     let scratch = try Scratch()
     let daemon = try daemon(keys, scratch)
     try daemon.wait("talker", toBe: "foreground")
-    #expect(try eventually { self.log(daemon).contains("environment") })
-    #expect(log(daemon).contains("NOTIFY_SOCKET") == has, "\(log(daemon))")
-    #expect(log(daemon).contains("DORMOUSE_RUN"))
+    try daemon.waitForWorkerLog("talker", "environment")
+    let log = daemon.workerLog("talker")
+    #expect(log.contains("NOTIFY_SOCKET") == has, "\(log)")
+    #expect(log.contains("DORMOUSE_RUN"))
   }
 
   @Test func `A worker that hangs is ended by SIGABRT and started again`() throws {
@@ -68,7 +65,7 @@ import Testing
       ", watchdog: 12s, restart: { when: on-failure, backoff: { initial: 1s } }", scratch)
     try daemon.wait("talker", toBe: "foreground")
     let first = try #require(try daemon.worker("talker").pid)
-    #expect(try eventually { self.log(daemon).contains("every 12000000") })
+    try daemon.waitForWorkerLog("talker", "every 12000000")
     #expect(kill(first, SIGUSR1) == 0)
     try daemon.waitForLogText("no WATCHDOG=1 for 12 s")
     let isBack = try eventually(within: .seconds(60)) {
@@ -78,7 +75,7 @@ import Testing
     #expect(isBack, "\(daemon.logText)")
     let past = try #require(try daemon.worker("talker").exits?.last)
     #expect(past.why.text.contains("no WATCHDOG=1 for 12 s"), "\(past)")
-    #expect(try eventually { self.log(daemon).contains("last \(128 + SIGABRT)") })
+    try daemon.waitForWorkerLog("talker", "last \(128 + SIGABRT)")
   }
 
   @Test func `WATCHDOG=trigger ends a worker at once`() throws {

@@ -30,16 +30,6 @@ import Testing
     root.remove()
   }
 
-  private func log(_ daemon: TestDaemon, _ name: String) throws -> String {
-    try readText("\(daemon.state)/logs/\(name).log")
-  }
-
-  private func waitForLog(_ daemon: TestDaemon, _ name: String, _ text: String) throws {
-    guard try eventually({ (try? log(daemon, name))?.contains(text) == true }) else {
-      throw TestFailure("no `\(text)` in \((try? log(daemon, name)) ?? "?"); \(daemon.logText)")
-    }
-  }
-
   @Test(
     "A worker of another user has that user's rights, home and log, and can notify the daemon",
     .enabled(if: geteuid() == 0, "only root can start a worker as another user"),
@@ -68,8 +58,8 @@ import Testing
           readiness: { notify: true }
       """, setting: setting)
     try daemon.wait("plain", toBe: "foreground")
-    try waitForLog(daemon, "plain", "opened again")
-    #expect(try log(daemon, "plain").hasPrefix("65534 65534 [65534] /tmp\n"))
+    try daemon.waitForWorkerLog("plain", "opened again")
+    #expect(daemon.workerLog("plain").hasPrefix("65534 65534 [65534] /tmp\n"))
     #expect(try daemon.worker("plain").says == "as another user")
     // It sleeps and wakes as any other worker.
     let pid = try daemon.worker("plain").pid
@@ -112,7 +102,7 @@ import Testing
           directory: /
         large: { command: sleep 600, limits: { nofile: unlimited }, autostart: false }
       """)
-    try waitForLog(daemon, "small", "64\n128\n0\n90\n")
+    try daemon.waitForWorkerLog("small", "64\n128\n0\n90\n")
     // This setting has no cgroups.
     try daemon.waitForLogText("small: limits.memory, 64 MB, is not enforced")
     let refused = try daemon.verb("start", "large")
@@ -143,9 +133,9 @@ import Testing
     for name in ["polite", "deaf"] {
       #expect(try eventually { try daemon.worker(name).state != "launching" })
     }
-    #expect(try log(daemon, "polite") == "from a file own up\n")
+    #expect(daemon.workerLog("polite") == "from a file own up\n")
     try daemon.done("stop", "polite", "deaf")
-    #expect(try log(daemon, "polite").hasSuffix("interrupted\n"))
+    #expect(daemon.workerLog("polite").hasSuffix("interrupted\n"))
     #expect(try daemon.worker("deaf").lastExit?.text.contains("KILL") == true)
   }
 
@@ -162,13 +152,13 @@ import Testing
     for name in ["closed", "open", "usual"] {
       #expect(try eventually { try daemon.worker(name).state != "launching" })
     }
-    #expect(try log(daemon, "closed") == "0027\n")
-    #expect(try log(daemon, "open") == "0000\n")
+    #expect(daemon.workerLog("closed") == "0027\n")
+    #expect(daemon.workerLog("open") == "0000\n")
     let mask = Glibc.umask(0o22)
     Glibc.umask(mask)
     let digits = String(mask, radix: 8)
     let padding = String(repeating: "0", count: 4 - digits.count)
-    #expect(try log(daemon, "usual") == "\(padding)\(digits)\n")
+    #expect(daemon.workerLog("usual") == "\(padding)\(digits)\n")
   }
 
   @Test("A worker survives writing to its notification_fd after its daemon was killed")

@@ -56,18 +56,12 @@ import Testing
       try daemon.wait("keeper", toBe: "foreground")
     }
 
-    var log: String { (try? readText("\(daemon.state)/logs/keeper.log")) ?? "" }
-
     func order(_ statement: String) throws {
       let file = try Descriptor.open(orders, O_WRONLY)
       try file.writeAll(statement + "\n")
     }
 
-    func waitForLog(_ text: String) throws {
-      guard try eventually({ log.contains(text) }) else {
-        throw TestFailure("no `\(text)` in \(log); the daemon: \(daemon.logText)")
-      }
-    }
+    func waitForLog(_ text: String) throws { try daemon.waitForWorkerLog("keeper", text) }
   }
 
   @Test("Stored descriptors are passed to a worker's next run, after its sockets, with their names")
@@ -116,7 +110,8 @@ import Testing
     try worker.order("os._exit(3)")
     #expect(
       try eventually {
-        worker.log.split(separator: "\n").filter { $0 == "given nothing" }.count == 2
+        let lines = worker.daemon.workerLog("keeper").split(separator: "\n")
+        return lines.count { $0 == "given nothing" } == 2
       })
   }
 }

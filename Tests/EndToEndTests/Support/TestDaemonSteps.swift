@@ -1,4 +1,5 @@
 import Control
+import Linux
 import TestSupport
 import Testing
 
@@ -18,6 +19,17 @@ extension TestDaemon {
   func bringToFront(_ front: String, among workers: [String]) throws {
     #expect(try eventually { try workers.allSatisfy { try worker($0).pid != nil } })
     try done("foreground", front)
+  }
+
+  /// What the worker has written to its log, which the daemon keeps.
+  func workerLog(_ name: String) -> String {
+    (try? readText("\(state)/logs/\(name).log")) ?? ""
+  }
+
+  func waitForWorkerLog(_ name: String, _ text: String) throws {
+    guard try eventually({ workerLog(name).contains(text) }) else {
+      throw TestFailure("no `\(text)` in \(workerLog(name)); the daemon: \(logText)")
+    }
   }
 
   /// Runs `dormouse recover` with the daemon's state, and with these variables in addition.
