@@ -78,16 +78,26 @@ struct ManagedGroupTests {
   }
 
   @Test(
-    "A worker in another manager's cgroup sleeps stopped, and its cgroup is never frozen",
+    "A worker in another manager's cgroup sleeps stopped; requests, SIGHUP and SIGCONT wake it",
     arguments: Sleep.allCases)
-  func neverFrozen(sleep: Sleep) throws {
+  func woken(sleep: Sleep) throws {
     let (daemon, unit) = try asleep(sleep)
+    // Its cgroup is never frozen.
     #expect(try unit.freezer == "0\n")
     #expect(try !unit.group.isFrozen)
     let state = try ProcessStat.read(unit.server.pid).state
     #expect(state == (sleep == .suspend ? .stopped : .traced))
     #expect(try unit.ask().hasSuffix("True"))
     try daemon.wait("web", toBe: "background")
+    for signal in [SIGHUP, SIGCONT] {
+      try daemon.done(sleep.rawValue, "web")
+      try #require(try daemon.worker("web").state == sleep.state)
+      kill(unit.server.pid, signal)
+      // SIGHUP is delivered.
+      #expect(try eventually { unit.lines == ["reloaded"] })
+      try daemon.wait("web", toBe: "background")
+      #expect(try unit.ask().hasSuffix("True"))
+    }
   }
 
   @Test(
@@ -126,27 +136,6 @@ struct ManagedGroupTests {
     _ = try daemon.scratch.write("go", "")
     #expect(try reload.wait(.seconds(60)) == 0)
     #expect(try eventually { unit.lines == ["reloaded"] })
-    #expect(try unit.ask().hasSuffix("True"))
-  }
-
-  @Test(
-    "SIGHUP to a sleeping worker in another manager's cgroup wakes it and is delivered",
-    arguments: Sleep.allCases)
-  func signal(sleep: Sleep) throws {
-    let (daemon, unit) = try asleep(sleep)
-    kill(unit.server.pid, SIGHUP)
-    #expect(try eventually(within: .seconds(60)) { unit.lines == ["reloaded"] })
-    try daemon.wait("web", toBe: "background")
-    #expect(try unit.ask().hasSuffix("True"))
-  }
-
-  @Test(
-    "SIGCONT wakes a sleeping worker in another manager's cgroup with all of its memory",
-    arguments: Sleep.allCases)
-  func continued(sleep: Sleep) throws {
-    let (daemon, unit) = try asleep(sleep)
-    kill(unit.server.pid, SIGCONT)
-    try daemon.wait("web", toBe: "background")
     #expect(try unit.ask().hasSuffix("True"))
   }
 
