@@ -42,6 +42,18 @@ import Testing
       }
     }
 
+    /// The next daemon has the same processes. Without a daemon, only a cgroup can keep a worker
+    /// asleep safely.
+    func expectTakenOver() throws {
+      let states =
+        daemon.setting == .frozen
+        ? ["foreground", "suspended", "hibernated"] : ["foreground", "background", "background"]
+      for (index, name) in names.enumerated() {
+        try daemon.wait(name, toBe: states[index])
+        #expect(try daemon.worker(name).pid == pids[index], "\(daemon.logText)")
+      }
+    }
+
     var images: [String] { (try? listDirectory("\(daemon.state)/images")) ?? [] }
   }
 
@@ -54,37 +66,34 @@ import Testing
     #expect(text.hasPrefix("the daemon ends; 3 workers remain"), "\(text)")
     #expect(try trio.daemon.waitForEnd() == 0)
     try trio.daemon.start()
-    // Without a daemon, only a cgroup can keep a worker asleep safely.
-    let expected =
-      setting == .frozen
-      ? ["foreground", "suspended", "hibernated"] : ["foreground", "background", "background"]
-    for (name, state) in zip(trio.names, expected) { try trio.daemon.wait(name, toBe: state) }
-    for (name, pid) in zip(trio.names, trio.pids) {
-      #expect(try trio.daemon.worker(name).pid == pid)
-    }
+    try trio.expectTakenOver()
     // The requests wake the workers.
     try trio.expectIntact(count: "1")
     #expect(trio.images.isEmpty)
   }
 
   @Test(
-    "Workers of a killed daemon stay asleep under the next daemon, and wake for a request",
-    .enabled(if: TestMachine.hasCgroups, "no cgroup for workers can be made here"))
-  func sleepOn() throws {
-    let trio = try Trio(.frozen)
+    "The next daemon takes over the workers of a killed one, asleep if they are frozen in cgroups",
+    arguments: Nightly.one(of: Setting.available))
+  func sleepOn(setting: Setting) throws {
+    let trio = try Trio(setting)
     for round in 1...3 {
       try trio.daemon.crash()
       try trio.daemon.start()
-      let expected = ["foreground", "suspended", "hibernated"]
-      for (name, state) in zip(trio.names, expected) { try trio.daemon.wait(name, toBe: state) }
-      let image = "\(trio.daemon.state)/images/sleeps.image"
-      var file = stat()
-      #expect(stat(image, &file) == 0)
-      #expect(try trio.daemon.worker("sleeps").imageSize ?? 0 >= Int64(file.st_size))
+      try trio.expectTakenOver()
+      if setting == .frozen {
+        let image = "\(trio.daemon.state)/images/sleeps.image"
+        var file = stat()
+        #expect(stat(image, &file) == 0)
+        #expect(try trio.daemon.worker("sleeps").imageSize ?? 0 >= Int64(file.st_size))
+      }
       try trio.expectIntact(count: "\(round)")
       try trio.daemon.done("suspend", "rests")
       try trio.daemon.done("hibernate", "sleeps")
     }
+    try trio.daemon.done("stop", "runs", "rests", "sleeps")
+    let states = try trio.daemon.ask(.ps).workers?.map(\.state)
+    #expect(states == ["terminated", "terminated", "terminated"])
   }
 
   @Test("A request that arrived while no daemon ran wakes a sleeping worker when one starts")
