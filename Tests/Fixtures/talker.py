@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""A worker that speaks the worker protocol, in one of several ways, most of them bad.
+"""A worker that speaks the worker protocol.
 
-    talker.py MODE LOG
+    talker.py good|late|hoard|chatty LOG
 
-It writes each received line and its own actions to LOG. After its mode's actions it sheds and answers.
+It writes each received line and its own actions to LOG. `late` answers too late, `hoard` grows instead of shedding, and
+`chatty` begins with 100,000 lines.
 """
-import array, ctypes, json, os, select, signal, socket, sys, threading, time
+import ctypes, json, os, select, signal, socket, sys, threading, time
 
 mode, log = sys.argv[1], open(sys.argv[2], "a", buffering=1)
 path = os.environ["DORMOUSE_WORKER_SOCKET"]
@@ -67,19 +68,13 @@ def answer(daemon, message):
     elif sheds:
         cache.clear()
         ctypes.CDLL(None).malloc_trim(0)
-    if mode == "never":
-        return
     if sheds and mode == "late":
         threading.Timer(1, lambda: say(daemon, **done)).start()
         return
-    if mode == "wrong":
-        say(daemon, type="done", id=message["id"] + 1000)
     # Noted first: SIGTERM follows the answer at once, and its handler ends the process.
     if message["type"] == "willTerminate":
         note("saved")
     say(daemon, **done)
-    if mode == "twice":
-        say(daemon, **done)
 
 
 def lines(daemon):
@@ -106,89 +101,11 @@ def chatty(daemon):
     threading.Thread(target=talk, daemon=True).start()
 
 
-def garbage(daemon):
-    for _ in range(100):
-        try:
-            daemon.sendall(b"\x00\xff{]}\n")
-        except OSError:
-            break
-
-
-def long_line(daemon):
-    try:
-        daemon.sendall(b'{"type":"status","text":"' + b"x" * (1 << 20) + b'"}\n')
-    except OSError:
-        note("cut off")
-
-
-def deaf(_):
-    """Never reads."""
-    while True:
-        time.sleep(0.2)
-
-
-def count_open(held):
-    count = 0
-    for one in held:
-        try:
-            count += one.recv(4096) != b""
-        except BlockingIOError:
-            count += 1
-        except OSError:
-            pass
-    return count
-
-
-def crowd(_):
-    held = [socket.socket(socket.AF_UNIX) for _ in range(100)]
-    for one in held:
-        try:
-            one.connect(path)
-        except OSError:
-            pass
-    for one in held:
-        one.setblocking(False)
-    # On a busy machine the daemon closes most of them later.
-    for _ in range(600):
-        time.sleep(0.1)
-        if count_open(held) <= 7:
-            break
-    time.sleep(0.5)
-    note("connections %d" % count_open(held))
-    for one in held:
-        one.close()
-
-
-def passes(daemon):
-    """Descriptors with everything, and many at a time."""
-    for _ in range(50):
-        pipes = [os.pipe() for _ in range(10)]
-        numbers = array.array("i", [number for pipe in pipes for number in pipe])
-        try:
-            daemon.sendmsg([b'{"type":"status","text":"take these"}\n'],
-                           [(socket.SOL_SOCKET, socket.SCM_RIGHTS, numbers)])
-        except OSError:
-            note("cut off")
-        for number in numbers:
-            os.close(number)
-    # No memfd.
-    daemon.sendmsg([b'{"type":"purgeable"}\n'],
-                   [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [0]))])
-
-
-def task(daemon): say(daemon, type="beginTask", task="upload", limitSeconds=2)
-
-
 def begin(daemon):
-    misbehave = {
-        "chatty": chatty, "garbage": garbage, "long": long_line, "deaf": deaf, "crowd": crowd,
-        "passes": passes, "task": task,
-    }.get(mode)
     say(daemon, type="ready")
     note("ready")
-    if misbehave:
-        misbehave(daemon)
-        note("misbehaved")
+    if mode == "chatty":
+        chatty(daemon)
 
 
 fill()

@@ -99,18 +99,10 @@ final class Talker {
   }
 
   @Test(
-    "Answers that are late, missing, repeated or made up are noted and change nothing",
-    arguments: [
-      ("late", "did not answer in time", "1 late"),
-      ("never", "did not answer in time", nil),
-      ("deaf", "did not answer in time", nil),
-      ("twice", "freed 8", "1 repeated"),
-      ("wrong", "freed 8", "1 to unknown requests"),
-      ("hoard", "freed nothing", nil),
-    ])
+    "An answer that is late, or from a worker that has freed nothing, is noted and changes nothing",
+    arguments: [("late", "did not answer in time", "1 late"), ("hoard", "freed nothing", nil)])
   func answers(mode: String, said: String, noted: String?) throws {
-    let isInTime = ["twice", "wrong", "hoard"].contains(mode)
-    let talker = try Talker(mode, isInTime ? Talker.patient : Talker.hurried)
+    let talker = try Talker(mode, mode == "late" ? Talker.hurried : Talker.patient)
     let daemon = talker.daemon
     #expect(try daemon.done("warn", "talker").contains(said))
     if let noted {
@@ -129,65 +121,17 @@ final class Talker {
     #expect(try daemon.worker("talker").state == "background")
   }
 
-  @Test("watchdog.answer terminates a worker that never answers, and spares one that answers late")
-  func watchdog() throws {
-    func policy(answer: String) -> String {
-      """
-      policy_overrides:
-        background: { suspend_after: 1h, shed_deadline: 300ms }
-        watchdog: { answer: \(answer), on_timeout: terminate }
-        terminate: { grace: 500ms }
-
-      """
-    }
-    let silent = try Talker("never", policy(answer: "3s"))
-    try silent.daemon.done("background", "talker")
-    try silent.daemon.wait("talker", toBe: "terminated")
-    let report = try silent.daemon.worker("talker")
-    #expect(report.reason.text.contains("no answer to didEnterBackground within watchdog.answer"))
-    let late = try Talker("late", policy(answer: "60s"))
-    try late.daemon.done("background", "talker")
-    #expect(
-      try eventually { try late.daemon.worker("talker").talk?.text.contains("1 late") == true })
-    try late.daemon.done("foreground", "talker")
-    #expect(try late.daemon.worker("talker").lastMiss == nil)
-  }
-
-  @Test("A background task keeps a worker awake until it expires; the worker then gets taskExpired")
-  func task() throws {
-    let talker = try Talker(
-      "task",
-      """
-      policy_overrides:
-        background: { suspend_after: 100ms, shed_deadline: 20s, safe_point: { after_launch: 0s } }
-        hibernate: { after: never }
-
-      """)
-    try talker.daemon.done("background", "talker")
-    try talker.daemon.wait("talker", toBe: "suspended")
-    let expired = try #require(talker.messages.first { $0["type"]?.text == "taskExpired" })
-    #expect(expired["task"]?.text == "upload")
-    // On a busy machine the task may have expired before the worker was in the background.
-    #expect(talker.types.last == "willSuspend")
-    #expect(try talker.daemon.worker("talker").tasks.isEmpty)
-  }
-
   @Test(
-    "Misuse of its socket by a worker leaks no descriptor and stops neither daemon nor verbs",
-    arguments: ["chatty", "garbage", "long", "crowd", "passes"])
-  func hostile(mode: String) throws {
-    let talker = try Talker(mode, Talker.hurried)
+    "A worker that sends 100,000 lines leaks no descriptor and stops neither daemon nor verbs")
+  func chatty() throws {
+    let talker = try Talker("chatty", Talker.hurried)
     let daemon = talker.daemon
     var afterFirst = 0
     for round in 1...2 {
       if round > 1 { try daemon.done("start", "talker") }
-      let isDone = try eventually {
-        talker.lines.count { $0 == (mode == "chatty" ? "ready" : "misbehaved") } == round
-      }
-      #expect(isDone, "\(talker.lines) \(daemon.logText)")
-      if mode == "crowd" { try talker.wait(for: "connections 7") }
-      if mode == "long" || mode == "garbage" { try talker.wait(for: "end") }
-      // Its messages are read again, and it gets warnings as any other worker.
+      let isReady = try eventually { talker.lines.count { $0 == "ready" } == round }
+      #expect(isReady, "\(talker.lines) \(daemon.logText)")
+      // It gets warnings as any other worker.
       let warnings = talker.types.count { $0 == "memoryWarning" }
       let asked = try eventually {
         _ = try daemon.verb("warn", "talker")
