@@ -60,33 +60,6 @@ import Testing
     #expect(try daemon.worker("mute").state == "launching")
   }
 
-  @Test(
-    "Oversized notifications and a thousand malformed ones are dropped; the next valid one counts")
-  func longNotification() throws {
-    let scratch = try Scratch()
-    let script = try scratch.write(
-      "shout.py",
-      """
-      import os, socket, sys, time
-      out = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-      out.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 21)
-      where = os.environ["NOTIFY_SOCKET"]
-      for size in (70_000, 150_000, 1 << 20):
-        try: out.sendto(b"STATUS=" + b"x" * size, where)
-        except OSError as error: print(error)  # more than the kernel lets through
-      for n in range(1000): out.sendto(b"\\n=\\0\\xff" * 100, where)
-      out.sendto(b"READY=1\\nSTATUS=all said", where)
-      time.sleep(653)
-      """)
-    let daemon = try TestDaemon(
-      Self.calm + """
-        workers: { loud: { command: [\(TestMachine.python), \(script)], readiness: { notify: true \
-        } } }
-        """)
-    try daemon.wait("loud", toBe: "foreground")
-    #expect(try daemon.worker("loud").says == "all said")
-  }
-
   @Test("A worker that closes its standard descriptors can be suspended, hibernated and woken")
   func closesInput() throws {
     let port = try freePort()

@@ -12,38 +12,22 @@ import Testing
 
     """
 
-  /// Two hibernated workers, of which each has the other's image.
-  private func swapped(_ setting: Setting, restarts: Bool) throws -> (TestDaemon, [Int32]) {
-    let workers = try ["one", "two"].map { try WebWorker(megabytes: 2, name: $0) }
-    let daemon = try TestDaemon(
-      Self.policy + workers.map { $0.entry(setting) }.joined(), setting: setting)
-    for worker in workers { try daemon.wait(worker.name, toBe: "foreground") }
-    for worker in workers { try daemon.done("hibernate", worker.name) }
-    let pids = try workers.map { try #require(try daemon.worker($0.name).pid) }
-    if restarts { try daemon.crash() }
-    let images = "\(daemon.state)/images"
-    for (from, to) in [("one.image", "kept"), ("two.image", "one.image"), ("kept", "two.image")] {
-      #expect(rename("\(images)/\(from)", "\(images)/\(to)") == 0)
-    }
-    if restarts { try daemon.start() }
-    return (daemon, pids)
-  }
-
-  @Test(
-    "A worker isn't resumed from another worker's image; it is terminated",
-    arguments: Nightly.one(of: Setting.ofTestUser))
-  func live(setting: Setting) throws {
-    let (daemon, pids) = try swapped(setting, restarts: false)
-    #expect(try daemon.verb("wake", "one").code != 0)
-    try daemon.waitForLogText("it was replaced")
-    #expect(try eventually { hasEnded(pids[0]) })
-  }
-
   @Test(
     "The next daemon detects swapped images from the workers' records and terminates the workers",
     .enabled(if: TestMachine.hasCgroups, "no cgroup for workers can be made here"))
   func nextDaemon() throws {
-    let (daemon, pids) = try swapped(.frozen, restarts: true)
+    let workers = try ["one", "two"].map { try WebWorker(megabytes: 2, name: $0) }
+    let daemon = try TestDaemon(
+      Self.policy + workers.map { $0.entry(.frozen) }.joined(), setting: .frozen)
+    for worker in workers { try daemon.wait(worker.name, toBe: "foreground") }
+    for worker in workers { try daemon.done("hibernate", worker.name) }
+    let pids = try workers.map { try #require(try daemon.worker($0.name).pid) }
+    try daemon.crash()
+    let images = "\(daemon.state)/images"
+    for (from, to) in [("one.image", "kept"), ("two.image", "one.image"), ("kept", "two.image")] {
+      #expect(rename("\(images)/\(from)", "\(images)/\(to)") == 0)
+    }
+    try daemon.start()
     try daemon.waitForLogText("one: terminated: its memory can't be restored")
     try daemon.waitForLogText("it was replaced")
     for pid in pids { #expect(try eventually { hasEnded(pid) }) }

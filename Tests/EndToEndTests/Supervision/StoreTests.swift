@@ -88,18 +88,6 @@ import Testing
     try worker.waitForLog("given http,state\nstate counted to 3\n")
   }
 
-  @Test("A stored descriptor whose other end hung up is closed, unless it was stored with FDPOLL=0")
-  func hungUp() throws {
-    let worker = try Worker("fdstore: 4")
-    for (name, poll) in [("polled", ""), ("unpolled", "\\nFDPOLL=0")] {
-      try worker.order("r, w = os.pipe(); store('FDSTORE=1\\nFDNAME=\(name)\(poll)', r)")
-      try worker.order("os.close(r); os.close(w)")
-    }
-    try worker.daemon.waitForLogText("stored descriptor polled closed: the other end hung up")
-    try worker.order("os._exit(3)")
-    try worker.waitForLog("given unpolled\n")
-  }
-
   @Test("The daemon stores no descriptor of a worker without `fdstore`")
   func refused() throws {
     let worker = try Worker("notify: true")
