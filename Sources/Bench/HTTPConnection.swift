@@ -88,17 +88,7 @@ final class HTTPConnection {
   private func connect() throws(SystemCallError) {
     let new = try Descriptor.socket(family: AF_INET, type: SOCK_STREAM)
     new.setOption(Int32(IPPROTO_TCP), TCP_NODELAY, to: true)
-    var target = sockaddr_in()
-    target.sin_family = sa_family_t(AF_INET)
-    target.sin_port = address.port.bigEndian
-    target.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
-    _ = try systemCall("connect", on: address.host) {
-      withUnsafePointer(to: &target) { pointer in
-        pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-          Glibc.connect(new.raw, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
-        }
-      }
-    }
+    try InternetAddress("127.0.0.1", address.port)?.connect(new, on: address.host)
     socket = new
   }
 

@@ -3,12 +3,12 @@ import Linux
 
 /// A numeric IPv4 or IPv6 address and a port. Names aren't resolved: that can take seconds, and
 /// would block the event loop.
-struct InternetAddress {
+package struct InternetAddress {
   let family: Int32
   private let bytes: [UInt8]
 
   /// `localhost` is 127.0.0.1. Returns nil if `host` is not a numeric address.
-  init?(_ host: String, _ port: UInt16) {
+  package init?(_ host: String, _ port: UInt16) {
     let host = host == "localhost" ? "127.0.0.1" : host
     var ipv4 = in_addr()
     var ipv6 = in6_addr()
@@ -39,6 +39,15 @@ struct InternetAddress {
       pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
         body($0, socklen_t(bytes.count))
       }
+    }
+  }
+
+  /// Connects a socket of this family. One that doesn't block may fail with EINPROGRESS.
+  ///
+  /// - Parameter subject: what an error names.
+  package func connect(_ socket: Descriptor, on subject: String = "") throws(SystemCallError) {
+    _ = try systemCall("connect", on: subject) {
+      withPointer { Glibc.connect(socket.raw, $0, $1) }
     }
   }
 
