@@ -20,7 +20,6 @@ final class WorkerConversation {
   private var talk: WorkerTalk?
   private var talkWatch: EventLoop.Token?
 
-  private let questions: OpenQuestions
   /// Whether the worker is connected, as the engine was last informed.
   private var isReportedConnected = false
   /// The last pressure level that all connections have received; nil if there was none.
@@ -48,8 +47,7 @@ final class WorkerConversation {
         log: { handle.log($0, $1) })
     }
     pressure = channels.pressure.map { PressureChannel($0, watches) }
-    talk = channels.talk.map(WorkerTalk.init)
-    questions = OpenQuestions(timers)
+    talk = channels.talk.map { WorkerTalk($0, timers: timers) }
     reports = SelfReports(of: handle, conversations)
     offers = PurgeableOffers(of: handle, timers: timers, recordWriter: conversations.recordWriter)
   }
@@ -92,9 +90,11 @@ final class WorkerConversation {
     for path in paths.sorted() { conversations.services.socketFiles.remove(path) }
     notifications = nil
     pressure = nil
-    talk = nil
+    // What is called back may not ask the worker again.
+    let talk = talk
+    self.talk = nil
     offers.end()
-    questions.end()
+    talk?.end()
   }
 
   private func unwatch() {
@@ -273,8 +273,7 @@ final class WorkerConversation {
   ) -> UInt64? {
     guard let talk = listeningTalk else { return nil }
     let number = conversations.nextNumber()
-    let isAsked = questions.ask(
-      request, over: talk, number: number, within: limit, timeout: timeout, then: then)
+    let isAsked = talk.ask(request, id: number, within: limit, timeout: timeout, then: then)
     checkConnections(talk)
     return isAsked ? number : nil
   }
@@ -290,10 +289,7 @@ final class WorkerConversation {
   }
 
   /// Stops waiting for an answer. The question isn't called back.
-  func withdraw(_ number: UInt64) {
-    talk?.close(number)
-    questions.withdraw(number)
-  }
+  func withdraw(_ number: UInt64) { talk?.close(number) }
 
   /// Whether the worker has closed all connections that were asked, without an answer.
   func isAbandoned(_ number: UInt64) -> Bool { talk?.isAbandoned(number) == true }

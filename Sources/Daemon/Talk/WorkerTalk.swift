@@ -2,8 +2,18 @@ import Policy
 import Supervision
 import WorkerProtocol
 
+/// The outcome of a question to a worker.
+enum ConversationReply {
+  /// Each connection that was asked has answered.
+  case answered
+  /// No answer came in time.
+  case silent
+  /// The worker's run has ended.
+  case runEnded
+}
+
 /// The messages between the daemon and one worker over `DORMOUSE_WORKER_SOCKET`, and the requests
-/// that wait for an answer. It ends with the worker's run.
+/// that wait for an answer. It ends with the worker's run. It belongs to the event loop's thread.
 final class WorkerTalk {
   typealias ConnectionID = WorkerSocket.ConnectionID
 
@@ -11,6 +21,7 @@ final class WorkerTalk {
   private(set) var strays = StrayAnswers()
   /// The number of connections that the daemon has refused or closed.
   private(set) var refusals = 0
+  private let timers: any Timers
   private var open: [UInt64: OpenRequest] = [:]
   private var closed: [ClosedRequest] = []
 
@@ -28,7 +39,8 @@ final class WorkerTalk {
     /// reported as missing.
     var isShutOut = false
     var task: String?
-    var then: () -> Void
+    var timer: EventLoop.Token?
+    let then: (ConversationReply) -> Void
     var isAnswered: Bool { waiting.isEmpty && !answered.isEmpty }
   }
 
@@ -40,7 +52,10 @@ final class WorkerTalk {
     var wantsAnswer: Bool
   }
 
-  init(_ socket: WorkerSocket) { self.socket = socket }
+  init(_ socket: WorkerSocket, timers: any Timers) {
+    self.socket = socket
+    self.timers = timers
+  }
 
   // MARK: to the worker
 
@@ -56,27 +71,43 @@ final class WorkerTalk {
     remember(ClosedRequest(id: id, answered: [], wantsAnswer: false))
   }
 
-  /// Asks every connection. `then` is called at most once, when each of them has answered. A caller
-  /// that doesn't wait any longer calls `close`.
+  /// Asks every connection. `then` is called once, when each of them has answered, when `timeout`
+  /// has passed or at the end of the run; or never after `close`.
   ///
-  /// - Returns: false if there is no connection to ask.
+  /// - Returns: false, without a call of `then`, if there is no connection to ask.
   func ask(
-    _ request: DaemonMessage.Request, id: UInt64, within limit: Duration,
-    then: @escaping () -> Void
+    _ request: DaemonMessage.Request, id: UInt64, within limit: Duration, timeout: Duration?,
+    then: @escaping (ConversationReply) -> Void
   ) -> Bool {
     let message = DaemonMessage.request(
       id: id, deadlineSeconds: max(0, limit.milliseconds), request)
     let asked = socket.connectionIDs.filter { socket.send(message, to: $0) }
     if asked.isEmpty { return false }
-    open[id] = OpenRequest(waiting: Set(asked), then: then)
-    if case .taskExpired(let task) = request { open[id]?.task = task }
+    var question = OpenRequest(waiting: Set(asked), then: then)
+    if case .taskExpired(let task) = request { question.task = task }
+    question.timer = timeout.map { timeout in
+      timers.after(timeout) { [weak self] in self?.conclude(id, .silent) }
+    }
+    open[id] = question
     return true
   }
 
   /// Closes a request whose answer the caller doesn't wait for any more.
   func close(_ id: UInt64, wantsAnswer: Bool = true) {
     guard let request = open.removeValue(forKey: id) else { return }
+    if let timer = request.timer { timers.cancel(timer) }
     remember(ClosedRequest(id: id, answered: request.answered, wantsAnswer: wantsAnswer))
+  }
+
+  private func conclude(_ id: UInt64, _ reply: ConversationReply, wantsAnswer: Bool = true) {
+    guard let request = open[id] else { return }
+    close(id, wantsAnswer: wantsAnswer)
+    request.then(reply)
+  }
+
+  /// Calls back all open requests, because the worker's run has ended.
+  func end() {
+    for id in open.keys.sorted() { conclude(id, .runEnded) }
   }
 
   private func remember(_ request: ClosedRequest) {
@@ -102,17 +133,15 @@ final class WorkerTalk {
     }
     request.answered.insert(connection)
     open[id] = request
-    concludeIfAnswered(id, request)
+    if request.isAnswered { conclude(id, .answered) }
     return nil
   }
 
   /// Handles `endTask`, which is an answer to `taskExpired` as well.
   func didEndTask(_ task: String) {
     // Each request is looked up just before its turn: the callback of one may end or begin others.
-    for id in open.keys.sorted() {
-      guard let request = open[id], request.task == task else { continue }
-      close(id, wantsAnswer: false)
-      request.then()
+    for id in open.keys.sorted() where open[id]?.task == task {
+      conclude(id, .answered, wantsAnswer: false)
     }
   }
 
@@ -123,7 +152,7 @@ final class WorkerTalk {
       request.lost += 1
       if !byItself { request.isShutOut = true }
       open[id] = request
-      concludeIfAnswered(id, request)
+      if request.isAnswered { conclude(id, .answered) }
     }
   }
 
@@ -132,12 +161,6 @@ final class WorkerTalk {
   func isAbandoned(_ id: UInt64) -> Bool {
     guard let request = open[id] else { return false }
     return request.waiting.isEmpty && request.answered.isEmpty && !request.isShutOut
-  }
-
-  private func concludeIfAnswered(_ id: UInt64, _ request: OpenRequest) {
-    guard request.isAnswered else { return }
-    close(id)
-    request.then()
   }
 
   /// Counts a stray answer.

@@ -10,13 +10,12 @@ import WorkerProtocol
 private final class TalkWorld {
   let timers = FakeTimers()
   let talk: WorkerTalk
-  private(set) lazy var questions = OpenQuestions(timers)
   private(set) var replies: [ConversationReply] = []
   private let scratch: Scratch
 
   init() throws {
     scratch = try Scratch()
-    talk = WorkerTalk(try WorkerSocket(path: scratch.path + "/worker"))
+    talk = WorkerTalk(try WorkerSocket(path: scratch.path + "/worker"), timers: timers)
   }
 
   func connect() throws -> WorkerSocketPeer {
@@ -37,9 +36,7 @@ private final class TalkWorld {
     _ number: UInt64 = 1, timeout: Duration? = .seconds(1),
     then: @escaping () -> Void = {}
   ) -> Bool {
-    questions.ask(
-      .willSuspend, over: talk, number: number, within: .seconds(2), timeout: timeout
-    ) { [unowned self] in
+    talk.ask(.willSuspend, id: number, within: .seconds(2), timeout: timeout) { [unowned self] in
       replies.append($0)
       then()
     }
@@ -57,7 +54,7 @@ private final class TalkWorld {
 
   @Test func `A worker without a connection isn't asked, and nothing waits for it`() {
     #expect(!world.ask())
-    world.questions.end()
+    world.talk.end()
     #expect(world.replies == [] && world.timers.pending == [])
   }
 
@@ -68,7 +65,7 @@ private final class TalkWorld {
     #expect(world.replies == [.answered] && world.timers.pending == [])
     #expect(world.answer() == .repeated)
     world.timers.advance(by: .seconds(60))
-    world.questions.end()
+    world.talk.end()
     #expect(world.replies == [.answered])
     withExtendedLifetime(end) {}
   }
@@ -92,8 +89,8 @@ private final class TalkWorld {
     world.ask(timeout: nil)
     world.timers.advance(by: .seconds(3600))
     #expect(world.replies == [] && world.timers.pending == [])
-    world.questions.end()
-    world.questions.end()
+    world.talk.end()
+    world.talk.end()
     #expect(world.replies == [.runEnded])
     withExtendedLifetime(end) {}
   }
@@ -101,9 +98,9 @@ private final class TalkWorld {
   @Test func `The run's end answers every question, in their order, and leaves no timer`() throws {
     let end = try world.connect()
     for number: UInt64 in [3, 1, 2] { world.ask(number) }
-    world.questions.withdraw(2)
-    world.questions.withdraw(99)
-    world.questions.end()
+    world.talk.close(2)
+    world.talk.close(99)
+    world.talk.end()
     #expect(world.replies == [.runEnded, .runEnded] && world.timers.pending == [])
     withExtendedLifetime(end) {}
   }
@@ -131,7 +128,9 @@ private final class TalkWorld {
   private var talk: WorkerTalk { world.talk }
 
   private func ask(_ number: UInt64, _ request: DaemonMessage.Request = .willSuspend) -> Bool {
-    talk.ask(request, id: number, within: .seconds(1)) { [notes] in notes.answers += 1 }
+    talk.ask(request, id: number, within: .seconds(1), timeout: nil) { [notes] _ in
+      notes.answers += 1
+    }
   }
 
   @Test("The end of a background task answers the question whether it is out of time, and no other")
