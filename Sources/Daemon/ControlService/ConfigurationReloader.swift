@@ -5,14 +5,6 @@ import PolicyFile
 /// What a reload has changed, or why it changed nothing.
 typealias ReloadOutcome = (isDone: Bool, text: String)
 
-/// A worker before a reload.
-struct ExistingWorker {
-  var configuration: WorkerConfiguration
-  var isDeclared: Bool
-  /// Whether the worker was adopted by a rule, which has its policy.
-  var isRuled = false
-}
-
 /// Reads the configuration again. It is applied as a whole or not at all. It belongs to the event
 /// loop's thread.
 struct ConfigurationReloader {
@@ -87,9 +79,9 @@ struct ConfigurationReloader {
     if old.hooks != new.hooks { texts.append("the commands of `on` changed") }
     configuration.apply(new)
     texts += removeUndeclared(new) + applyWorkers(new, policies)
-    // Workers of `run` have the daemon's policy.
+    // Workers of `run` have the daemon's policy. Those that a rule has adopted have the rule's.
     for id in workers.keys.sorted() {
-      guard let existing = changes.existing(id), !existing.isDeclared, !existing.isRuled else {
+      guard let existing = workers[id], !existing.isDeclared, existing.external?.rule == nil else {
         continue
       }
       if existing.configuration.policy != new.policy { changes.setPolicy(new.policy, of: id) }
@@ -106,9 +98,9 @@ struct ConfigurationReloader {
   private func removeUndeclared(_ new: DaemonConfiguration) -> [String] {
     undeclared(in: new).map { id in
       // Until the worker is adopted, the engine knows no process of it that could be stopped.
-      let waits = returning.whenAdopted(id) { [changes] in
+      let waits = returning.whenAdopted(id) { [changes, workers] in
         // Another reload may have declared the worker again.
-        if changes.existing(id)?.isDeclared == false { changes.remove(id) }
+        if workers[id]?.isDeclared == false { changes.remove(id) }
       }
       guard waits else {
         changes.remove(id)
@@ -121,7 +113,7 @@ struct ConfigurationReloader {
 
   private func applyWorkers(_ new: DaemonConfiguration, _ policies: Policies) -> [String] {
     // All workers are known before the first is started, because they may depend on each other.
-    let added = new.workers.filter { changes.existing(WorkerID($0.name)) == nil }
+    let added = new.workers.filter { workers[WorkerID($0.name)] == nil }
     for worker in added { changes.introduce(worker) }
     let corrected = corrected(in: new, policies)
     let names = Set(added.map(\.name))
@@ -151,7 +143,7 @@ struct ConfigurationReloader {
   }
 
   private func isCorrected(_ configuration: WorkerConfiguration, _ policies: Policies) -> Bool {
-    guard let existing = changes.existing(WorkerID(configuration.name)) else { return false }
+    guard let existing = workers[WorkerID(configuration.name)] else { return false }
     return configuration.changes(from: existing.configuration, machine: policies)
       .contains(where: \.atLaunch)
   }
@@ -160,7 +152,7 @@ struct ConfigurationReloader {
   /// The other keys apply at its next launch.
   private func apply(_ configuration: WorkerConfiguration, _ policies: Policies) -> String? {
     let id = WorkerID(configuration.name)
-    guard let existing = changes.existing(id), isChanged(existing, configuration) else {
+    guard let existing = workers[id], isChanged(existing, configuration) else {
       return nil
     }
     let text = changeText(of: configuration, from: existing, policies)
@@ -184,7 +176,7 @@ struct ConfigurationReloader {
       "\(id) would be \(isRunning(id) ? "stopped and removed" : "removed")"
     }
     texts += new.workers.compactMap { worker in
-      guard let existing = changes.existing(WorkerID(worker.name)) else {
+      guard let existing = workers[WorkerID(worker.name)] else {
         return "\(worker.name) would be added\(worker.autostart ? " and started" : "")"
       }
       return isChanged(existing, worker) ? changeText(of: worker, from: existing, policies) : nil
@@ -202,7 +194,7 @@ struct ConfigurationReloader {
   /// Why a configuration without workers isn't applied; nil if it is. A file that was emptied by
   /// accident looks like one that removes all workers.
   private func refusalOfEmpty(_ new: DaemonConfiguration) -> String? {
-    let declared = workers.keys.count { changes.existing($0)?.isDeclared == true }
+    let declared = workers.values.count { $0.isDeclared }
     guard new.workers.isEmpty, declared > 0 else { return nil }
     let all = declared == 1 ? "the only worker" : "all \(declared) workers"
     return
@@ -213,12 +205,10 @@ struct ConfigurationReloader {
   /// The workers of the old configuration that the new one lacks.
   private func undeclared(in new: DaemonConfiguration) -> [WorkerID] {
     let declared = Set(new.workers.map { WorkerID($0.name) })
-    return workers.keys.filter {
-      changes.existing($0)?.isDeclared == true && !declared.contains($0)
-    }.sorted()
+    return workers.values.filter { $0.isDeclared && !declared.contains($0.id) }.map(\.id).sorted()
   }
 
-  private func isChanged(_ existing: ExistingWorker, _ configuration: WorkerConfiguration) -> Bool {
+  private func isChanged(_ existing: WorkerUnit, _ configuration: WorkerConfiguration) -> Bool {
     existing.configuration != configuration || !existing.isDeclared
   }
 
@@ -236,7 +226,7 @@ struct ConfigurationReloader {
   /// The text of what a worker's new configuration changes, without the changes for all workers;
   /// nil if it changes nothing.
   private func changeText(
-    of configuration: WorkerConfiguration, from existing: ExistingWorker, _ policies: Policies
+    of configuration: WorkerConfiguration, from existing: WorkerUnit, _ policies: Policies
   ) -> String? {
     let changed = configuration.changes(from: existing.configuration, machine: policies)
     guard !changed.isEmpty else {

@@ -14,15 +14,6 @@ struct DeclaredChanges {
   let supervision: WorkerSupervision
   let listening: ListeningSockets
 
-  /// The worker before the reload; nil if there is no such worker.
-  func existing(_ id: WorkerID) -> ExistingWorker? {
-    workers[id].map {
-      ExistingWorker(
-        configuration: $0.configuration, isDeclared: $0.isDeclared,
-        isRuled: $0.external?.rule != nil)
-    }
-  }
-
   /// Whether the worker has failed: it ended with a failure, or wasn't started because another
   /// worker failed. A worker that waits for memory hasn't.
   func hasFailed(_ id: WorkerID) -> Bool {

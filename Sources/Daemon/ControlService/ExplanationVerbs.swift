@@ -58,11 +58,8 @@ struct ExplanationVerbs {
 
   func policyInForce(_ call: ControlCall) {
     let reporter = PolicyReporter(
-      engine: driver.state,
-      facts: PolicyFacts(
-        origins: configuration.current.origins, resumeOverride: resumeOverride,
-        isWrapper: isWrapper),
-      now: clock.now)
+      engine: driver.state, origins: configuration.current.origins,
+      resumeOverride: resumeOverride, isWrapper: isWrapper, now: clock.now)
     var response = ControlResponse(id: call.request.id, result: .done, text: "the policy in effect")
     if let name = call.request.worker {
       let id = WorkerID(name)

@@ -1,4 +1,5 @@
 import Control
+import Hibernation
 import Lifecycle
 import Policy
 import PolicyFile
@@ -7,12 +8,14 @@ import PolicyFile
 /// and where it comes from.
 struct PolicyReporter {
   let engine: Engine
-  let facts: PolicyFacts
+  let origins: Origins
+  let resumeOverride: ResumePreference?
+  let isWrapper: Bool
   let now: Instant
 
   /// The values of the machine's policy.
   func machine() -> [PolicyValueReport] {
-    report(EffectivePolicy(engine.policy, origins: facts.origins))
+    report(EffectivePolicy(engine.policy, origins: origins))
   }
 
   /// The values of a worker's policy.
@@ -25,7 +28,7 @@ struct PolicyReporter {
   ) -> [PolicyValueReport] {
     let name = snapshot.profile.rule.map(Origins.name(ofRule:)) ?? snapshot.worker.name
     var values = EffectivePolicy(
-      isChosen ? engine.policy : policy, origins: facts.origins, worker: name)
+      isChosen ? engine.policy : policy, origins: origins, worker: name)
     if isChosen {
       for value in PolicyFile.values(of: policy) {
         values.replace(
@@ -46,12 +49,12 @@ struct PolicyReporter {
 
   private func report(_ values: EffectivePolicy) -> [PolicyValueReport] {
     var values = values
-    if let resume = facts.resumeOverride {
+    if let resume = resumeOverride {
       values.replace(
         "hibernate.resume", by: resume.rawValue, .environment,
         because: "DORMOUSE_RESUME is set in the daemon's environment")
     }
-    if facts.isWrapper { values.markWrapper() }
+    if isWrapper { values.markWrapper() }
     return values.values.map(PolicyValueReport.init)
   }
 
@@ -63,7 +66,7 @@ struct PolicyReporter {
       let verb = snapshot.isShadow ? "shadow" : "enforce"
       values.replace("mode", by: mode, .request, because: "set by `dormouse \(verb)`")
     } else {
-      values.replace("mode", by: mode, from: facts.origins.origin(of: "mode"))
+      values.replace("mode", by: mode, from: origins.origin(of: "mode"))
     }
   }
 }

@@ -94,10 +94,3 @@ struct WorkerPlans {
   /// The number of health checks that were answered since it fell asleep.
   var answeredAsleep: Int?
 }
-
-/// What decides a policy in effect, apart from the policies.
-struct PolicyFacts {
-  var origins: Origins
-  var resumeOverride: ResumePreference?
-  var isWrapper = false
-}

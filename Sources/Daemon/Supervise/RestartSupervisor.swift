@@ -2,14 +2,6 @@ import Lifecycle
 import Linux
 import Policy
 
-/// The part of a worker's configuration that is about restarts.
-struct RestartTerms: Hashable {
-  var rules: RestartRules
-  var importance = 0
-  /// Whether another supervisor starts the worker (`adopt`).
-  var isExternal = false
-}
-
 /// Decides whether and when a worker that has ended is started again (`restart:`), and records how
 /// its runs ended. The rules are `Policy`'s (`RestartHistory`). This class has the timers, and
 /// distinguishes the kinds of ends:
@@ -31,7 +23,7 @@ final class RestartSupervisor {
   private let stopped: StoppedByOperator
   private let phase: DaemonPhase
   let driver: EngineDriver
-  private let workers: WorkerRegistry
+  let workers: WorkerRegistry
   let log: DaemonLog
   /// Starts workers. It reads what is recorded here, so the reference is weak.
   private weak var starter: DependencyStarter?
@@ -79,18 +71,9 @@ final class RestartSupervisor {
     setStopped(id, false)
   }
 
-  /// The worker's configuration of restarts; nil if there is no such worker.
-  func terms(of id: WorkerID) -> RestartTerms? {
-    workers[id].map {
-      RestartTerms(
-        rules: $0.configuration.restart, importance: $0.configuration.importance,
-        isExternal: $0.external != nil)
-    }
-  }
-
   /// Applies a configuration that was read again.
   func didChangeTerms(of id: WorkerID) {
-    guard let condition = terms(of: id)?.rules.condition else { return }
+    guard let condition = workers[id]?.configuration.restart.condition else { return }
     if condition == .never { cancel(id) }
     if condition != .unlessStopped { setStopped(id, false) }
   }
@@ -140,20 +123,21 @@ final class RestartSupervisor {
     if case .failed = cause { status = nil }
     histories[id]?.end(cause, status, at: wallClock() / 1_000_000_000)
     // No restart follows if the worker has been started again already, was ended by request, or
-    // ends with the daemon.
+    // ends with the daemon. Another supervisor starts a worker that was adopted.
     guard driver.state.state(of: id) == .terminated, !phase.isClosing,
-      histories[id]?.isToStop != true, let terms = terms(of: id), !terms.isExternal
+      histories[id]?.isToStop != true, let worker = workers[id], worker.external == nil
     else { return }
+    let rules = worker.configuration.restart
     let ran = timers.now - launchedAt(of: id)
     switch cause {
     case .requested, .released, .adopted, .added: break
     // This end is wanted whatever `restart.when` says, and is no failure. The engine has its own
     // back-off.
     case .footprint: restart(id, after: .zero, cause.sentence)
-    case .pressure: endedForMemory(id, ran: ran, rules: terms.rules, reason: cause.sentence)
+    case .pressure: endedForMemory(id, ran: ran, rules: rules, reason: cause.sentence)
     default:
       let decision = histories[id]?.rules.ended(
-        succeeded: status == .exited(0), ran: ran, rules: terms.rules, at: timers.now)
+        succeeded: status == .exited(0), ran: ran, rules: rules, at: timers.now)
       act(on: decision ?? .stay, id, cause.sentence)
     }
   }
@@ -224,7 +208,7 @@ final class RestartSupervisor {
       histories[id]?.isToStop = true
       histories[id]?.problem = nil
       histories[id]?.hasGivenUp = false
-      if terms(of: id)?.rules.condition == .unlessStopped { setStopped(id, true) }
+      if workers[id]?.configuration.restart.condition == .unlessStopped { setStopped(id, true) }
     default: break
     }
   }

@@ -41,22 +41,24 @@ extension RestartSupervisor {
   /// Starts the waiting workers that fit, the most important first and one second apart, so that
   /// they don't raise the pressure together. Call it also when the pressure is normal again.
   func startFittingWorkers() {
-    var waiting: [(id: WorkerID, terms: RestartTerms, reason: String)] = []
+    var waiting: [(id: WorkerID, worker: WorkerUnit, reason: String)] = []
     for (id, history) in histories {
-      guard case .waitingForMemory(let reason) = history.plan, let terms = terms(of: id) else {
+      guard case .waitingForMemory(let reason) = history.plan, let worker = workers[id] else {
         continue
       }
-      waiting.append((id, terms, reason))
+      waiting.append((id, worker, reason))
     }
-    waiting.sort { ($1.terms.importance, $0.id) < ($0.terms.importance, $1.id) }
+    waiting.sort {
+      ($1.worker.configuration.importance, $0.id) < ($0.worker.configuration.importance, $1.id)
+    }
     var (planned, index) = (ByteCount.zero, 0)
-    for (id, terms, reason) in waiting {
+    for (id, worker, reason) in waiting {
       let footprint = expectedFootprint(of: id)
       if driver.state.room(for: footprint) == .never {
         giveUpForSize(id, footprint: footprint, reason: reason)
       } else if driver.state.room(for: planned + footprint) == .enough {
         let streak = histories[id]?.memoryStreak ?? 1
-        let delay = terms.rules.backoff.delay(afterRestarts: streak - 1)
+        let delay = worker.configuration.restart.backoff.delay(afterRestarts: streak - 1)
         restart(id, after: delay + .seconds(index), reason, forMemory: true)
         planned += footprint
         index += 1

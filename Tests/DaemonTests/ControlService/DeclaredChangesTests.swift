@@ -124,7 +124,7 @@ import Testing
     let unknown = WorkerID("unknown")
     changes.setPolicy(policy, of: unknown)
     changes.apply(.forTest("unknown"), of: unknown)
-    #expect(changes.existing(unknown) == nil && changes.existing(id)?.isDeclared == true)
+    #expect(world.workers[unknown] == nil && unit.isDeclared)
     #expect(world.notes.events == ["profileChanged"])
   }
 }
