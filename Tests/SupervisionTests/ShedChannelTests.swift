@@ -85,13 +85,11 @@ import Testing
       "sh", "-c", "trap 'echo shed' USR1; sleep 60 & echo on; while :; do wait; done")
     try worker.waitForOutput("on")
     #expect(try !worker.process.tree().receiving(SIGUSR1).isEmpty)
-    let run = try ShedRequestRun.start(.signal(SIGUSR1), worker: worker.process)
-    #expect(run.askedCount == 1)
-    #expect(run.command == nil)
+    try worker.process.requestMemory(by: SIGUSR1, in: nil)
     try worker.waitForOutput("shed")
 
     let error = #expect(throws: ShedRefusal.notCaught(signal: SIGUSR2)) {
-      try ShedRequestRun.start(.signal(SIGUSR2), worker: worker.process)
+      try worker.process.requestMemory(by: SIGUSR2, in: nil)
     }
     #expect(error?.description.contains("SIGUSR2") == true)
     #expect(worker.process.life == .lives)
@@ -120,22 +118,16 @@ import Testing
     throws
   {
     let worker = try TestWorker("sleep", "60")
-    #expect(throws: ShedRefusal.noListener) {
-      try ShedRequestRun.start(.notify, worker: worker.process, watch: worker.watch)
-    }
-    #expect(throws: ShedRefusal.noListener) {
-      try ShedRequestRun.start(.notify, worker: worker.process)
-    }
+    #expect(throws: ShedRefusal.noListener) { try worker.watch.requestMemory() }
   }
 
   @Test func `A shed command runs with the worker's environment and directory, into its log`()
     throws
   {
     let worker = try TestWorker("sleep", "60", environment: ["COLOUR": "red"])
-    let run = try ShedRequestRun.start(
-      .command(["sh", "-c", "echo $COLOUR $DORMOUSE_WORKER $DORMOUSE_WORKER_PID; pwd; exit 3"]),
-      worker: worker.process)
-    let command = try #require(run.command)
+    let command = worker.process.runBeside(
+      ["sh", "-c", "echo $COLOUR $DORMOUSE_WORKER $DORMOUSE_WORKER_PID; pwd; exit 3"],
+      as: "shed command")
     try command.follow()
     #expect(command.phase == .ended(.exited(3)))
     #expect(
@@ -147,9 +139,8 @@ import Testing
 
   @Test func `Cancelling a shed command ends it and what it started`() throws {
     let worker = try TestWorker("sleep", "60")
-    let run = try ShedRequestRun.start(
-      .command(["sh", "-c", "sleep 61 & echo $! started; wait"]), worker: worker.process)
-    let command = try #require(run.command)
+    let command = worker.process.runBeside(
+      ["sh", "-c", "sleep 61 & echo $! started; wait"], as: "shed command")
     try command.follow { $0 == .running }
     try worker.waitForOutput("started")
     let child = try #require(Int32(readText(worker.log).split(separator: " ")[0]))
@@ -162,8 +153,7 @@ import Testing
 
   @Test func `A shed command that doesn't exist fails with its name`() throws {
     let worker = try TestWorker("sleep", "60")
-    let run = try ShedRequestRun.start(.command(["no-such-thing"]), worker: worker.process)
-    let command = try #require(run.command)
+    let command = worker.process.runBeside(["no-such-thing"], as: "shed command")
     try command.follow()
     guard case .failed(let error) = command.phase else {
       Issue.record("\(command.phase)")

@@ -19,7 +19,7 @@ final class PressureChannel {
 
   var path: String { socket.path }
 
-  /// The socket for `ShedRequestRun`; nil if nothing listens.
+  /// The socket for requests for memory; nil if nothing listens.
   var listened: PressureWatch? { socket.listenerCount > 0 ? socket : nil }
 
   /// Starts to watch the socket.

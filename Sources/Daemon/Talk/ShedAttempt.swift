@@ -107,11 +107,20 @@ final class ShedAttempt {
       return handle.send(.shedAnswered(id))
     }
     var isAsked = false
-    for channel in channels {
-      do throws(ShedRefusal) {
-        try ask(on: channel, tree)
-        isAsked = true
-      } catch { handle.log(.notice, "\(error)") }
+    switch channel {
+    case .signal(let signal):
+      isAsked = attempt { () throws(ShedRefusal) in
+        try sheds.processes.signal(process, signal, ifHandledIn: tree)
+      }
+    case .command(let arguments):
+      start(arguments)
+      isAsked = true
+    case .http, .notify, nil: break
+    }
+    if let listeners = conversation?.pressureListeners,
+      attempt({ () throws(ShedRefusal) in try listeners.requestMemory() })
+    {
+      isAsked = true
     }
     if case .http(let request) = channel {
       self.request = http.ask(request, until: deadline) { [weak self] in self?.responded($0) }
@@ -121,27 +130,24 @@ final class ShedAttempt {
     if command == nil, request == nil { checkIfStable() }
   }
 
-  private func ask(on channel: ShedChannel, _ tree: ProcessTree?) throws(ShedRefusal) {
-    if case .signal(let signal) = channel {
-      return try sheds.processes.signal(process, signal, ifHandledIn: tree)
-    }
-    let run = try ShedRequestRun.start(
-      channel, worker: process, watch: conversation?.pressureListeners)
-    guard let program = run.command else { return }
-    command = FollowedProgram(program, sheds.loop) { [weak self] in
-      self?.didEndCommand(program.phase)
+  /// Makes a request, and logs a refusal.
+  ///
+  /// - Returns: whether the worker was asked.
+  private func attempt(_ request: () throws(ShedRefusal) -> Void) -> Bool {
+    do throws(ShedRefusal) {
+      try request()
+      return true
+    } catch {
+      handle.log(.notice, "\(error)")
+      return false
     }
   }
 
-  private var channels: [ShedChannel] {
-    var channels: [ShedChannel] = []
-    switch channel {
-    case .signal(let number): channels.append(.signal(number))
-    case .command(let arguments): channels.append(.command(arguments))
-    case .http, .notify, nil: break
+  private func start(_ arguments: [String]) {
+    let program = process.runBeside(arguments, as: "shed command")
+    command = FollowedProgram(program, sheds.loop) { [weak self] in
+      self?.didEndCommand(program.phase)
     }
-    if conversation?.pressureListeners != nil { channels.append(.notify) }
-    return channels
   }
 
   /// Asks over `DORMOUSE_WORKER_SOCKET`.

@@ -114,7 +114,7 @@ final class WorkerConversation {
   /// Whether the worker is expected to answer a request for memory.
   var canAnswer: Bool { answersItself || isConnected }
   var answersItself: Bool { reports.answersItself }
-  /// The socket for `ShedRequestRun`; nil if nothing listens at `MEMORY_PRESSURE_WATCH`.
+  /// The socket for requests for memory; nil if nothing listens at `MEMORY_PRESSURE_WATCH`.
   var pressureListeners: PressureWatch? { pressure?.listened }
   var statusText: String? { reports.statusText }
   /// The number of connections, for `status`; nil if there is none.

@@ -106,7 +106,7 @@ struct KernelProcesses: Processes {
   func signal(
     _ process: WorkerProcess, _ signal: Int32, ifHandledIn tree: ProcessTree?
   ) throws(ShedRefusal) {
-    _ = try ShedRequestRun.start(.signal(signal), worker: process, tree: tree)
+    try process.requestMemory(by: signal, in: tree)
   }
 
   func holder(
