@@ -77,6 +77,7 @@ struct StatusReporter {
     var report = WorkerReporter(
       snapshot: snapshot, facts: facts.read(snapshot.worker), scan: scan, now: now
     ).report(withGroup: withGroup)
+    facts.describe(snapshot.worker, in: &report)
     if withGroup {
       report.counters = WorkerCounters(
         chronicle.days.tally(of: snapshot.worker, at: now),

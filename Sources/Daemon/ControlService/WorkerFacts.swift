@@ -5,10 +5,8 @@ import Policy
 import PolicyFile
 import Supervision
 
-/// What the daemon, and not the engine, knows about a worker, for reports.
+/// What the daemon, and not the engine, knows about a worker, for reports that decide by it.
 struct WorkerFacts {
-  var command: [String] = []
-  var groups: [String] = []
   var policy: LifecyclePolicy
   /// Whether the worker is in the configuration file.
   var isDeclared = true
@@ -17,21 +15,7 @@ struct WorkerFacts {
   var rule: String?
   /// Whether the request for its adoption has chosen its policy.
   var hasChosenPolicy = false
-  /// The keys of its configuration that apply at its next launch.
-  var changedSinceLaunch: [String] = []
-  var reloadSignal: Int32?
   var healthChecks: [AsleepAnswer] = []
-  var log: String?
-  var logUser: String?
-  var logTimes: String?
-  /// The facts about the wrapper; nil if this daemon isn't a wrapper.
-  var wrapper: WrapperFacts?
-  /// The worker's status (`STATUS=`).
-  var says: String?
-  /// The number of its connections over the worker protocol, and the text about messages without
-  /// effect.
-  var connections: Int?
-  var talk: String?
 
   /// The bytes on disk: of its image, as its record has it, and of its base.
   var imageLength: Int64?
@@ -39,7 +23,6 @@ struct WorkerFacts {
   var bytesInTrimImage: Int64 = 0
   var baseSize: Int64 = 0
   var lastHibernation: LastHibernation?
-  var restoreMode: CodedText?
   /// What it waits for and can't be woken by.
   var unwatched: [String] = []
   /// While it sleeps, its own work that nothing wakes it for.
@@ -56,14 +39,6 @@ struct WorkerFacts {
   /// Its first process.
   var process: WorkerProcess?
   var measured: (reclaimable: Int64, sharedByFork: Int64, at: Instant)?
-}
-
-/// What reports show about a wrapper.
-struct WrapperFacts {
-  var pid: Int32
-  var wakes: Int
-  var host: String?
-  var directory: String?
 }
 
 /// The costs of a worker's last hibernation.

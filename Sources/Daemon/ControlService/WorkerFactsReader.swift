@@ -2,6 +2,7 @@ import Control
 import Glibc
 import Lifecycle
 import Policy
+import Supervision
 
 /// Collects what the daemon, and not the engine, knows about a worker. It belongs to the event
 /// loop's thread.
@@ -21,33 +22,16 @@ struct WorkerFactsReader {
   /// The facts about a worker; nil if there is no such worker or it belongs to a wrapper.
   func read(_ id: WorkerID) -> WorkerFacts? {
     guard let worker = workers[id] else { return nil }
-    let configuration = worker.configuration
     var facts = WorkerFacts(policy: worker.profile.policy)
-    facts.command = worker.launched?.command ?? configuration.command
-    facts.groups = configuration.groups
     facts.isAdopted = worker.external != nil
     facts.isDeclared = worker.isDeclared
     facts.rule = worker.external?.rule
     facts.hasChosenPolicy = worker.external?.chosen != nil
-    facts.changedSinceLaunch = worker.keysChangedSinceLaunch
-    facts.reloadSignal = configuration.reloadSignal
-    facts.healthChecks = configuration.healthChecksWhileAsleep
-    if worker.external == nil {
-      facts.log = program.map(\.logPath) ?? planner.logPath(of: worker)
-      facts.logUser = planner.logUser(of: worker)
-      facts.logTimes = program == nil ? state.logTimes(of: id.name) : nil
-    }
-    facts.wrapper = program.map {
-      WrapperFacts(pid: getpid(), wakes: $0.wakes, host: $0.host, directory: $0.directory)
-    }
-    facts.says = worker.conversation?.statusText
-    facts.connections = worker.conversation?.connectionCount
-    facts.talk = worker.conversation?.withoutEffect
+    facts.healthChecks = worker.configuration.healthChecksWhileAsleep
     facts.imageLength = worker.image?.length ?? imageDisk.trimImage(of: worker)
     facts.bytesInTrimImage = Int64(clamping: worker.bytesInTrimImage)
     facts.baseSize = facts.imageLength == nil ? imageDisk.base(of: id.name) : 0
     facts.lastHibernation = worker.lastHibernation
-    facts.restoreMode = worker.sleep?.restoreMode
     facts.stoppedWork = worker.wakeWatch?.stoppedWork
     facts.unwatched = worker.wakeWatch?.unwatched ?? []
     facts.plans = plans(of: worker)
@@ -55,6 +39,31 @@ struct WorkerFactsReader {
     (facts.source, facts.ports) = (worker.sample.source, worker.sample.ports)
     facts.measured = worker.measuring.last.map { ($0.reclaimable, $0.sharedByFork, $0.at) }
     return facts
+  }
+
+  /// Adds to a report what it shows as it is; nothing if there are no facts about the worker.
+  func describe(_ id: WorkerID, in report: inout WorkerReport) {
+    guard let worker = workers[id] else { return }
+    let configuration = worker.configuration
+    report.command = worker.launched?.command ?? configuration.command
+    report.groups = configuration.groups.isEmpty ? nil : configuration.groups
+    let changed = worker.keysChangedSinceLaunch
+    report.changedSinceLaunch = changed.isEmpty ? nil : changed
+    report.reloadSignal = configuration.reloadSignal.map(SignalName.text)
+    if worker.external == nil {
+      report.log = program.map(\.logPath) ?? planner.logPath(of: worker)
+      report.logUser = planner.logUser(of: worker)
+      report.logTimes = program == nil ? state.logTimes(of: id.name) : nil
+    }
+    if let program {
+      report.wrapper = getpid()
+      report.wakes = program.wakes
+      (report.host, report.directory) = (program.host, program.directory)
+    }
+    report.says = worker.conversation?.statusText
+    report.connections = worker.conversation?.connectionCount
+    report.talk = worker.conversation?.withoutEffect.map { CodedText("without_effect", $0) }
+    report.resume = worker.sleep?.restoreMode
   }
 
   /// How often a worker is used; nil if the daemon hasn't seen the worker yet. It is computed only

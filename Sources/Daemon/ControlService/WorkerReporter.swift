@@ -83,22 +83,8 @@ struct WorkerReporter {
     if snapshot.cause == .active, let sign = facts.signOfUse {
       report.reason.text = sign.text(from: facts.source)
     }
-    report.command = facts.command
-    report.groups = facts.groups.isEmpty ? nil : facts.groups
-    report.changedSinceLaunch = facts.changedSinceLaunch.isEmpty ? nil : facts.changedSinceLaunch
-    report.reloadSignal = facts.reloadSignal.map(SignalName.text)
-    report.log = facts.log
-    report.logUser = facts.logUser
-    report.logTimes = facts.logTimes
     report.isAdopted = facts.isAdopted ? true : nil
     report.rule = facts.rule
-    report.wrapper = facts.wrapper?.pid
-    report.wakes = facts.wrapper?.wakes
-    report.host = facts.wrapper?.host
-    report.directory = facts.wrapper?.directory
-    report.says = facts.says
-    report.connections = facts.connections
-    report.talk = facts.talk.map { CodedText("without_effect", $0) }
   }
 
   private func describeSleep(_ facts: WorkerFacts, _ report: inout WorkerReport) {
@@ -110,7 +96,6 @@ struct WorkerReporter {
     report.hibernateSeconds = facts.lastHibernation?.seconds
     report.hibernateWritten = facts.lastHibernation?.written
     report.hibernateUnchanged = facts.lastHibernation?.unchanged
-    report.resume = facts.restoreMode
     switch facts.stoppedWork {
     case .timer(let timer): report.stoppedTimerSeconds = timer.interval.seconds
     case .writing: report.stopsWriting = true

@@ -12,6 +12,15 @@ import Testing
 
   init() throws { world = try AdapterWorld() }
 
+  /// What the daemon adds to a worker's report.
+  private func report(
+    _ worker: WorkerUnit, _ program: (any CallersProgram)? = nil
+  ) -> WorkerReport {
+    var report = WorkerReport(name: worker.id.name, state: "background")
+    world.makeFacts(program).describe(worker.id, in: &report)
+    return report
+  }
+
   @Test func `A worker that doesn't exist has no facts`() throws {
     let reader = world.makeFacts()
     #expect(reader.read(WorkerID("web")) == nil && reader.activity(of: WorkerID("web")) == nil)
@@ -19,30 +28,34 @@ import Testing
 
   @Test("A worker is shown with what it was launched with, and with what has changed since")
   func facts() throws {
-    let reader = world.makeFacts()
     let worker = try world.add()
     worker.recordLaunch()
+    #expect(report(worker).changedSinceLaunch == nil && report(worker).groups == nil)
     worker.configuration.command = ["web", "--new"]
-    let facts = try #require(reader.read(worker.id))
-    #expect(facts.command == ["web", "--serve"] && facts.changedSinceLaunch == ["command"])
+    worker.configuration.reloadSignal = SIGHUP
+    let facts = try #require(world.makeFacts().read(worker.id))
     #expect(facts.isDeclared && !facts.isAdopted && facts.process === worker.process)
-    #expect(facts.log == "/logs/web.log", "the file that it was launched to write to")
+    let shown = report(worker)
+    #expect(shown.command == ["web", "--serve"] && shown.reloadSignal == "SIGHUP")
+    #expect(shown.changedSinceLaunch?.contains("command") == true && shown.wrapper == nil)
+    #expect(shown.log == "/logs/web.log", "the file that it was launched to write to")
     worker.process = nil
-    #expect(reader.read(worker.id)?.log == world.state.log(of: "web"))
+    #expect(report(worker).log == world.state.log(of: "web"))
   }
 
   @Test func `An adopted worker's log is its supervisor's`() throws {
     let worker = try world.add()
     worker.external = ExternalWorker(mayBeTerminated: false)
     let facts = try #require(world.makeFacts().read(worker.id))
-    #expect(facts.log == nil && facts.isAdopted && facts.wrapper == nil)
+    #expect(facts.isAdopted && report(worker).log == nil && report(worker).wrapper == nil)
   }
 
   @Test("A wrapper's program has no log where it has its caller's output, and names the wrapper")
   func wrapper() throws {
     let worker = try world.add()
-    let facts = try #require(world.makeFacts(TestProgram(wakes: 3)).read(worker.id))
-    #expect(facts.log == nil && facts.wrapper?.pid == getpid() && facts.wrapper?.wakes == 3)
+    let shown = report(worker, TestProgram(wakes: 3))
+    #expect(shown.log == nil && shown.wrapper == getpid() && shown.wakes == 3)
+    #expect(shown.host == "nvim" && shown.directory == "/home/me/shop")
     func policy(_ control: ControlWorld) throws -> [PolicyValueReport]? {
       try control.only(control.ask(.policy)).policy
     }
