@@ -98,7 +98,6 @@ import Testing
     let stranger = try UnixSocket.connected(to: worker.notify.path, .datagram)
     try stranger.writeAll("X_DORMOUSE_HOLD=1")
     #expect(try worker.notify.receive { worker.process.owns($0) }.isEmpty)
-    #expect(worker.notify.rejectedCount == 1)
   }
 
   @Test func `At most 200 datagrams a second are read, and at most 400 at once`() throws {
@@ -143,7 +142,6 @@ import Testing
         """)
     let before = try listDirectory("/proc/self/fd").count
     #expect(try worker.messages(1) == [.stopping])
-    #expect(worker.notify.rejectedCount == 1)
     // Other tests open and close descriptors at the same time. Fifty more would be noticed.
     #expect(try eventually { try listDirectory("/proc/self/fd").count < before + 40 })
   }

@@ -83,9 +83,10 @@ import Testing
 
     let scratch = try Scratch()
     let path = "\(scratch.path)/log"
-    let log = try WorkerLog.open(path, limit: 1 << 20)
+    let destination = LogDestination(path: path)
+    let log = try WorkerLog.open(destination, limit: 1 << 20)
     try log.descriptor.writeAll("ready\n")
-    let scanner = LogScan(LogDestination(path: path), offset: 6, text: "ready")
+    let scanner = LogScan(destination, offset: 6, text: "ready")
     #expect(try !scanner.scan())
     // The text is split across two scans, with much output before it.
     try log.descriptor.writeAll(String(repeating: "reread", count: 100_000) + "rea")

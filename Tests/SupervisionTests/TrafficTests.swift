@@ -13,7 +13,8 @@ import Testing
   /// Takes one sample, as the daemon does once a second.
   private func sample(_ monitor: TrafficMonitor, _ worker: Sleeper) throws -> Bool {
     latches.collect()
-    return monitor.sample(try worker.tree())
+    let tree = try worker.tree()
+    return monitor.begin().perform(at: tree)
   }
 
   @Test func `A connection that began and ended between two looks counts as traffic`() throws {

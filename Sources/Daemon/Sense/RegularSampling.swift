@@ -18,12 +18,10 @@ package struct SamplingPace {
 /// worker. A sleeping worker costs nothing, because it doesn't change while it is frozen. Nothing
 /// wakes the daemon between two samples. It belongs to the event loop's thread.
 final class RegularSampling {
-  typealias Pace = SamplingPace
-
   private let clock: any Timers
   private let driver: EngineDriver
   private let workers: WorkerRegistry
-  private let pace: Pace
+  private let pace: SamplingPace
   private let pressure: PressureMonitor
   private let activity: ActivitySampler
   private let logs: LogKeeper
@@ -33,7 +31,7 @@ final class RegularSampling {
   private var next: EventLoop.Token?
 
   init(
-    clock: any Timers, driver: EngineDriver, workers: WorkerRegistry, pace: Pace,
+    clock: any Timers, driver: EngineDriver, workers: WorkerRegistry, pace: SamplingPace,
     pressure: PressureMonitor, activity: ActivitySampler, logs: LogKeeper,
     kernelKills: KernelKillWatch, learnedMemory: LearnedMemoryKeeper, imageDisk: ImageDiskMonitor
   ) {

@@ -18,7 +18,7 @@ final class SocketFiles {
   /// Removes the file of a listener. If an earlier removal at the same path hangs, the file stays:
   /// no process listens there, and the file is removed when a socket is opened there again.
   func remove(_ listener: Listener) {
-    guard let path = listener.filePath else { return }
+    guard let path = listener.socket.filePath else { return }
     remove(at: path) { listener.removeFile() }
   }
 

@@ -4,8 +4,8 @@ import Linux
 import Policy
 
 /// A request that is passed on to a wrapper's socket. It ends exactly once, with the wrapper's
-/// answer, at its deadline, or when it is cancelled. Then its socket is closed. The request carries
-/// the deadline, so that a wrapper that was stopped meanwhile doesn't carry it out later.
+/// answer or at its deadline. Then its socket is closed. The request carries the deadline, so that
+/// a wrapper that was stopped meanwhile doesn't carry it out later.
 final class Relay {
   private let loop: EventLoop
   private let name: String
@@ -68,7 +68,7 @@ final class Relay {
   }
 
   private func send(_ request: ControlRequest, over socket: Descriptor) {
-    // The request was cancelled or its time is over.
+    // The time of the request is over.
     if respond == nil { return }
     do {
       let line = try WireCodec.line(for: request)
@@ -77,11 +77,6 @@ final class Relay {
       watch = try loop.watch(socket, .readable) { [self] _ in receive() }
       self.socket = socket
     } catch { fail("can't be asked: \(error)") }
-  }
-
-  /// Ends a request whose answer isn't wanted any more.
-  func cancel() {
-    finish(ControlResponse(id: id, result: .failed, text: "the request to \(name) was cancelled"))
   }
 
   private func receive() {

@@ -9,9 +9,6 @@ public final class NotifySocket {
   public let path: String
   /// Readable when a datagram has arrived.
   public let descriptor: Descriptor
-  /// The number of rejected datagrams: those of processes that aren't the worker's, and those that
-  /// were too large.
-  public private(set) var rejectedCount = 0
 
   /// Requests to store or remove descriptors, oldest first.
   private var storeRequests: [StoreRequest] = []
@@ -96,10 +93,8 @@ public final class NotifySocket {
       allowance -= 1
       // The kernel reports the sender. Its pid is 0 if it is in a pid namespace that the daemon
       // can't see.
-      guard datagram.count <= Self.maxDatagram, datagram.pid > 0, isMember(datagram.pid) else {
-        rejectedCount += 1
-        continue
-      }
+      guard datagram.count <= Self.maxDatagram, datagram.pid > 0, isMember(datagram.pid)
+      else { continue }
       messages += NotifyMessage.parse(buffer[..<datagram.count])
       // Descriptors that aren't stored are closed on another thread; so are those of a rejected
       // datagram.

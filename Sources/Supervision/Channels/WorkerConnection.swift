@@ -8,8 +8,6 @@ import WorkerProtocol
 /// memory than the daemon may use.
 final class WorkerConnection {
   let descriptor: Descriptor
-  /// The connected process, as the kernel reports it.
-  let pid: Int32
   private var framer = LineFramer(maximumLength: WorkerProtocol.maxLine)
   private var unsent: [UInt8] = []
   private var invalidLines = 0
@@ -32,9 +30,8 @@ final class WorkerConnection {
   private static let chunkSize = 16_384
 
   /// - Parameter bytes: the allowance that all connections of one worker share.
-  init(_ descriptor: Descriptor, pid: Int32, bytes: ByteAllowance) {
+  init(_ descriptor: Descriptor, bytes: ByteAllowance) {
     self.descriptor = descriptor
-    self.pid = pid
     self.bytes = bytes
   }
 

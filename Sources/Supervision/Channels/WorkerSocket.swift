@@ -164,7 +164,7 @@ public final class WorkerSocket {
     let added = clinux_epoll_add(
       self.descriptor.raw, descriptor.raw, UInt32(CLINUX_EPOLLIN), lastID)
     guard added >= 0 else { return }
-    connections[lastID] = WorkerConnection(descriptor, pid: pid, bytes: bytes)
+    connections[lastID] = WorkerConnection(descriptor, bytes: bytes)
     updates.append(.connected(lastID))
   }
 

@@ -35,12 +35,9 @@ public struct OutputMeter: Sendable {
   static func errorLength(of pid: Int32) -> UInt64? {
     let link = "/proc/\(pid)/fd/"
     guard let file = readLink("\(link)\(STDERR_FILENO)"), file.hasPrefix("/"),
-      !file.hasPrefix("/dev/"), file != readLink("\(link)\(STDOUT_FILENO)"),
-      // A process that has ended, or that may not be inspected, has no length.
-      let info = try? readText("/proc/\(pid)/fdinfo/\(STDERR_FILENO)")
+      !file.hasPrefix("/dev/"), file != readLink("\(link)\(STDOUT_FILENO)")
     else { return nil }
-    let position = info.split(separator: "\n").first { $0.hasPrefix("pos:") }
-    return position.flatMap { $0.split(separator: "\t").last }.flatMap { UInt64($0) }
+    return filePosition(of: STDERR_FILENO, in: pid).flatMap { UInt64(exactly: $0) }
   }
 
   /// Whether the worker has written output since the last call. The first call only prepares.

@@ -26,13 +26,6 @@ public struct WorkerLog: Sendable {
     return try append(destination)
   }
 
-  /// Opens a log in the daemon's own directory of logs, with one old file.
-  public static func open(
-    _ path: String, limit: Int64
-  ) throws(SystemCallError) -> WorkerLog {
-    try open(LogDestination(path: path), limit: limit)
-  }
-
   /// True for a regular file, which can be rotated. `/dev/null`, for example, can't be.
   private var isFile: Bool { descriptor.status?.isRegularFile == true }
 

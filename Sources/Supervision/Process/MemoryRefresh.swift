@@ -14,8 +14,6 @@ public struct MemoryRefresh: Sendable {
   public struct Outcome: Sendable {
     fileprivate(set) var present: Set<ProcessIdentity> = []
     fileprivate(set) var memories: [ProcessIdentity: Descriptor] = [:]
-    /// The reason why the memory of the root process couldn't be opened.
-    fileprivate(set) var refusal: SystemCallError?
   }
 
   /// Finds the worker's processes and opens their memory, where that is permitted. The call may
@@ -25,11 +23,8 @@ public struct MemoryRefresh: Sendable {
     var outcome = Outcome()
     for process in tree.processes.map(\.identity) {
       outcome.present.insert(process)
-      do throws(SystemCallError) {
-        outcome.memories[process] = try Self.open(process)
-      } catch {
-        if process == root { outcome.refusal = error }
-      }
+      // Memory that can't be opened now is opened at the next attempt.
+      outcome.memories[process] = try? Self.open(process)
     }
     return outcome
   }

@@ -73,8 +73,6 @@ public final class WorkerProcess {
   public let logStart: Int64
   /// The memory of the root process (`/proc/PID/mem`).
   public var memory: Descriptor? { memoryDescriptors[identity] }
-  /// The reason why `memory` is nil, or couldn't be opened again.
-  public private(set) var memoryRefusal: SystemCallError?
   private var memoryDescriptors: [ProcessIdentity: Descriptor] = [:]
 
   /// The worker's session, which its root process leads.
@@ -90,10 +88,8 @@ public final class WorkerProcess {
     self.cgroup = cgroup
     self.cgroupRefusal = cgroupRefusal
     self.logStart = logStart
-    guard opensMemory else { return }
-    do throws(SystemCallError) {
-      memoryDescriptors[identity] = try MemoryRefresh.open(identity)
-    } catch { memoryRefusal = error }
+    // Memory that can't be opened now is opened by the next `memoryRefresh`.
+    if opensMemory { memoryDescriptors[identity] = try? MemoryRefresh.open(identity) }
   }
 
   /// A launch that has reached execve. Opening the memory of the program can't block here: the
@@ -263,7 +259,5 @@ extension WorkerProcess {
     for process in ended { memoryDescriptors[process] = nil }
     // If a process couldn't be opened this time, its earlier descriptor is kept.
     memoryDescriptors.merge(opened.memories) { $1 }
-    if opened.memories[identity] != nil { memoryRefusal = nil }
-    if let refusal = opened.refusal { memoryRefusal = refusal }
   }
 }

@@ -134,9 +134,6 @@ public final class Listener: Sendable {
     }
   }
 
-  /// The path of a Unix socket's file; nil for other sockets.
-  public var filePath: String? { socket.filePath }
-
   private static func identity(_ path: String) -> [UInt64]? {
     guard let status = linkStatus(of: path), status.isSocket else { return nil }
     return [UInt64(status.st_dev), UInt64(status.st_ino)]

@@ -93,9 +93,6 @@ public final class TrafficMonitor {
       fired: fired)
   }
 
-  /// Takes a whole sample. It may block.
-  public func sample(_ tree: ProcessTree) -> Bool { begin().perform(at: tree) }
-
   /// Arms the latch again. Returns the inputs at which input has arrived.
   private func arm() -> [UInt64] {
     guard let latch, let latches else { return [] }

@@ -35,7 +35,7 @@ import Testing
     self.world = world
   }
 
-  private func begin(_ pace: RegularSampling.Pace = RegularSampling.Pace()) -> RegularSampling {
+  private func begin(_ pace: SamplingPace = SamplingPace()) -> RegularSampling {
     let (looks, timers, driver) = (looks, world.timers, world.driver)
     let sampling = RegularSampling(
       clock: timers, driver: driver, workers: world.workers, pace: pace,
@@ -132,7 +132,7 @@ import Testing
   }
 
   @Test func `Outdated bases are searched for once an hour`() throws {
-    let sampling = begin(RegularSampling.Pace(resting: .seconds(100)))
+    let sampling = begin(SamplingPace(resting: .seconds(100)))
     world.timers.advance(by: .seconds(3600))
     #expect(looks.count("bases") == 0)
     world.timers.advance(by: .seconds(100))
@@ -159,7 +159,7 @@ import Testing
   func paces() throws {
     let worker = try world.add("web", .suspended)
     let sampling = begin(
-      RegularSampling.Pace(running: .milliseconds(100), resting: .seconds(5)))
+      SamplingPace(running: .milliseconds(100), resting: .seconds(5)))
     #expect(world.timers.pending == [.seconds(5)])
     worker.sample.cpu = 5
     worker.sample.at = world.timers.now

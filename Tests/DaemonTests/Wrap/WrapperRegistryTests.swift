@@ -105,19 +105,6 @@ struct RelayTests {
     #expect(expires <= EventLoop.now.nanoseconds)
   }
 
-  @Test func `A request to a wrapper can be cancelled, and is then answered once too`() throws {
-    let (mute, loop) = (try Mute(), try EventLoop())
-    var answers: [ControlResponse] = []
-    let relay = Relay(
-      ControlRequest(id: 7, verb: .terminate, worker: "web"), to: mute.path,
-      jobs: try LoopJobs(loop), loop: loop,
-      timeout: .seconds(60)
-    ) { answers.append($0) }
-    relay.cancel()
-    relay.cancel()
-    #expect(answers.count == 1)
-  }
-
   @Test(
     "A request to end succeeds if its wrapper ends without an answer, and other requests fail",
     arguments: [ControlRequest.Verb.stop, .terminate, .hibernate])
