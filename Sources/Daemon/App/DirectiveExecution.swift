@@ -114,7 +114,7 @@ struct DirectiveExecution {
     } else if transition.from == .launching, transition.to.runs {
       senses.logs.checkLog(worker)
     }
-    if transition.to == .foreground { worker.conversation?.lifecycle.didEnterForeground() }
+    if transition.to == .foreground { worker.conversation?.didEnterForeground() }
     supervision.supervise(transition)
   }
 }

@@ -2,25 +2,15 @@ import Lifecycle
 import Policy
 import WorkerProtocol
 
-/// Sends a worker the messages about its own life cycle over `DORMOUSE_WORKER_SOCKET`: before it is
-/// suspended or ended, when its task's time is over, and when it runs again. It belongs to a
-/// `WorkerConversation` and to the event loop's thread.
-struct LifecycleMessages {
+// The messages to a worker about its own life cycle over `DORMOUSE_WORKER_SOCKET`: before it is
+// suspended or ended, when its task's time is over, and when it runs again.
+
+extension WorkerConversation {
   /// How long `willSuspend` waits for an answer.
   static let suspendTimeout = Duration.milliseconds(250)
   /// The time between an answer and the suspension. In it the thread that answered starts to wait
   /// again: a worker that is found at work isn't put to sleep.
   static let suspendDelay = Duration.milliseconds(10)
-
-  private unowned let conversation: WorkerConversation
-  private let timers: any Timers
-  private let handle: WorkerHandle
-
-  init(_ conversation: WorkerConversation, to handle: WorkerHandle, timers: any Timers) {
-    self.conversation = conversation
-    self.handle = handle
-    self.timers = timers
-  }
 
   private var engineCause: String {
     handle.driver.state.snapshot(of: handle.id)?.cause.sentence ?? ""
@@ -32,16 +22,16 @@ struct LifecycleMessages {
   /// after `suspendTimeout`; at once if the worker isn't connected; and not at all if the
   /// worker has ended meanwhile.
   func willSuspend(then action: @escaping () -> Void) {
-    let goOn = { [handle, weak conversation] in
-      if conversation?.isOver == false, handle.worker?.hasExited == false,
+    let goOn = { [handle, weak self] in
+      if self?.isOver == false, handle.worker?.hasExited == false,
         handle.state == .suspending
       {
         action()
       }
     }
-    let number = conversation.ask(
+    let number = ask(
       .willSuspend, within: Self.suspendTimeout, timeout: Self.suspendTimeout
-    ) { [timers] reply in
+    ) { [timers = conversations.timers] reply in
       switch reply {
       case .answered: timers.after(Self.suspendDelay, do: goOn)
       case .silent: goOn()
@@ -57,18 +47,11 @@ struct LifecycleMessages {
   /// - Parameter reason: a clause, if the cause isn't the engine's.
   func didResume(after asleep: Duration, reason: String?) {
     let cause = reason ?? engineCause
-    conversation.send {
-      .didResume(id: $0, asleepSeconds: asleep.milliseconds, cause: cause)
-    }
-    conversation.sendPressureIfChanged()
+    send { .didResume(id: $0, asleepSeconds: asleep.milliseconds, cause: cause) }
+    sendPressureIfChanged()
   }
 
-  // MARK: states and levels
-
-  func didEnterForeground() { conversation.send { .didEnterForeground(id: $0) } }
-
-  /// Sends a running worker the pressure level. A sleeping worker gets the level when it is woken.
-  func pressureChanged() { conversation.sendPressure() }
+  func didEnterForeground() { send { .didEnterForeground(id: $0) } }
 
   // MARK: ends
 
@@ -76,8 +59,7 @@ struct LifecycleMessages {
   /// longer.
   func taskExpired(_ task: String) {
     let moment = Engine.taskExpirationGrace
-    _ = conversation.ask(.taskExpired(task: task), within: moment, timeout: moment) {
-      [handle] reply in
+    _ = ask(.taskExpired(task: task), within: moment, timeout: moment) { [handle] reply in
       if reply == .answered { handle.send(.taskEnded(handle.id, task: task)) }
     }
   }
@@ -87,7 +69,7 @@ struct LifecycleMessages {
   ///
   /// - Returns: whether there was a connection. If there was none, `action` isn't called.
   func willTerminate(within grace: Duration, then action: @escaping () -> Void) -> Bool {
-    let number = conversation.ask(
+    let number = ask(
       .willTerminate(reason: engineCause), within: grace, timeout: grace / 2
     ) { [handle] reply in
       guard reply != .runEnded, let worker = handle.worker else { return }

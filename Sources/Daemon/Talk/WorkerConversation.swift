@@ -6,14 +6,15 @@ import WorkerProtocol
 
 /// All that one run of a worker and the daemon send each other: over `DORMOUSE_WORKER_SOCKET`
 /// (docs/worker-protocol.md), over `NOTIFY_SOCKET`, and over `MEMORY_PRESSURE_WATCH`. It owns the
-/// daemon's ends of these three channels and receives their messages on the event loop. `lifecycle`
-/// sends the messages about the worker's life cycle. `offers` has the memory that may be purged.
+/// daemon's ends of these three channels and receives their messages on the event loop. The messages
+/// about the worker's life cycle are in LifecycleMessages.swift. `offers` has the memory that may be
+/// purged.
 ///
 /// There is one for each run of a worker; `end()` closes all channels. It belongs to the event
 /// loop's thread.
 final class WorkerConversation {
-  private let handle: WorkerHandle
-  private let conversations: WorkerConversations
+  let handle: WorkerHandle
+  let conversations: WorkerConversations
 
   private var notifications: NotificationChannel?
   private var pressure: PressureChannel?
@@ -30,9 +31,6 @@ final class WorkerConversation {
 
   private let reports: SelfReports
   let offers: PurgeableOffers
-  var lifecycle: LifecycleMessages {
-    LifecycleMessages(self, to: handle, timers: conversations.timers)
-  }
 
   init(
     _ handle: WorkerHandle, over channels: WorkerChannels, _ conversations: WorkerConversations
@@ -249,6 +247,7 @@ final class WorkerConversation {
     checkConnections(talk)
   }
 
+  /// Sends a running worker the pressure level. A sleeping worker gets the level when it is woken.
   func sendPressure() {
     guard let talk = listeningTalk else { return }
     talk.post(.pressure(level: level.name))

@@ -48,13 +48,13 @@ final class WorkerConversations {
 
   func sendPressure() {
     for worker in workers.values where driver.state.state(of: worker.id)?.runs == true {
-      worker.conversation?.lifecycle.pressureChanged()
+      worker.conversation?.sendPressure()
     }
   }
 
   func expireTask(_ id: WorkerID, _ task: String) {
     services.log(.notice, "\(id): background task \(task) is out of time")
-    workers[id]?.conversation?.lifecycle.taskExpired(task)
+    workers[id]?.conversation?.taskExpired(task)
   }
 
   // MARK: purgeable memory

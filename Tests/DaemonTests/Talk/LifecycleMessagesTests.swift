@@ -14,8 +14,6 @@ import WorkerProtocol
     conversation = try world.begin()
   }
 
-  private var lifecycle: LifecycleMessages { conversation.lifecycle }
-
   /// Connects a worker, which has received the greeting.
   private func connect() throws -> WorkerSocketPeer {
     let worker = try world.connect(conversation)
@@ -41,7 +39,7 @@ import WorkerProtocol
   private func suspend() throws -> Count {
     let count = Count()
     try world.suspend()
-    lifecycle.willSuspend { count.calls += 1 }
+    conversation.willSuspend { count.calls += 1 }
     return count
   }
 
@@ -57,7 +55,7 @@ import WorkerProtocol
     let count = try suspend()
     try answer(worker)
     #expect(count.calls == 0)
-    world.timers.advance(by: LifecycleMessages.suspendDelay)
+    world.timers.advance(by: WorkerConversation.suspendDelay)
     world.timers.advance(by: .seconds(1))
     #expect(count.calls == 1)
   }
@@ -104,17 +102,17 @@ import WorkerProtocol
   func resumed() throws {
     defer { conversation.end() }
     let worker = try connect()
-    lifecycle.didResume(after: .milliseconds(3058), reason: nil)
+    conversation.didResume(after: .milliseconds(3058), reason: nil)
     #expect(
       try worker.hear() == [.didResume(id: 1, asleepSeconds: 3.058, cause: "adopted while it ran")])
     world.pressure = .critical
-    lifecycle.didResume(after: .zero, reason: "it was not suspended: busy")
+    conversation.didResume(after: .zero, reason: "it was not suspended: busy")
     #expect(
       try worker.hear() == [
         .didResume(id: 2, asleepSeconds: 0, cause: "it was not suspended: busy"),
         .pressure(level: "critical"),
       ])
-    lifecycle.didResume(after: .zero, reason: nil)
+    conversation.didResume(after: .zero, reason: nil)
     #expect(try worker.hear().count == 1, "it has heard of that pressure")
   }
 
@@ -124,7 +122,7 @@ import WorkerProtocol
     let first = try connect()
     world.pressure = .warning
     let second = try connect()
-    lifecycle.didResume(after: .zero, reason: nil)
+    conversation.didResume(after: .zero, reason: nil)
     #expect(try first.hear().last == .pressure(level: "warning"))
     #expect(try second.hear().last == .pressure(level: "warning"))
   }
@@ -132,9 +130,9 @@ import WorkerProtocol
   @Test func `A worker is notified of the foreground and of the pressure level`() throws {
     defer { conversation.end() }
     let worker = try connect()
-    lifecycle.didEnterForeground()
+    conversation.didEnterForeground()
     world.pressure = .warning
-    lifecycle.pressureChanged()
+    conversation.sendPressure()
     #expect(try worker.hear() == [.didEnterForeground(id: 1), .pressure(level: "warning")])
     // A `done` for a message that needs none isn't counted as a mistake.
     try worker.say(.done(id: 1))
@@ -146,9 +144,9 @@ import WorkerProtocol
     defer { conversation.end() }
     let worker = try connect()
     try exit()
-    lifecycle.didEnterForeground()
-    lifecycle.pressureChanged()
-    #expect(!lifecycle.willTerminate(within: .seconds(2)) {})
+    conversation.didEnterForeground()
+    conversation.sendPressure()
+    #expect(!conversation.willTerminate(within: .seconds(2)) {})
     #expect(try worker.hear() == [])
   }
 
@@ -156,15 +154,15 @@ import WorkerProtocol
   func `An expired task ends when the worker answers or sends endTask, and not by time`() throws {
     defer { conversation.end() }
     let worker = try connect()
-    lifecycle.taskExpired("index")
+    conversation.taskExpired("index")
     #expect(try worker.hear().requests.map(\.request) == [.taskExpired(task: "index")])
     world.timers.advance(by: .seconds(60))
     #expect(world.events == [])
-    lifecycle.taskExpired("index")
+    conversation.taskExpired("index")
     try answer(worker)
     #expect(world.events == [.taskEnded(world.id, task: "index")])
     world.forget()
-    lifecycle.taskExpired("index")
+    conversation.taskExpired("index")
     try worker.say(.endTask(name: "index"))
     try world.watches.serve()
     #expect(world.events.allSatisfy { $0 == .taskEnded(world.id, task: "index") })
@@ -177,16 +175,16 @@ import WorkerProtocol
   func terminated() throws {
     defer { conversation.end() }
     let count = Count()
-    #expect(!lifecycle.willTerminate(within: .seconds(2)) { count.calls += 1 })
+    #expect(!conversation.willTerminate(within: .seconds(2)) { count.calls += 1 })
     #expect(count.calls == 0, "nothing was asked")
     let worker = try connect()
-    #expect(lifecycle.willTerminate(within: .seconds(2)) { count.calls += 1 })
+    #expect(conversation.willTerminate(within: .seconds(2)) { count.calls += 1 })
     world.timers.advance(by: .milliseconds(999))
     #expect(count.calls == 0)
     world.timers.advance(by: .milliseconds(1))
     #expect(count.calls == 1)
     _ = try worker.hear()
-    #expect(lifecycle.willTerminate(within: .seconds(2)) { count.calls += 1 })
+    #expect(conversation.willTerminate(within: .seconds(2)) { count.calls += 1 })
     let asked = try #require(try worker.hear().requests.first)
     #expect(asked.request == .willTerminate(reason: "adopted while it ran") && asked.seconds == 2)
     try worker.say(.done(id: asked.id))
@@ -198,13 +196,13 @@ import WorkerProtocol
   func killed() throws {
     let worker = try connect()
     let count = Count()
-    #expect(lifecycle.willTerminate(within: .seconds(2)) { count.calls += 1 })
+    #expect(conversation.willTerminate(within: .seconds(2)) { count.calls += 1 })
     let end = try WorkerEndWorld()
     world.worker.ending = end.ending
     end.ending.kill()
     try answer(worker)
     world.worker.ending = nil
-    #expect(lifecycle.willTerminate(within: .seconds(2)) { count.calls += 1 })
+    #expect(conversation.willTerminate(within: .seconds(2)) { count.calls += 1 })
     conversation.end()
     world.timers.advance(by: .seconds(10))
     #expect(count.calls == 0)

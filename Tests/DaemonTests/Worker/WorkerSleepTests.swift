@@ -76,7 +76,7 @@ import Testing
     sleep.suspend()
     #expect(memory.asked.isEmpty)
     if isInspected { sleep.inspect() }
-    talk.timers.advance(by: LifecycleMessages.suspendTimeout)
+    talk.timers.advance(by: WorkerConversation.suspendTimeout)
     #expect(memory.asked == [isInspected ? "inspect" : "suspend"])
     withExtendedLifetime((conversation, worker)) {}
   }

@@ -53,9 +53,9 @@ extension WorkerEnding {
   /// Announces the end over `DORMOUSE_WORKER_SOCKET`. The signal is sent when the worker has
   /// received that. Returns false if the worker has no connection there.
   private func announce(to worker: WorkerUnit, askingBy signal: Int32) -> Bool {
-    guard let lifecycle = worker.conversation?.lifecycle else { return false }
+    guard let conversation = worker.conversation else { return false }
     let grace = worker.configuration.policy.terminate.grace
-    return lifecycle.willTerminate(within: grace) { [processes, process, id] in
+    return conversation.willTerminate(within: grace) { [processes, process, id] in
       processes.ask(process, of: id.name, by: signal)
     }
   }

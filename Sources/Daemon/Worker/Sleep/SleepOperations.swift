@@ -181,7 +181,7 @@ extension WorkerSleep {
     releaseMasters(worker.run.masters)
     let asleep = worker.asleepSince.map { timers.now - $0 } ?? .zero
     worker.asleepSince = nil
-    worker.conversation?.lifecycle.didResume(after: asleep, reason: reason)
+    worker.conversation?.didResume(after: asleep, reason: reason)
     guard fromImage else { return }
     sleeps.imageDisk.didRemoveImage(of: id.name, keepsBase: worker.keepsBase)
     sleeps.imageDisk.sendReading()
@@ -221,7 +221,7 @@ extension WorkerUnit {
   /// If the suspension is withdrawn meanwhile, the action isn't called.
   func afterNotification(_ action: @escaping () -> Void) {
     guard let conversation = run.conversation else { return action() }
-    conversation.lifecycle.willSuspend(then: action)
+    conversation.willSuspend(then: action)
   }
 }
 
