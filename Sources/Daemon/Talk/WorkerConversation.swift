@@ -6,9 +6,9 @@ import WorkerProtocol
 
 /// All that one run of a worker and the daemon send each other: over `DORMOUSE_WORKER_SOCKET`
 /// (docs/worker-protocol.md), over `NOTIFY_SOCKET`, and over `MEMORY_PRESSURE_WATCH`. It owns the
-/// daemon's ends of these three channels and receives their messages on the event loop. The messages
-/// about the worker's life cycle are in LifecycleMessages.swift. `offers` has the memory that may be
-/// purged.
+/// daemon's ends of these three channels and receives their messages on the event loop.
+/// LifecycleMessages.swift has the messages about the worker's life cycle. `offers` has the memory
+/// that may be purged.
 ///
 /// There is one for each run of a worker; `end()` closes all channels. It belongs to the event
 /// loop's thread.

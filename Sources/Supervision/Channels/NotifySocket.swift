@@ -18,15 +18,12 @@ public final class NotifySocket {
   typealias Read =
     (Descriptor, UnsafeMutableRawBufferPointer) throws(SystemCallError) -> Reception?
 
-  private var allowance: Int64 = NotifySocket.maxSaved
-  private var refilledAt: Int64 = 0
-  /// The number of datagrams that are read per second. `maxSaved` is the number that is read at
-  /// once at most. To check whether a datagram comes from the worker, the daemon has to read /proc.
-  static let perSecond: Int64 = 200
-  static let maxSaved: Int64 = 400
+  /// The datagrams that may still be read: 200 per second, and at most 400 at once. To check
+  /// whether a datagram comes from the worker, the daemon has to read /proc.
+  private let allowance = Allowance(perSecond: 200, maxSaved: 400, interval: 5_000_000)
 
   /// False if too many datagrams have arrived. The caller tries again after 0.1 s.
-  public var mayReceive: Bool { allowance > 0 }
+  public var mayReceive: Bool { allowance.isLeft }
 
   /// In bytes. Larger datagrams are rejected.
   static let maxDatagram = 65536
@@ -74,14 +71,14 @@ public final class NotifySocket {
   public func receive(
     limit: Int = 64, at now: Int64 = Clocks.boottime, isMember: (Int32) -> Bool
   ) throws(SystemCallError) -> [NotifyMessage] {
-    refill(at: now)
+    allowance.refill(at: now)
     // The buffer exists only during the call: those of a hundred workers' sockets would need 6 MB.
     // It has one byte more than a datagram may have, so that a truncated datagram is recognized.
     let buffer = UnsafeMutableRawBufferPointer.allocate(
       byteCount: Self.maxDatagram + 1, alignment: 16)
     defer { buffer.deallocate() }
     var messages: [NotifyMessage] = []
-    for _ in 0..<min(Int64(limit), allowance) {
+    for _ in 0..<min(Int64(limit), allowance.left) {
       let received: Reception?
       do throws(SystemCallError) { received = try read(descriptor, buffer) } catch {
         // The datagrams that were read are no longer in the socket. The error occurs again at the
@@ -90,7 +87,7 @@ public final class NotifySocket {
         break
       }
       guard let datagram = received else { break }
-      allowance -= 1
+      allowance.use(1)
       // The kernel reports the sender. Its pid is 0 if it is in a pid namespace that the daemon
       // can't see.
       guard datagram.count <= Self.maxDatagram, datagram.pid > 0, isMember(datagram.pid)
@@ -111,14 +108,6 @@ public final class NotifySocket {
   public func drainStoreRequests() -> [StoreRequest] {
     defer { storeRequests = [] }
     return storeRequests
-  }
-
-  /// - Parameter now: nanoseconds of CLOCK_BOOTTIME.
-  private func refill(at now: Int64) {
-    let earned = min(now - refilledAt, 10_000_000_000) * Self.perSecond / 1_000_000_000
-    guard earned > 0 else { return }
-    refilledAt = now
-    allowance = min(Self.maxSaved, allowance + earned)
   }
 
   /// Removes the socket's file. `deinit` doesn't: a later daemon may have bound the path again.

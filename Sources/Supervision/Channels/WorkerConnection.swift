@@ -11,8 +11,9 @@ final class WorkerConnection {
   private var framer = LineFramer(maximumLength: WorkerProtocol.maxLine)
   private var unsent: [UInt8] = []
   private var invalidLines = 0
-  private var allowance = LineAllowance()
-  private let bytes: ByteAllowance
+  /// The lines that may still be handled: 200 per second. No more are saved up.
+  private let lines = Allowance(perSecond: 200, maxSaved: 200, interval: 5_000_000)
+  private let bytes: Allowance
   /// A descriptor that was received with bytes that don't make a whole line yet, or with a line
   /// that hasn't been handled yet.
   private var passed: Descriptor?
@@ -30,7 +31,7 @@ final class WorkerConnection {
   private static let chunkSize = 16_384
 
   /// - Parameter bytes: the allowance that all connections of one worker share.
-  init(_ descriptor: Descriptor, bytes: ByteAllowance) {
+  init(_ descriptor: Descriptor, bytes: Allowance) {
     self.descriptor = descriptor
     self.bytes = bytes
   }
@@ -54,7 +55,7 @@ final class WorkerConnection {
   func read(
     at now: Int64, _ handle: (WorkerMessage, Descriptor?) -> Void
   ) -> Reading {
-    allowance.refill(at: now)
+    lines.refill(at: now)
     bytes.refill(at: now)
     // Lines of an earlier portion come first. Nothing is read before they are handled.
     var outcome = handleLines(handle)
@@ -94,9 +95,9 @@ final class WorkerConnection {
   private func handleLines(_ handle: (WorkerMessage, Descriptor?) -> Void) -> Reading {
     do throws(LineFramer.Overflow) {
       while true {
-        guard allowance.isLeft else { return .slowed }
+        guard lines.isLeft else { return .slowed }
         guard let line = try framer.next() else { return .read }
-        allowance.use()
+        lines.use(1)
         if let reason = parse(line, handle) { return .mustClose(reason) }
       }
     } catch { return .mustClose("\(error)") }
@@ -156,48 +157,5 @@ final class WorkerConnection {
     }
     if unsent.isEmpty { unsent = [] }
     return unsent.count <= Self.maxUnsent
-  }
-}
-
-/// The number of lines that may still be handled: 200 per second. No more are saved up.
-private struct LineAllowance {
-  static let perSecond: Int64 = 200
-  private var lines = Self.perSecond
-  private var refilledAt: Int64 = 0
-
-  var isLeft: Bool { lines > 0 }
-
-  mutating func use() { lines -= 1 }
-
-  mutating func refill(at now: Int64) {
-    let earned = (now - refilledAt) / (1_000_000_000 / Self.perSecond)
-    guard earned > 0 else { return }
-    refilledAt = now
-    lines = min(Self.perSecond, lines + earned)
-  }
-}
-
-/// The number of bytes that may still be read from one worker, over all its connections, including
-/// closed ones: 1 MiB per second, and at most 4 MiB saved up. That is four snapshots of the maximum
-/// length per second.
-final class ByteAllowance {
-  static let perSecond: Int64 = 1 << 20
-  static let maxSaved: Int64 = 4 << 20
-  private var bytes = ByteAllowance.maxSaved
-  private var refilledAt: Int64 = 0
-
-  var isLeft: Bool { bytes > 0 }
-
-  /// The balance may fall below zero by the size of one read. Nothing more is read until it is
-  /// positive again.
-  func use(_ count: Int) { bytes -= Int64(count) }
-
-  /// - Parameter now: nanoseconds of CLOCK_BOOTTIME.
-  func refill(at now: Int64) {
-    let second: Int64 = 1_000_000_000
-    let span = min(now - refilledAt, 16 * second)
-    guard span >= second / 100 else { return }
-    refilledAt = now
-    bytes = min(Self.maxSaved, bytes + span * Self.perSecond / second)
   }
 }

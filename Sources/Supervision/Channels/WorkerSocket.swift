@@ -22,7 +22,10 @@ public final class WorkerSocket {
   private var timer: DeadlineTimer?
   private var isAccepting = false
   private var lastID: ConnectionID = 0
-  private let bytes = ByteAllowance()
+  /// The bytes that may still be read from the worker, over all its connections, including closed
+  /// ones: 1 MiB per second, and at most 4 MiB saved up. That is four snapshots of the maximum
+  /// length per second.
+  private let bytes = Allowance(perSecond: 1 << 20, maxSaved: 4 << 20, interval: 10_000_000)
 
   /// Identifies a connection. A socket never uses a value twice.
   public typealias ConnectionID = UInt64
