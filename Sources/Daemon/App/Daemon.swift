@@ -70,11 +70,10 @@ public final class Daemon {
         driver: driver, workers: workers, declared: components.declared, requests: shared.requests,
         restarts: shared.restarts, starter: shared.starter, supervision: components.supervision,
         listening: components.listening),
-      followers: ConfigurationFollowers(
-        clock: loop, workers: workers, hibernation: services.hibernation,
-        chronicle: shared.chronicle, pressure: shared.pressure, schedules: components.schedules,
-        encryption: senses.encryption, rules: runs.rules, hooks: hooks),
-      log: services.log, read: ConfigurationReloader.reader(services.jobs, shared.read))
+      clock: loop, hibernation: services.hibernation, chronicle: shared.chronicle,
+      pressure: shared.pressure, schedules: components.schedules, encryption: senses.encryption,
+      rules: runs.rules, hooks: hooks, log: services.log,
+      read: ConfigurationReloader.reader(services.jobs, shared.read))
     control = ControlComponents(
       shared, components, runs: runs, ending: ending, reloader: reloader, hooks: hooks)
     signals = DaemonSignals(services, orphans: orphans, reloader: reloader, ending: ending)

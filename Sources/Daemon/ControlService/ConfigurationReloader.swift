@@ -1,3 +1,4 @@
+import Hibernation
 import Lifecycle
 import Policy
 import PolicyFile
@@ -25,7 +26,15 @@ struct ConfigurationReloader {
   let returning: ReturningWorkers
   let configuration: ConfigurationInForce
   let changes: DeclaredChanges
-  let followers: ConfigurationFollowers
+  let clock: any Timers
+  let hibernation: HibernationService
+  let chronicle: Chronicle
+  let pressure: PressureMonitor
+  let schedules: ScheduleMonitor
+  let encryption: EncryptionTrial
+  let rules: RuleAdoption
+  /// nil if no commands are run here.
+  let hooks: HookRunner?
   let log: DaemonLog
   let read: Reader
 
@@ -71,7 +80,8 @@ struct ConfigurationReloader {
     var texts: [String] = []
     if let change = PolicyFile.summary(from: policies.old, to: policies.new) {
       driver.setPolicy(policies.new)
-      followers.didChangePolicy(policies.new)
+      chronicle.record(policies.new, at: clock.now)
+      pressure.follow(policies.new)
       texts.append(change)
     }
     let old = configuration.current
@@ -86,13 +96,26 @@ struct ConfigurationReloader {
       }
       if existing.configuration.policy != new.policy { changes.setPolicy(new.policy, of: id) }
     }
-    followers.follow(new)
+    follow(new)
     driver.send(.deadline)
     return (
       true,
       texts.isEmpty
         ? "nothing changed: the configuration is the same" : texts.joined(separator: "; ")
     )
+  }
+
+  /// Informs other components of a configuration that is in force, and that each worker has.
+  private func follow(_ new: DaemonConfiguration) {
+    // An idle base that a policy doesn't allow any more is removed at once, and not at the next
+    // hibernation.
+    for worker in workers.values where !worker.keepsBase {
+      hibernation.dropIdleBase(of: worker.id.name)
+    }
+    schedules.follow()
+    encryption.tryEncryption(for: new)
+    rules.follow(new.adoption)
+    hooks?.follow()
   }
 
   private func removeUndeclared(_ new: DaemonConfiguration) -> [String] {

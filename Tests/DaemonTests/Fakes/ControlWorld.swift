@@ -140,12 +140,10 @@ extension AdapterWorld {
   func makeReloader(_ read: @escaping ConfigurationReloader.Reader) -> ConfigurationReloader {
     ConfigurationReloader(
       driver: driver, workers: workers, phase: phase, returning: returning,
-      configuration: configuration, changes: changes,
-      followers: ConfigurationFollowers(
-        clock: timers, workers: workers, hibernation: services.hibernation, chronicle: chronicle,
-        pressure: pressure, schedules: schedules, encryption: senses.encryption, rules: rules,
-        hooks: nil),
-      log: log, read: read)
+      configuration: configuration, changes: changes, clock: timers,
+      hibernation: services.hibernation, chronicle: chronicle, pressure: pressure,
+      schedules: schedules, encryption: senses.encryption, rules: rules, hooks: nil, log: log,
+      read: read)
   }
 
   /// - Parameter program: the program of a wrapper.

@@ -20,12 +20,10 @@ final class ShellReloads {
       requests: world.requests, restarts: world.supervision.restarts,
       starter: world.supervision.starter, supervision: world.supervision.real,
       listening: world.supervision.listening),
-    followers: ConfigurationFollowers(
-      clock: world.clock, workers: world.workers, hibernation: world.processes.hibernation,
-      chronicle: world.chronicle, pressure: world.pressure, schedules: world.schedules.monitor,
-      encryption: EncryptionTrial(log: { _, _ in }) { $0(.done(nil)) }, rules: world.rules,
-      hooks: nil),
-    log: world.processes.log, read: { [unowned self] in read(then: $0) })
+    clock: world.clock, hibernation: world.processes.hibernation, chronicle: world.chronicle,
+    pressure: world.pressure, schedules: world.schedules.monitor,
+    encryption: EncryptionTrial(log: { _, _ in }) { $0(.done(nil)) }, rules: world.rules,
+    hooks: nil, log: world.processes.log, read: { [unowned self] in read(then: $0) })
 
   /// A worker before a reload.
   private struct WorkerBeforeReload {
