@@ -22,16 +22,6 @@ struct UseHistory {
     private(set) var count = 0
     private(set) var last: CodedText?
 
-    fileprivate init(since: Instant) { self.since = since }
-
-    /// The uses that an earlier daemon saw.
-    init(since: Instant, all: [Use], count: Int, last: CodedText?) {
-      self.since = since
-      self.all = all
-      self.count = count
-      self.last = last
-    }
-
     fileprivate mutating func add(_ use: CodedText, at now: Instant) {
       last = use
       if let end = all.last?.ended, now - end < UseHistory.pause {

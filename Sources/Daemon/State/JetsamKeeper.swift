@@ -6,7 +6,10 @@ import Policy
 /// Makes jetsam reports when workers are terminated for lack of memory, writes them, and reads them
 /// again. It belongs to the event loop's thread.
 final class JetsamKeeper {
-  private var reports: JetsamReports
+  private let store: JetsamStore
+  /// The ids of the reports, the newest first: those that were on the disk when the daemon started,
+  /// and those made since.
+  private(set) var ids: [String]
   private let disk: DiskQueue
   private let loop: LoopReturn
   private let log: DaemonLog
@@ -25,20 +28,18 @@ final class JetsamKeeper {
   }
 
   init(directory: String, disk: DiskQueue, loop: LoopReturn, log: DaemonLog) {
-    reports = JetsamReports(directory: directory)
+    store = JetsamStore(directory: directory)
+    ids = store.ids()
     self.disk = disk
     self.loop = loop
     self.log = log
   }
 
-  /// The ids of the reports, the newest first.
-  var ids: [String] { reports.ids }
-
   /// Reads a report. `then` is called on the event loop, in the order of the calls, with nil if
   /// there is no such report.
   func load(_ id: String, then: @escaping (JetsamRecord?) -> Void) {
     let done: @Sendable (JetsamRecord?) -> Void = loop.callback(then)
-    disk.submit { [store = reports.store] in done(store.load(id)) }
+    disk.submit { [store] in done(store.load(id)) }
   }
 
   /// Records the machine's state when a victim has been chosen. Only the first victim of a burst
@@ -93,16 +94,22 @@ final class JetsamKeeper {
     save(record)
   }
 
-  /// The id of a report that begins at this time.
-  func newID(at time: String) -> String { reports.newID(at: time) }
+  /// The id of a report that begins at this time: the time without punctuation, and a number if one
+  /// second has several.
+  func newID(at time: String) -> String {
+    let base = time.filter { $0.isNumber || $0 == "T" }
+    let used = Set(ids)
+    if !used.contains(base) { return base }
+    return (2...).lazy.map { "\(base)-\($0)" }.first { !used.contains($0) } ?? base
+  }
 
   private func save(_ record: JetsamRecord) {
-    reports.keep(record)
+    ids = Array((ids + [record.id]).sorted(by: >).prefix(JetsamStore.maxKept))
     write(record, saying: "jetsam report \(record.id) written (`dormouse jetsam` shows it)")
   }
 
   private func write(_ record: JetsamRecord, saying text: String? = nil) {
-    disk.submit { [log, store = reports.store] in
+    disk.submit { [log, store] in
       do {
         try store.save(record)
         if let text { log(.warning, text) }

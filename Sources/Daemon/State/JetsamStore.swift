@@ -27,29 +27,3 @@ struct JetsamStore: Sendable {
     for old in ids().dropFirst(Self.maxKept) { discardFile("\(directory)/\(old).json") }
   }
 }
-
-/// The ids of the known reports, without access to the disk: those that were found when the daemon
-/// started, and those made since.
-struct JetsamReports: Sendable {
-  let store: JetsamStore
-  /// The ids, the newest first.
-  private(set) var ids: [String]
-
-  init(directory: String) {
-    store = JetsamStore(directory: directory)
-    ids = store.ids()
-  }
-
-  /// A new id: the time without punctuation, and a number if one second has several.
-  func newID(at time: String) -> String {
-    let base = time.filter { $0.isNumber || $0 == "T" }
-    let taken = Set(ids)
-    if !taken.contains(base) { return base }
-    return (2...).lazy.map { "\(base)-\($0)" }.first { !taken.contains($0) } ?? base
-  }
-
-  /// Adds a report that is about to be written.
-  mutating func keep(_ record: JetsamRecord) {
-    ids = Array((ids + [record.id]).sorted(by: >).prefix(JetsamStore.maxKept))
-  }
-}

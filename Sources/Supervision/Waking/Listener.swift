@@ -206,11 +206,6 @@ public struct ListenError: Error, Hashable, Sendable, CustomStringConvertible {
   /// The worker or program that has the address, if it is known.
   public var owner: String?
 
-  init(address: ListenSocket.Address, code: Int32) {
-    self.address = address
-    self.code = code
-  }
-
   public var description: String { "can't listen at \(address.text): \(reason)" }
 
   private var reason: String {
