@@ -57,7 +57,7 @@ public final class Daemon {
         planner: components.launchPlanner, processes: runs.processes, memory: runs.sleeps.memory,
         log: services.log),
       restarts: shared.restarts, snapshots: shared.snapshots,
-      conversations: components.conversations, watchdogs: senses.watchdogs, log: services.log)
+      conversations: components.conversations, log: services.log)
     ending = DaemonEnd(
       driver: driver, workers: workers, returning: shared.returning, requests: shared.requests,
       externals: runs.externals, starter: shared.starter, recordWriter: shared.recordWriter,

@@ -42,7 +42,7 @@ struct DirectiveExecution {
     case .fill(let id): workers[id]?.sleep?.fill()
     case .terminate(let id): ends.terminate(id)
     case .abort(let id): ends.terminate(id, by: SIGABRT)
-    case .checkWatchdog(let id): senses.watchdogs.checkWatchdog(id)
+    case .checkWatchdog(let id): conversations.checkWatchdog(id)
     case .kill(let id): ends.kill(id)
     case .purge(let id): conversations.purge(id)
     case .measure(let id): senses.meter.measure(id)

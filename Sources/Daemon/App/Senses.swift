@@ -10,7 +10,6 @@ final class Senses {
   let safePoints: SafePointCheck
   let probes: ProbeAsker
   let liveness: LivenessSupervisor
-  let watchdogs: WatchdogReporter
   let imageDisk: ImageDiskMonitor
   let hibernationCosts: HibernationCosts
   let sampling: RegularSampling
@@ -20,8 +19,7 @@ final class Senses {
   init(
     services: Services, driver: EngineDriver, workers: WorkerRegistry, role: DaemonRole,
     state: StateDirectory, jetsam: JetsamKeeper, learnedMemory: LearnedMemoryKeeper,
-    restarts: RestartSupervisor, recordWriter: WorkerRecordWriter, pressure: PressureMonitor,
-    logs: LogKeeper
+    restarts: RestartSupervisor, pressure: PressureMonitor, logs: LogKeeper
   ) {
     let loop = services.loop
     let log: (DaemonLog.Priority, String) -> Void = services.log.callAsFunction
@@ -50,9 +48,6 @@ final class Senses {
     probes = ProbeAsker(loop, loop)
     liveness = LivenessSupervisor(
       timers: loop, driver: driver, probes: probes, activity: activity, launchedAt: launchedAt)
-    watchdogs = WatchdogReporter(driver: driver, workers: workers) { [recordWriter] in
-      recordWriter.save($0, state: $1)
-    }
 
     let reader = ImageDiskReader(
       services.jobs, directory: state.images, workers, sharedImages: role.sharedImages,

@@ -34,7 +34,7 @@ struct WorkerComponents {
     senses = Senses(
       services: services, driver: driver, workers: workers, role: role, state: shared.state,
       jetsam: shared.jetsam, learnedMemory: shared.learnedMemory, restarts: restarts,
-      recordWriter: shared.recordWriter, pressure: shared.pressure,
+      pressure: shared.pressure,
       logs: LogKeeper(services) { [state = shared.state] in state.logTimes(of: $0.name) })
     listening = ListeningSockets(
       watches: loop, timers: loop, jobs: services.jobs, files: services.socketFiles,
@@ -47,8 +47,8 @@ struct WorkerComponents {
       returning: returning)
     conversations = WorkerConversations(
       services: services, timers: services.loop, watches: services.loop, driver: driver,
-      workers: workers, reloads: reloads, watchdogs: senses.watchdogs,
-      snapshots: shared.snapshots, recordWriter: shared.recordWriter)
+      workers: workers, reloads: reloads, snapshots: shared.snapshots,
+      recordWriter: shared.recordWriter)
     launchPlanner = LaunchPlanner(
       settings: LaunchSettings(
         cgroups: shared.cgroups, earlierCgroups: shared.earlierCgroups,

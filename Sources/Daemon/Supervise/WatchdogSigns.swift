@@ -32,14 +32,9 @@ struct WatchdogSigns: Equatable {
   }
 }
 
-/// Reports workers' watchdogs to the engine: the interval, and the last sign of life when the
-/// engine asks. It belongs to the event loop's thread.
-struct WatchdogReporter {
-  let driver: EngineDriver
-  let workers: WorkerRegistry
-  /// Called when the interval has changed, so that the next daemon knows it.
-  let saveRecord: (WorkerUnit, WorkerState) -> Void
-
+// These functions report workers' watchdogs to the engine: the interval, and the last sign of life
+// when the engine asks.
+extension WorkerConversations {
   /// Reports the interval of a worker that has been launched or adopted.
   func startWatchdog(of worker: WorkerUnit) {
     guard worker.conversation?.notifyPath != nil else { return }
@@ -49,10 +44,10 @@ struct WatchdogReporter {
   }
 
   /// Handles `WATCHDOG_USEC=`. As under systemd, a worker whose configuration has no interval may
-  /// send it.
+  /// send it. The interval is recorded for the next daemon.
   func setWatchdog(of worker: WorkerUnit, to interval: Duration) {
     worker.watchdogInterval = interval
-    if let state = driver.state.state(of: worker.id) { saveRecord(worker, state) }
+    if let state = driver.state.state(of: worker.id) { recordWriter.save(worker, state: state) }
     driver.send(.watchdogInterval(worker.id, interval))
   }
 

@@ -23,7 +23,6 @@ struct SurvivorAdoption {
   let restarts: RestartSupervisor
   let snapshots: SnapshotKeeper
   let conversations: WorkerConversations
-  let watchdogs: WatchdogReporter
   let log: DaemonLog
 
   /// An adoption that takes longer than this is logged, and continues.
@@ -139,7 +138,7 @@ struct SurvivorAdoption {
 
   /// Receives the worker's messages from now on, as those of any other worker.
   private func receiveMessages(_ worker: WorkerUnit) {
-    watchdogs.startWatchdog(of: worker)
+    conversations.startWatchdog(of: worker)
     do throws(SystemCallError) { try worker.conversation?.listenToConnections() } catch {
       log(.warning, "\(worker.id): adopted without its channels to the daemon: \(error)")
     }

@@ -41,7 +41,7 @@ final class SelfReports {
     case .watchdogTrigger: handle.send(.watchdogTriggered(id))
     case .watchdogInterval(let interval):
       guard let worker = handle.worker else { return }
-      conversations.watchdogs.setWatchdog(of: worker, to: interval)
+      conversations.setWatchdog(of: worker, to: interval)
     // It is a sign of life, which `NotificationChannel` records.
     case .watchdog: break
     // Services for systemd send these. Nothing here depends on them.

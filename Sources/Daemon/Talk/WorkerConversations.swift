@@ -10,16 +10,15 @@ final class WorkerConversations {
   let watches: any DescriptorWatches
   let workers: WorkerRegistry
   let reloads: WorkerReloads
-  let watchdogs: WatchdogReporter
   let snapshots: SnapshotKeeper
   let recordWriter: WorkerRecordWriter
-  private let driver: EngineDriver
+  let driver: EngineDriver
   private var lastNumber: UInt64 = 0
 
   init(
     services: Services, timers: any Timers, watches: any DescriptorWatches, driver: EngineDriver,
-    workers: WorkerRegistry, reloads: WorkerReloads, watchdogs: WatchdogReporter,
-    snapshots: SnapshotKeeper, recordWriter: WorkerRecordWriter
+    workers: WorkerRegistry, reloads: WorkerReloads, snapshots: SnapshotKeeper,
+    recordWriter: WorkerRecordWriter
   ) {
     self.services = services
     self.timers = timers
@@ -27,7 +26,6 @@ final class WorkerConversations {
     self.driver = driver
     self.workers = workers
     self.reloads = reloads
-    self.watchdogs = watchdogs
     self.snapshots = snapshots
     self.recordWriter = recordWriter
   }

@@ -5,19 +5,17 @@ import Testing
 @testable import Daemon
 
 @Suite("Reports of watchdogs") struct WatchdogReporterTests {
-  private final class Records { var saved: [String] = [] }
-
   private let world = SenseWorld()
-  private let records = Records()
   private let channels: ConversationWorld
-  private let reporter: WatchdogReporter
+  private let reporter: WorkerConversations
 
   init() throws {
     channels = try ConversationWorld()
-    reporter = WatchdogReporter(driver: world.driver, workers: world.workers) {
-      [records] worker, state in
-      records.saved.append("\(worker.id) \(state.rawValue)")
-    }
+    let adapters = channels.adapters
+    reporter = WorkerConversations(
+      services: adapters.services, timers: adapters.timers, watches: adapters.watches,
+      driver: world.driver, workers: world.workers, reloads: adapters.reloads,
+      snapshots: adapters.snapshots, recordWriter: adapters.recordWriter)
   }
 
   @Test("A launch reports the worker's watchdog interval if the worker can send a sign of life")
@@ -42,7 +40,8 @@ import Testing
     worker.launched = worker.configuration
     worker.conversation = try channels.begin()
     reporter.setWatchdog(of: worker, to: .seconds(2))
-    #expect(records.saved == ["web background"])
+    let record = channels.adapters.services.records.record(of: "web")
+    #expect(record?.state == "background" && record?.watchdog == 2_000_000_000)
     reporter.startWatchdog(of: worker)
     let reported = Event.watchdogInterval(worker.id, .seconds(2))
     #expect(world.drainEvents() == [reported, reported])

@@ -116,8 +116,8 @@ final class AdapterWorld {
     services: services, state: state, driver: driver, workers: workers, returning: returning)
   private(set) lazy var senses = Senses(
     services: services, driver: driver, workers: workers, role: .daemon(), state: state,
-    jetsam: jetsam, learnedMemory: learnedMemory, restarts: restarts, recordWriter: recordWriter,
-    pressure: pressure, logs: LogKeeper(services) { "/nowhere/\($0.name).times" })
+    jetsam: jetsam, learnedMemory: learnedMemory, restarts: restarts, pressure: pressure,
+    logs: LogKeeper(services) { "/nowhere/\($0.name).times" })
   private(set) lazy var endedRuns = EndedRuns(
     driver: driver, workers: workers, requests: requests, supervision: supervision, limit: 2)
   private(set) lazy var planner = LaunchPlanner(
@@ -131,8 +131,7 @@ final class AdapterWorld {
     hibernation: services.hibernation, log: log)
   private(set) lazy var conversations = WorkerConversations(
     services: services, timers: timers, watches: watches, driver: driver, workers: workers,
-    reloads: reloads, watchdogs: senses.watchdogs, snapshots: snapshots,
-    recordWriter: recordWriter)
+    reloads: reloads, snapshots: snapshots, recordWriter: recordWriter)
   private(set) lazy var sheds = WorkerSheds(
     loop: services.loop, processes: services.processes, driver: driver, workers: workers,
     meter: senses.meter, scanner: senses.scanner, liveness: senses.liveness, log: log)

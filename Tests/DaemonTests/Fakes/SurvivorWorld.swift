@@ -68,6 +68,6 @@ extension AdapterWorld {
         restarts: restarts, conversations: conversations, planner: planner, processes: processes,
         memory: sleeps.memory, log: log),
       restarts: restarts, snapshots: snapshots, conversations: conversations,
-      watchdogs: senses.watchdogs, log: log)
+      log: log)
   }
 }

@@ -41,7 +41,7 @@ final class ShellSurvivors {
       conversations: world.conversations, planner: world.planner, processes: world.runs.holder,
       memory: world.memory, log: world.processes.log),
     restarts: world.supervision.restarts, snapshots: world.processes.snapshots,
-    conversations: world.conversations, watchdogs: world.watchdogs, log: world.processes.log)
+    conversations: world.conversations, log: world.processes.log)
 
   /// Whether a process of the worker still runs, as `Leftovers` and the launch's obstacle would
   /// find it.

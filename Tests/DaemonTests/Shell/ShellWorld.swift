@@ -38,14 +38,10 @@ final class ShellWorld {
   private(set) lazy var supervision = ShellSupervision(self)
   private(set) lazy var liveness = ShellLiveness(self)
   private(set) lazy var shedding = ShellSheds(self)
-  private(set) lazy var watchdogs = WatchdogReporter(driver: driver, workers: workers) {
-    [recordWriter] in
-    recordWriter.save($0, state: $1)
-  }
   /// The workers have no channels.
   private(set) lazy var conversations = WorkerConversations(
     services: processes.services, timers: clock, watches: clock, driver: driver, workers: workers,
-    reloads: supervision.reloads, watchdogs: watchdogs, snapshots: processes.snapshots,
+    reloads: supervision.reloads, snapshots: processes.snapshots,
     recordWriter: recordWriter)
   private(set) lazy var planner = LaunchPlanner(
     settings: LaunchSettings(

@@ -51,7 +51,7 @@ struct WorkerLaunches: LaunchHost {
   func didLaunch(_ id: WorkerID) {
     guard let worker = workers[id] else { return }
     senses.kernelKills.begin(worker)
-    senses.watchdogs.startWatchdog(of: worker)
+    conversations.startWatchdog(of: worker)
     starter.advance()
     worker.readiness?.begin()
   }
