@@ -3,13 +3,13 @@ import Policy
 import Supervision
 
 /// A probe's question that is under way on the event loop.
-final class Question {
+private final class Question {
   let runner: ProbeRunner
-  fileprivate var watch: (descriptor: Descriptor, token: EventLoop.Token, interest: Epoll.Interest)?
-  fileprivate var timeout: EventLoop.Token?
-  fileprivate var answer: ((ProbeRunner.Outcome) -> Void)?
+  var watch: (descriptor: Descriptor, token: EventLoop.Token, interest: Epoll.Interest)?
+  var timeout: EventLoop.Token?
+  var answer: ((ProbeRunner.Outcome) -> Void)?
 
-  fileprivate init(_ runner: ProbeRunner, _ answer: @escaping (ProbeRunner.Outcome) -> Void) {
+  init(_ runner: ProbeRunner, _ answer: @escaping (ProbeRunner.Outcome) -> Void) {
     self.runner = runner
     self.answer = answer
   }
@@ -44,12 +44,10 @@ final class ProbeAsker: ProbeQuestions {
   /// questions have to be notified of their ends.
   var commandPids: [Int32] { questions.values.compactMap(\.runner.commandPid) }
 
-  /// Asks once. `answer` is called with the answer or the lack of one: never before this function
-  /// returns, and never after `drop`.
-  func ask(
-    _ probe: Policy.Probe, _ process: WorkerProcess,
+  func put(
+    _ probe: Policy.Probe, to process: WorkerProcess,
     then answer: @escaping (ProbeRunner.Outcome) -> Void
-  ) -> Question {
+  ) -> () -> Void {
     let question = Question(ProbeRunner.start(probe, worker: process), answer)
     questions[ObjectIdentifier(question)] = question
     question.timeout = timers.after(probe.timeout) { [unowned self] in
@@ -62,22 +60,12 @@ final class ProbeAsker: ProbeQuestions {
     } else {
       follow(question)
     }
-    return question
-  }
-
-  func put(
-    _ probe: Policy.Probe, to process: WorkerProcess,
-    then answer: @escaping (ProbeRunner.Outcome) -> Void
-  ) -> () -> Void {
-    let question = ask(probe, process, then: answer)
-    return { [weak self] in self?.drop(question) }
-  }
-
-  /// Ends a question whose answer isn't wanted any more.
-  func drop(_ question: Question) {
-    question.answer = nil
-    question.runner.cancel()
-    follow(question)
+    return { [weak self] in
+      guard let self else { return }
+      question.answer = nil
+      question.runner.cancel()
+      follow(question)
+    }
   }
 
   private func follow(_ question: Question) {

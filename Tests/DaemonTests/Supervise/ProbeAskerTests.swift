@@ -48,7 +48,7 @@ import Testing
   @Test func `A probe is answered once, and never before the call that starts it returns`() throws {
     let server = try Server()
     var answers: [ProbeRunner.Outcome] = []
-    _ = asker.ask(Probe(.tcp(host: "127.0.0.1", port: server.port)), process) {
+    _ = asker.put(Probe(.tcp(host: "127.0.0.1", port: server.port)), to: process) {
       answers.append($0)
     }
     #expect(answers.isEmpty)
@@ -61,7 +61,7 @@ import Testing
   @Test("A probe that can't be started fails, and not before the call returns either")
   func refused() throws {
     var answers: [ProbeRunner.Outcome] = []
-    _ = asker.ask(Probe(.tcp(host: "not an address", port: 1)), process) { answers.append($0) }
+    _ = asker.put(Probe(.tcp(host: "not an address", port: 1)), to: process) { answers.append($0) }
     #expect(answers.isEmpty)
     try turn { !answers.isEmpty }
     guard case .failure(let reason)? = answers.first else {
@@ -74,7 +74,7 @@ import Testing
   @Test func `A probe without an answer within its time-out is a failure`() throws {
     let server = try Server()
     var answers: [ProbeRunner.Outcome] = []
-    _ = asker.ask(silent(server), process) { answers.append($0) }
+    _ = asker.put(silent(server), to: process) { answers.append($0) }
     world.timers.advance(by: .milliseconds(1999))
     #expect(answers.isEmpty)
     world.timers.advance(by: .milliseconds(1))
@@ -85,18 +85,21 @@ import Testing
   @Test func `A probe that was dropped isn't answered, and nothing of it is left`() throws {
     let server = try Server()
     var answers: [ProbeRunner.Outcome] = []
-    let question = asker.ask(silent(server), process) { answers.append($0) }
-    asker.drop(question)
-    asker.drop(question)
-    #expect(world.timers.pending.isEmpty && question.runner.descriptor == nil)
+    let watches = FakeWatches()
+    let asker = ProbeAsker(world.timers, watches)
+    let drop = asker.put(silent(server), to: process) { answers.append($0) }
+    #expect(watches.active == 1)
+    drop()
+    drop()
+    #expect(world.timers.pending.isEmpty && watches.active == 0)
     world.timers.advance(by: .seconds(100))
     #expect(answers.isEmpty)
   }
 
   @Test func `A probe whose answer was not yet delivered can be dropped`() {
     var answers: [ProbeRunner.Outcome] = []
-    let question = asker.ask(Probe(.tcp(host: "nowhere", port: 1)), process) { answers.append($0) }
-    asker.drop(question)
+    let drop = asker.put(Probe(.tcp(host: "nowhere", port: 1)), to: process) { answers.append($0) }
+    drop()
     world.timers.advance(by: .seconds(100))
     #expect(answers.isEmpty)
   }
@@ -104,8 +107,8 @@ import Testing
   @Test func `Two probes at the same time are answered each by itself`() throws {
     let server = try Server()
     var answers: [String] = []
-    _ = asker.ask(silent(server, .seconds(5)), process) { _ in answers.append("late") }
-    _ = asker.ask(silent(server, .seconds(2)), process) { _ in answers.append("early") }
+    _ = asker.put(silent(server, .seconds(5)), to: process) { _ in answers.append("late") }
+    _ = asker.put(silent(server, .seconds(2)), to: process) { _ in answers.append("early") }
     world.timers.advance(by: .seconds(2))
     #expect(answers == ["early"])
     world.timers.advance(by: .seconds(3))
@@ -114,8 +117,8 @@ import Testing
 
   @Test func `A probe over a connection has no child process to reap`() throws {
     let server = try Server()
-    let question = asker.ask(silent(server), process) { _ in }
+    let drop = asker.put(silent(server), to: process) { _ in }
     #expect(asker.commandPids == [])
-    asker.drop(question)
+    drop()
   }
 }
