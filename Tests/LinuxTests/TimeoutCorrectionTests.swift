@@ -123,10 +123,10 @@ import Testing
     usleep(200_000)
     let waits = TimedWaits()
     let lookedAt = Clocks.monotonic
-    waits.willRest(try child.tree())
+    waits.recordCalls(of: try child.tree())
     _ = try ProcessTree.stopAll(
       root: child.process.identity, session: child.pid, until: Deadline(in: .seconds(60)))
-    waits.didRest(try child.tree())
+    waits.recordStop(of: try child.tree())
     let measuring = Clocks.monotonic - lookedAt
     // Without the scheduler's data (an old kernel), only the time asleep counts.
     guard ThreadRun.read(thread: child.pid, of: child.pid) != nil else {
@@ -144,6 +144,34 @@ import Testing
     #expect(waits.kept == nil)
   }
 
+  @Test func `A thread that begins to wait after its calls were recorded was working`() throws {
+    if clinux_stop_hides_calls() == 1 { return notTestedHere("a stop hides calls here") }
+    let program = """
+      import signal, time
+      signal.pthread_sigmask(signal.SIG_BLOCK, [10])
+      print('ready', flush=True)
+      signal.sigwait([10])
+      time.sleep(600)
+      """
+    let child = try TestChild("python3", "-c", program)
+    _ = try child.line()
+    let (early, late, tree) = (TimedWaits(), TimedWaits(), try child.tree())
+    early.recordCalls(of: tree)
+    kill(child.pid, SIGUSR1)
+    let sleeps = try eventually {
+      late.recordCalls(of: tree)
+      late.recordStop(of: tree)
+      return !late.dueTimes.isEmpty
+    }
+    #expect(sleeps)
+    late.recordCalls(of: tree)
+    _ = try ProcessTree.stopAll(
+      root: child.process.identity, session: child.pid, until: Deadline(in: .seconds(60)))
+    for waits in [early, late] { waits.recordStop(of: tree) }
+    #expect(early.unrecordedThread(in: tree) == child.pid)
+    #expect(late.unrecordedThread(in: tree) == nil)
+  }
+
   @Test func `A timeout that was corrected once isn't corrected again after a failed wake`() {
     let waits = TimedWaits(TimedWaits.Kept(restsSince: 1000, began: [5: 400]))
     #expect(waits.waited(5, since: 2000) == 1600)
@@ -152,4 +180,9 @@ import Testing
     #expect(waits.waited(5, since: 2500) == 500)
     #expect(waits.rested(5, since: 2500) == 500)
   }
+}
+
+extension TimedWaits {
+  fileprivate func recordCalls(of tree: ProcessTree) { willRest(tree) }
+  fileprivate func recordStop(of tree: ProcessTree) { didRest(tree) }
 }

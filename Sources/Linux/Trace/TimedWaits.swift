@@ -109,6 +109,13 @@ public final class TimedWaits: Sendable {
     }
   }
 
+  /// Returns a thread that began to wait too late to be recorded: it was working a moment ago. None
+  /// is found where a stop hides calls (arm64).
+  public func unrecordedThread(in tree: ProcessTree) -> Int32? {
+    let recorded = state.withLock { $0.waits }
+    return Self.readWaits(of: tree).first { $1.limit != nil && recorded[$0] == nil }?.key
+  }
+
   /// Returns the moment at which the thread began to wait; nil if that can't be verified. It has
   /// waited all the time since then if only the stop made it begin to wait once more.
   private static func began(
@@ -118,15 +125,8 @@ public final class TimedWaits: Sendable {
       let after = ThreadRun.read(thread: thread, of: before.pid),
       after.waits == run.waits + 1
     else { return nil }
-    let began: Int64?
-    if let time = clocks.monotonic(run.lastRan, of: run.processor) {
-      began = time
-    } else if run.processor == after.processor {
-      began = now - (after.lastRan - run.lastRan)
-    } else {
-      began = nil
-    }
-    return began.map { min($0, now) }
+    let onSame = run.processor == after.processor ? now - (after.lastRan - run.lastRan) : nil
+    return (clocks.monotonic(run.lastRan, of: run.processor) ?? onSame).map { min($0, now) }
   }
 
   /// Completes the end of the wait and its whole duration.

@@ -109,7 +109,7 @@ struct SuspendJob: Sendable {
     let sources = watch(ignored, since: began)
     let times = wantsTimes(sources) ? try DueTime.timers(of: discover()) + waits.dueTimes : []
     if mustBeIdle, case .success(let inputs) = sources, !inputs.hasClients {
-      try checkTimers(times)
+      try checkTimers(times, of: tree)
     }
     // A resource that is short now may be free in a moment, so the next attempt may succeed. If
     // Yama forbids this daemon to open the worker's sockets, its clients would wait for ever.
@@ -164,14 +164,14 @@ struct SuspendJob: Sendable {
   }
 
   /// Throws if a worker without clients works by timers so often that it is in use.
-  private func checkTimers(_ times: [DueTime]) throws {
-    guard let staysAwakeBelow,
-      let timer = times.first(where: { time in
-        // What is left of a long wait says little.
-        time.whole.map { $0 < staysAwakeBelow } ?? (time.remaining < Self.shortWait)
-      })
-    else { return }
-    throw WorksByTimer(timer: timer.whole ?? timer.remaining)
+  private func checkTimers(_ times: [DueTime], of tree: ProcessTree) throws {
+    guard let staysAwakeBelow else { return }
+    let timer = times.first { time in
+      // What is left of a long wait says little.
+      time.whole.map { $0 < staysAwakeBelow } ?? (time.remaining < Self.shortWait)
+    }
+    if let timer { throw WorksByTimer(timer: timer.whole ?? timer.remaining) }
+    if let thread = waits.unrecordedThread(in: tree) { throw AtWork(thread: thread) }
   }
 
   /// Throws if the manager of an external worker uses its cgroup. A cgroup that the manager has
