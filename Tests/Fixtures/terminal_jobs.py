@@ -218,12 +218,15 @@ def background(terminal, wrap):
 
 
 def once(terminal, wrap):
-    # Not print: a handler may interrupt another print.
-    program = ("import os, signal, time\n"
+    # Not print: a handler may interrupt another print. Python runs a handler after the call that the signal interrupts:
+    # a signal that arrives just before the call would wait for its end, and the program may fall asleep meanwhile. So
+    # the call waits for the signal's number in a pipe, too.
+    program = ("import os, select, signal\n"
+               "r, w = os.pipe()\nos.set_blocking(w, False)\nsignal.set_wakeup_fd(w)\n"
                "def note(number, frame): os.write(1, b'got %d\\n' % number)\n"
                "for each in (1, 10, 12, 15): signal.signal(each, note)\n"
                "x = bytearray(b'k') * 20_000_000\nos.write(1, b'rea' + b'dy\\n')\n"
-               "while True: time.sleep(2)")
+               "while True:\n  if select.select([r], [], [], 2)[0]: os.read(r, 9)")
     terminal.type(f"{wrap} python3 -c {shlex.quote(program)} &\n")
     terminal.expect("ready")
     pid = wrapper(terminal)
