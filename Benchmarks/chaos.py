@@ -662,6 +662,10 @@ def play(options, rest, rounds, seconds, directory):
             faults.counts["memory (times, beside all lives)"] = shortage.count
         for worker in workers:
             worker.end()
+            if worker.failures:  # The directory is removed.
+                with open(os.path.join(directory, "state", "logs", f"{worker.name}.log"), errors="replace") as file:
+                    last = "".join(file.readlines()[-10:])
+                worker.failures[-1] = f"{worker.failures[-1]}; its log ends with:\n{last}"
         log = keeper.log()
         try:
             keeper.daemon.close()

@@ -88,6 +88,7 @@ public struct OutsideWait: Hashable, Sendable {
   /// Whether the memory at an address is shared. pthread_join(3) also waits at a futex that isn't
   /// marked private, in memory that isn't shared.
   private static func isShared(_ address: UInt64, in pid: Int32) -> Bool {
+    // Memory whose mapping can't be read counts as not shared.
     guard let mappings = try? MemoryMapping.headers(of: pid) else { return false }
     return mappings.contains { $0.shared && $0.start <= address && address < $0.end }
   }
