@@ -9,7 +9,8 @@ import Linux
 extension Hibernator {
   /// Writes the missing pages of a process's children.
   ///
-  /// - Throws: `unverifiable` if a child has run, has ended, or can't be examined.
+  /// - Throws: `unverifiable` if a child has run, has ended, or can't be examined; `intact` if files
+  ///   or memory are short, because the next attempt may succeed.
   func restoreChildren(
     of paged: PagedProcess, _ image: ImageReader, _ target: HibernationTarget
   ) throws(HibernationError) {
@@ -32,18 +33,21 @@ extension Hibernator {
       let before = try PageLayout(replaying: batches.closed)
       var after = before
       try after.apply(batches.open)
-      for newborn in children {
-        let child = try ForkedChild(newborn, useScan: features.pagemapScan)
-        if child.mayGetHugePages, journal.hasBegunChildren {
-          throw HibernationError(
-            .filling, "two daemons in a row ended while they restored a child that it forked",
-            aftermath: .unverifiable)
-        }
-        journal.hasBegunChildren = true
+      // All are examined before a page is written, so that a failure leaves them as they are.
+      let forked = try children.map {
+        (identity: $0, child: try ForkedChild($0, useScan: features.pagemapScan))
+      }
+      if journal.hasBegunChildren, forked.contains(where: \.child.mayGetHugePages) {
+        throw HibernationError(
+          .filling, "two daemons in a row ended while they restored a child that it forked",
+          aftermath: .unverifiable)
+      }
+      journal.hasBegunChildren = true
+      for (identity, child) in forked {
         let fill: @Sendable () throws -> Void = { [before, after] in
           try child.fill(from: image, process: paged.index, before: before, after: after)
         }
-        if let tracer = tracer(of: [newborn], isTracing: false) {
+        if let tracer = tracer(of: [identity], isTracing: false) {
           try tracer.perform(fill)
         } else {
           try fill()
@@ -54,7 +58,7 @@ extension Hibernator {
     } catch {
       throw HibernationError(
         .filling, "a child that it forked during its restore can't be restored: \(error)",
-        aftermath: .unverifiable)
+        aftermath: HibernationError.isTransient(error) ? .intact : .unverifiable)
     }
   }
 

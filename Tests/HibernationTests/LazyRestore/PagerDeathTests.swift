@@ -113,6 +113,32 @@ struct PagerDeathTests {
     #expect(try probe.talk.ask("errors") == "errors 0 eintr 0")
   }
 
+  @Test func `A child forked at the daemon's death is restored when files can be opened again`()
+    throws
+  {
+    let probe = try Probe(Self.command(), parking: .frozen, fault: .eventRead, isLazy: true)
+    #expect(try probe.talk.line().hasPrefix("ready"))
+    try probe.perform("hibernate")
+    // Each thread forks first.
+    try probe.talk.send("churn 2")
+    try probe.order("resume")
+    try probe.daemonDies()
+    let child = try #require(children(of: probe.victim.pid).first)
+    let (target, image) = (probe.target, probe.image)
+    for file in ["syscall", "mem", "pagemap", "smaps"] {
+      let fault = InjectedFault(ENOMEM, of: "/proc/\(child)/\(file)")
+      let error = #expect(throws: HibernationError.self) {
+        _ = try service.wait { (h) throws(HibernationError) in
+          try fault.during {
+            Result { () throws(HibernationError) in try h.recover(target, from: image) }
+          }.get()
+        }
+      }
+      #expect(error?.aftermath == .intact, "\(file): \(String(describing: error))")
+    }
+    #expect(try recoverAndCheck(probe, "files can be opened again"))
+  }
+
   /// Tests a past defect that silently changed a worker's memory: pages beside prefetched ones, in
   /// an area for huge pages, had been filled with zeros, and the second pager assumed that the
   /// first one had filled them.
