@@ -166,7 +166,9 @@ public struct Userfault: Sendable {
     if result >= 0 { return .filled(UInt64(result)) }
     switch Int32(truncatingIfNeeded: -result) {
     case EEXIST: return .present
-    case ENOENT: return .notRegistered
+    // The kernel looks for the mapping before it looks for an event (Linux 6.9 and later), and
+    // doesn't find one that is being moved. Its event is in flight until it is read.
+    case ENOENT: return hasEventInFlight ? .eventFirst : .notRegistered
     case EAGAIN: return .eventFirst
     case ESRCH: return .vanished
     case let code:

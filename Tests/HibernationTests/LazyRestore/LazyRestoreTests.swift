@@ -123,6 +123,26 @@ struct LazyRestoreTests {
     }
   }
 
+  /// The kernel doesn't find the mapping for which it had to wait, and reports that first.
+  @Test(
+    "Memory that is moved at the moment when a page of it is filled keeps that page",
+    .enabled(if: isPermitted(), "userfaultfd for workers takes root here"))
+  func movedWhileFilled() throws {
+    let victim = try Victim([try Fixture.compile("checkerboard"), "16384"], parking: .frozen)
+    #expect(try victim.line().hasPrefix("ready"))
+    let path = Fixture.imagePath()
+    let name = victim.target.name
+    for page in stride(from: 0, through: 12000, by: 2000) {
+      _ = try sleep(victim, at: path)
+      try victim.send("move \(page)")
+      // What it needs to get there is learned first.
+      try wake(victim, from: path, learns: page == 0)
+      try service.awaitFill(of: name)
+      try #require(try victim.line() == "moved")
+      try #require(try victim.ask("verify") == "whole", "after page \(page)")
+    }
+  }
+
   static let churnRounds = Nightly.rounds(5, of: 20, variable: "DORMOUSE_CHURN_ROUNDS")
 
   @Test(.enabled(if: isPermitted(), "userfaultfd for workers takes root here"))
