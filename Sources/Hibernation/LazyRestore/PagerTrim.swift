@@ -46,7 +46,7 @@ extension Pager {
         if isResting { return false }
       }
       if isBrief {
-        isResting = turn.hasPassed
+        isResting = turn.hasPassed && mayRest
         if isResting { return false }
       } else if sequentialUse.isSeen {
         sequentialUse.reset()
@@ -57,12 +57,19 @@ extension Pager {
     return true
   }
 
+  /// False if the worker waits for this pager, and nothing would end its rest.
+  private var mayRest: Bool {
+    !isFrozen && !endsTrim && processes.allSatisfy { $0.hasVanished || $0.faults.isEmpty }
+  }
+
   private func beginTrim(until end: TrimEnd) throws -> PagerWakeups {
     FaultPoint.trimmed.pass()
     resumeTurn?.end()
     if isContinuation {
       try recordPresentPages()
-      for process in processes { process.tryFaultsAgain() }
+      for process in processes {
+        try retry.run { () throws(SystemCallError) in try process.tryFaultsAgain() }
+      }
     }
     for process in processes {
       try retry.run { () throws(SystemCallError) in
@@ -121,11 +128,12 @@ extension Pager {
 extension LazyProcess {
   /// Makes all threads that wait for a page try their accesses again, so that each sends a message
   /// about its page: an earlier pager may have read the first one, and died before it answered.
-  fileprivate func tryFaultsAgain() {
-    // They may have grown or moved since. If they can't be read, the process has ended, or only
-    // what has grown beyond the ends is left out.
-    let present = (try? MemoryMapping.headers(of: pid)) ?? []
-    let ranges = mappings + present.filter { $0.name != "[vsyscall]" }.map(\.range)
+  fileprivate func tryFaultsAgain() throws(SystemCallError) {
+    // They may have grown or moved since.
+    let present = try readIfPossible { () throws(SystemCallError) in
+      try MemoryMapping.headers(of: pid)
+    }
+    let ranges = mappings + (present ?? []).filter { $0.name != "[vsyscall]" }.map(\.range)
     guard let start = ranges.map(\.address).min(), let end = ranges.map(\.end).max() else { return }
     // There may be gaps.
     userfault.wake(start, end - start)
