@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
 """A worker that speaks the worker protocol.
 
-    talker.py good|late|hoard|chatty LOG
+    talker.py good|chatty LOG
 
-It writes each received line and its own actions to LOG. `late` answers too late, `hoard` grows instead of shedding, and
-`chatty` begins with 100,000 lines.
+It writes each received line and its own actions to LOG. `chatty` begins with 100,000 lines.
 """
 import ctypes, json, os, select, signal, socket, sys, threading, time
 
@@ -17,7 +16,7 @@ def note(text): log.write(text + "\n")
 
 
 def fill():
-    if mode == "hoard" or not cache:
+    if not cache:
         cache.extend(os.urandom(1 << 20) for _ in range(8))
 
 
@@ -62,15 +61,9 @@ def say(daemon, **message): daemon.sendall(json.dumps(message).encode() + b"\n")
 def answer(daemon, message):
     """Answers a message that needs an answer."""
     done = {"type": "done", "id": message["id"]}
-    sheds = message["type"] in ("didEnterBackground", "memoryWarning")
-    if sheds and mode == "hoard":
-        fill()
-    elif sheds:
+    if message["type"] in ("didEnterBackground", "memoryWarning"):
         cache.clear()
         ctypes.CDLL(None).malloc_trim(0)
-    if sheds and mode == "late":
-        threading.Timer(1, lambda: say(daemon, **done)).start()
-        return
     # Noted first: SIGTERM follows the answer at once, and its handler ends the process.
     if message["type"] == "willTerminate":
         note("saved")

@@ -175,14 +175,18 @@ struct VerbTests {
     #expect(world.state(web) == .hibernated)
   }
 
-  @Test func `A memory warning is answered with the memory that it freed`() {
+  @Test(
+    "A memory warning is answered with the memory that it freed",
+    arguments: [
+      (ByteCount.megabytes(12), "freed 8 MB (from 20 MB to 12 MB)"),
+      (.megabytes(28), "freed nothing (from 20 MB to 28 MB)"),
+    ])
+  func freed(after: ByteCount, freed: String) {
     var world = world(in: .foreground)
     world.ask(.warn, web)
     world.send(.shedAnswered(web))
-    world.send(.shedFinished(web, before: .megabytes(20), after: .megabytes(12)))
-    #expect(
-      world.answers[world.requests]
-        == [Answer(.done, "web freed 8 MB (from 20 MB to 12 MB)")])
+    world.send(.shedFinished(web, before: .megabytes(20), after: after))
+    #expect(world.answers[world.requests] == [Answer(.done, "web \(freed)")])
   }
 
   @Test func `A worker that is stopped during its launch never enters the foreground`() {

@@ -171,13 +171,17 @@ import WorkerProtocol
     defer { conversation.end() }
     let worker = try world.connect(conversation)
     _ = try worker.hear()
-    try worker.say(.snapshot(.image(mime: "no type", base64: "AAAA")), .purgeable)
+    for (mime, base64) in [("image", "AAAA"), ("image/png\nX", "AAAA"), ("image/png", "iVBO!")] {
+      try worker.say(.snapshot(.image(mime: mime, base64: base64)))
+    }
+    try worker.say(.purgeable)
     try world.watches.serve()
     let errors = try worker.hear().map {
       if case .error(let text) = $0 { text } else { "\($0)" }
     }
-    #expect(errors.count == 2)
-    #expect(errors.first?.contains("`mime` is not a MIME type") == true)
+    #expect(errors.count == 4)
+    #expect(errors.prefix(2).allSatisfy { $0.contains("`mime` is not a MIME type") })
+    #expect(errors.dropFirst(2).first?.contains("`data` is not base64") == true)
     #expect(errors.last?.contains("the first message needs a descriptor") == true)
     #expect(world.events == [])
   }

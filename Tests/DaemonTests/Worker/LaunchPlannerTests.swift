@@ -60,6 +60,7 @@ import Testing
     #expect(plan.environment["MODE"] == "a" && plan.environment["HOME"] == "/root")
     #expect(plan.logPath == "/logs/web.log" && !plan.isLogPathConfigured && plan.logKeep == 1)
     #expect(plan.mark == "/run/control.sock.workers/web")
+    #expect(plan.fullEnvironment["DORMOUSE_RUN"] == plan.mark)
     #expect(plan.stored.isEmpty && plan.readinessChannel == nil && plan.account == nil)
   }
 

@@ -96,6 +96,19 @@ extension AdapterWorld {
     #expect(paths.allSatisfy { isAbsent($0) })
   }
 
+  @Test func `Only a worker whose configuration asks for it gets NOTIFY_SOCKET`() throws {
+    let terms: [(has: Bool, change: (inout WorkerConfiguration) -> Void)] = [
+      (false, { _ in }), (false, { $0.shed = .notify }), (true, { $0.notify = true }),
+      (true, { $0.watchdog = .seconds(60) }),
+    ]
+    for (index, (has, change)) in terms.enumerated() {
+      let (worker, launch) = try launch(change)
+      #expect(try perform(.channels, launch) == nil)
+      #expect((worker.conversation?.notifyPath != nil) == has, "\(index)")
+      launch.undo {}
+    }
+  }
+
   @Test func `Sockets that are made after the launch was undone are removed again`() throws {
     let (worker, launch) = try launch { $0.readiness = .notify }
     var outcomes: [String?] = []

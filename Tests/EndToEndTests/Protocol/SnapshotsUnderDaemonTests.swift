@@ -76,16 +76,4 @@ import Testing
     #expect(try command.run(in: scratch).code == 0)
     #expect(try readFile(file) == [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x00])
   }
-
-  @Test(arguments: [
-    #"{"type":"snapshot","mime":"image/png","data":"iVBO!"}"#,
-    #"{"type":"snapshot","mime":"image","data":"iVBO"}"#,
-    #"{"type":"snapshot","mime":"image/png\nX","data":"iVBO"}"#,
-  ])
-  func `A malformed snapshot message is refused`(line: String) throws {
-    let scratch = try Scratch()
-    let daemon = try Self.daemon(scratch, line)
-    #expect(try eventually { try daemon.done("logs", "album").contains(#""type":"error""#) })
-    #expect(try daemon.worker("album").snapshot == nil)
-  }
 }

@@ -13,7 +13,7 @@ final class Talker {
 
   /// For workers that answer: a busy machine may take any time for that.
   static let patient = policy(shedDeadline: "60s")
-  /// For workers that don't answer, or late.
+  /// For workers that don't answer in time.
   static let hurried = policy(shedDeadline: "400ms")
 
   private static func policy(shedDeadline: String) -> String {
@@ -99,29 +99,6 @@ final class Talker {
   }
 
   @Test(
-    "An answer that is late, or from a worker that has freed nothing, is noted and changes nothing",
-    arguments: [("late", "did not answer in time", "1 late"), ("hoard", "freed nothing", nil)])
-  func answers(mode: String, said: String, noted: String?) throws {
-    let talker = try Talker(mode, mode == "late" ? Talker.hurried : Talker.patient)
-    let daemon = talker.daemon
-    #expect(try daemon.done("warn", "talker").contains(said))
-    if let noted {
-      let isNoted = try eventually {
-        try daemon.worker("talker").talk?.text.contains(noted) == true
-      }
-      #expect(isNoted, "\(daemon.logText)")
-      #expect(try daemon.done("status", "talker").contains(noted))
-    } else {
-      #expect(try daemon.worker("talker").talk == nil)
-    }
-    #expect(try daemon.worker("talker").state == "foreground")
-    // It sleeps and wakes like any other.
-    try daemon.done("hibernate", "talker")
-    try daemon.done("wake", "talker")
-    #expect(try daemon.worker("talker").state == "background")
-  }
-
-  @Test(
     "A worker that sends 100,000 lines leaks no descriptor and stops neither daemon nor verbs")
   func chatty() throws {
     let talker = try Talker("chatty", Talker.hurried)
@@ -144,17 +121,6 @@ final class Talker {
     }
     #expect(try eventually { try daemon.descriptorCount() <= afterFirst })
     #expect(try eventually { try daemon.zombies().isEmpty })
-  }
-
-  @Test("A connection to a worker's socket from a process outside the worker is closed")
-  func stranger() throws {
-    let talker = try Talker("good")
-    let path = talker.daemon.socket + ".workers/talker.worker"
-    let socket = try UnixSocket.connected(to: path, .stream)
-    _ = try pollDescriptor(socket.raw, for: POLLIN, until: Deadline(in: .seconds(60)))
-    #expect((try? socket.read(upTo: 100)) ?? [] == [])
-    #expect(try talker.daemon.worker("talker").connections == 1)
-    #expect(try talker.daemon.done("warn", "talker").hasPrefix("talker freed 8"))
   }
 
   @Test(
