@@ -115,6 +115,10 @@ import WorkerProtocol
     let worker = try ask(.policy, "web")
     #expect(worker.text == "the policy in effect for web")
     #expect(worker.policy?.contains { $0.key == "mode" && $0.value == "enforce" } == true)
+    let db = try world.add("db") { $0.policy.hibernate.after = .seconds(7) }
+    db.external = ExternalWorker(chosen: AdoptedPolicy(name: "server"))
+    let chosen = try ask(.policy, "db").policy?.first { $0.key == "hibernate.after" }
+    #expect(chosen?.value == "7s" && chosen?.text == "chosen when it was adopted")
   }
 
   @Test("`jetsam` shows the newest jetsam report or the named one, and lists all")

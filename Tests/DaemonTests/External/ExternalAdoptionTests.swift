@@ -64,6 +64,8 @@ import Testing
     #expect(policy.name == "server" && policy.hibernate.after == .seconds(7))
     #expect(policy.mode == .shadow)
     #expect(worker.external?.chosen == wanted.chosenPolicy)
+    let record = world.recorded()
+    #expect(record?.policy == "server" && record?.settings == wanted.settings)
     #expect(world.isLogged("(policy server, hibernate.after=7s, shadow mode)\n"))
   }
 

@@ -65,6 +65,19 @@ import Testing
     } catch { return error }
   }
 
+  private func sleeper(_ environment: [String: String] = [:]) throws -> SpawnedProcess {
+    let null = try Descriptor.open("/dev/null", O_RDWR)
+    return try spawn(
+      SpawnRequest(
+        path: "/bin/sleep", arguments: ["sleep", "1000"], environment: environment, directory: "/",
+        input: null.raw, output: null.raw, error: null.raw, cgroup: nil))
+  }
+
+  private func end(_ child: SpawnedProcess) {
+    sendSignal(SIGKILL, to: child.pid)
+    waitpid(child.pid, nil, 0)
+  }
+
   @Test func `A request with neither a pid nor a cgroup, or with both, makes no sense`() {
     for wanted in [
       AdoptionSpecification(), AdoptionSpecification(pid: getpid(), cgroup: "system.slice"),
@@ -83,21 +96,30 @@ import Testing
   }
 
   @Test func `A process that has got the number of the one that was meant is refused`() throws {
-    let null = try Descriptor.open("/dev/null", O_RDWR)
-    let child = try spawn(
-      SpawnRequest(
-        path: "/bin/sleep", arguments: ["sleep", "1000"], environment: [:], directory: "/",
-        input: null.raw, output: null.raw, error: null.raw, cgroup: nil))
+    let child = try sleeper()
+    defer { end(child) }
     let (pid, start) = (child.pid, child.startTime)
-    defer {
-      sendSignal(SIGKILL, to: pid)
-      waitpid(pid, nil, 0)
-    }
     let later = AdoptionSpecification(pid: pid, startTime: start + 1)
     #expect(refusal(later)?.text.contains("was started at another time") == true)
     for start in [start, nil] {
       #expect(refusal(AdoptionSpecification(pid: pid, startTime: start)) == nil)
     }
+    sendSignal(SIGSTOP, to: pid)
+    let isRefused = try eventually {
+      refusal(AdoptionSpecification(pid: pid))?.text.contains("is stopped") == true
+    }
+    #expect(isRefused)
+  }
+
+  @Test("A process with a systemd watchdog, which would end it while it sleeps, is refused")
+  func watchdog() throws {
+    let child = try sleeper(["WATCHDOG_USEC": "30000000"])
+    defer { end(child) }
+    // The environment is there when the program has been executed.
+    let isRefused = try eventually {
+      refusal(AdoptionSpecification(pid: child.pid))?.text.contains("WatchdogSec=") == true
+    }
+    #expect(isRefused)
   }
 
   @Test func `The daemon itself, and what it lives in, never sleep`() {
@@ -109,7 +131,9 @@ import Testing
   }
 
   @Test func `A cgroup that doesn't exist is refused with its name`() {
-    let text = refusal(AdoptionSpecification(cgroup: "/no/such/group.here"))?.text
-    #expect(text?.isEmpty == false)
+    for name in ["/no/such/group.here", "/proc/nowhere", "no such.unit"] {
+      let text = refusal(AdoptionSpecification(cgroup: name))?.text
+      #expect(text?.contains("there is no cgroup") == true, "\(name): \(text ?? "none")")
+    }
   }
 }

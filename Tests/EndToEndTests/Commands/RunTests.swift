@@ -166,6 +166,8 @@ import Testing
     // The shell shows the words of its own command once it has been executed.
     #expect(try eventually { try ProcessCommand.read(other.pid).arguments.contains(script) })
     let arguments = ["adopt", "--pid", "\(other.pid)"]
+    let wrong = try daemon.enter(arguments + ["--health-check", "healthz"])
+    #expect(wrong.code == 64 && wrong.error.contains("`healthz` isn't a health check"), "\(wrong)")
     let dry = try daemon.enter(arguments + ["--dry-run"])
     #expect(dry.code == 0, "\(dry)")
     #expect(dry.output.hasPrefix("poll would be adopted: pid \(other.pid) (sh "), "\(dry)")

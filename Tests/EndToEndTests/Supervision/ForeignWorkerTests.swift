@@ -47,31 +47,6 @@ import Testing
 
     """
 
-  @Test("A policy that was chosen at the adoption is applied, also by the next daemon")
-  func policy() throws {
-    let daemon = try TestDaemon(Self.policy)
-    let stranger = try Stranger(daemon.scratch)
-    let pid = "\(stranger.process.pid)"
-    let refused = try daemon.verb("adopt", "web", "--pid", pid, "--policy", "sever")
-    #expect(refused.code != 0 && refused.error.contains("there is no policy named `sever`"))
-    try daemon.done(
-      "adopt", "web", "--pid", pid, "--policy", "server", "--set", "background.suspend_after=never",
-      "--set", "hibernate.max_footprint=77MB")
-    func isApplied() throws -> Bool {
-      let values = try daemon.done("policy", "show", "--effective", "--worker", "web")
-      return values.contains("77MB") && values.contains("chosen when it was adopted")
-    }
-    #expect(try daemon.worker("web").policy == "server")
-    #expect(try isApplied())
-    try daemon.waitForRecord(of: "web")
-    try daemon.crash()
-    try daemon.start()
-    // The next daemon knows it only when it has taken it over.
-    #expect(try eventually { (try? daemon.worker("web"))?.policy == "server" })
-    #expect(try isApplied())
-    try daemon.done("release", "web")
-  }
-
   @Test("A process adopted by its pid sleeps, hibernates and wakes, and is released unchanged")
   func byPid() throws {
     let daemon = try TestDaemon(Self.policy)
@@ -157,40 +132,5 @@ import Testing
       try daemon.waitForLogText("pressure")
       #expect(!strangers.contains { hasEnded($0.process.pid) })
     }
-  }
-
-  @Test("`adopt` refuses the daemon, other workers and stopped processes")
-  func refusals() throws {
-    let daemon = try TestDaemon(Self.policy + "workers: { own: { command: sleep 1000 } }\n")
-    try daemon.wait("own", toBe: "foreground")
-    let workerPid = try #require(try daemon.worker("own").pid)
-    let cases: [([String], String)] = [
-      (["--pid", "1"], "can't be adopted"),
-      (["--pid", "\(daemon.pid)"], "is the daemon"),
-      (["--pid", "\(getpid())"], "is the daemon"),
-      (["--pid", "\(workerPid)"], "belongs to the worker own"),
-      (["--pid", "4194303"], "there is no process"),
-      (["--cgroup", "/proc/nowhere"], "there is no cgroup"),
-      (["--unit", "no such.unit"], "there is no cgroup"),
-    ]
-    for (arguments, reason) in cases {
-      let outcome = try daemon.enter(["adopt", "web"] + arguments)
-      #expect(outcome.code == 1 && outcome.error.contains(reason), "\(arguments): \(outcome)")
-    }
-    #expect(
-      try daemon.verb("adopt", "own", "--pid", "\(workerPid)").error.contains("already running"))
-    #expect(try daemon.verb("adopt", "web").code == 64)
-    #expect(try daemon.verb("release", "own").error.contains("not adopted"))
-    #expect(try daemon.verb("release", "ghost").code == 3)
-    let stopped = try Command(arguments: ["sleep", "1000"]).start(
-      output: daemon.scratch.uniquePath("out"), error: daemon.scratch.uniquePath("err"))
-    defer {
-      kill(stopped.pid, SIGKILL)
-      _ = try? stopped.wait(.seconds(60))
-    }
-    kill(stopped.pid, SIGSTOP)
-    #expect(try eventually { try ProcessStat.read(stopped.pid).state == .stopped })
-    let outcome = try daemon.verb("adopt", "web", "--pid", "\(stopped.pid)")
-    #expect(outcome.code == 1 && outcome.error.contains("is stopped"), "\(outcome)")
   }
 }

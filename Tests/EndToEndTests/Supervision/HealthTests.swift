@@ -62,10 +62,10 @@ import Testing
   @Test("The daemon answers health checks of a sleeping worker at a separate port; others wake it")
   func pathAsleep() throws {
     let server = try Server()
+    let checks = ["healthz", "readyz"].map { "{ port: \(server.healthPort), path: /\($0) }" }
     let daemon = try TestDaemon(
       WakeTests.manual
-        + server.entry("health_checks_while_asleep: { port: \(server.healthPort), path: /healthz }")
-    )
+        + server.entry("health_checks_while_asleep: [\(checks.joined(separator: ", "))]"))
     try daemon.wait("web", toBe: "foreground")
     #expect(try HTTPConnection(port: server.healthPort).get("/healthz") == "ok")
     for verb in ["suspend", "hibernate"] {
@@ -73,11 +73,12 @@ import Testing
       try daemon.done(verb, "web")
       let state = try daemon.worker("web").state
       let descriptors = try daemon.descriptorCount()
-      for _ in 0..<20 {
-        #expect(try HTTPConnection(port: server.healthPort).get("/healthz") == "asleep")
+      for path in Array(repeating: ["/healthz", "/readyz?full"], count: 10).joined() {
+        #expect(try HTTPConnection(port: server.healthPort).get(path) == "asleep")
       }
       #expect(try daemon.worker("web").state == state, "\(daemon.logText)")
       #expect(try eventually { try daemon.worker("web").answeredAsleep == 20 })
+      #expect(try daemon.done("status", "web").contains("20 answered while it slept"))
       #expect(server.checks == served)
       #expect(try eventually { try daemon.descriptorCount() <= descriptors })
       #expect(Int(try HTTPConnection(port: server.port).get("/count")) != nil)

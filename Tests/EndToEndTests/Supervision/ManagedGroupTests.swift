@@ -197,19 +197,4 @@ struct ManagedGroupTests {
     #expect(unit.lines.last == "saved 1 True")
     #expect(try daemon.waitForEnd() == 0)
   }
-
-  @Test("`adopt` refuses a process with a systemd watchdog, which would end it while it sleeps")
-  func watchdog() throws {
-    let daemon = try TestDaemon(Self.policy)
-    var command = Command(arguments: ["sleep", "1000"])
-    command.environment["WATCHDOG_USEC"] = "30000000"
-    let process = try command.start(
-      output: daemon.scratch.uniquePath("out"), error: daemon.scratch.uniquePath("err"))
-    defer {
-      kill(process.pid, SIGKILL)
-      _ = try? process.wait(.seconds(60))
-    }
-    let outcome = try daemon.verb("adopt", "web", "--pid", "\(process.pid)")
-    #expect(outcome.code == 1 && outcome.error.contains("WatchdogSec="), "\(outcome)")
-  }
 }
