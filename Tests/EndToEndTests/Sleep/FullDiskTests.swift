@@ -141,6 +141,10 @@ import Testing
       let outcome = try daemon.verb("hibernate", "web")
       #expect(outcome.code == 1)
       #expect(outcome.error.contains(failure.reason), "\(outcome)")
+      if failure.code != nil {
+        #expect(outcome.error.hasPrefix("dormouse: web could not be hibernated: "), "\(outcome)")
+        #expect(outcome.error.split(separator: "\n").count == 1)
+      }
       #expect(try daemon.worker("web").state == "suspended")
       #expect(try daemon.done("status", "web").contains(failure.reason))
       // The part of the image that had been written is removed.
