@@ -15,7 +15,7 @@ final class TestWorker {
 
   init(
     _ command: String..., name: String? = nil, environment: [String: String] = [:],
-    cgroup: WorkerCgroup? = nil
+    cgroup: WorkerCgroup? = nil, umask: UInt32? = nil
   ) throws {
     scratch = try Scratch()
     // Each worker has a name of its own: jobs about one worker are done one after the other.
@@ -23,11 +23,12 @@ final class TestWorker {
     notify = try NotifySocket.create(in: scratch.path, name: name)
     watch = try PressureWatch(path: "\(scratch.path)/watch")
     let path = getenv("PATH").map { String(cString: $0) } ?? "/usr/bin:/bin"
-    process = try WorkerProcess.launch(
-      LaunchPlan(
-        name: name, command: command, directory: scratch.path,
-        environment: ["PATH": path].merging(environment) { $1 }, cgroup: cgroup,
-        logPath: "\(scratch.path)/log", notifySocket: notify.path, pressureWatch: watch.path))
+    var plan = LaunchPlan(
+      name: name, command: command, directory: scratch.path,
+      environment: ["PATH": path].merging(environment) { $1 }, cgroup: cgroup,
+      logPath: "\(scratch.path)/log", notifySocket: notify.path, pressureWatch: watch.path)
+    plan.umask = umask
+    process = try WorkerProcess.launch(plan)
   }
 
   deinit {

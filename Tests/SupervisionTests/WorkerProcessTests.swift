@@ -25,6 +25,18 @@ import Testing
     #expect(status.st_mode & 0o777 == 0o600)
   }
 
+  @Test func `A worker has its configured umask, or the daemon's`() throws {
+    let own = try readText("/proc/self/status").split(separator: "\n").first {
+      $0.hasPrefix("Umask:")
+    }
+    let usual = String(try #require(own?.split(separator: "\t").last))
+    for (umask, text) in [(0o027, "0027"), (0, "0000"), (nil, usual)] as [(UInt32?, String)] {
+      let worker = try TestWorker("sh", "-c", "umask", umask: umask)
+      #expect(try worker.waitForExit() == .exited(0))
+      #expect(try readText(worker.log) == text + "\n")
+    }
+  }
+
   @Test func `A worker's exit code or signal is reported as it was`() throws {
     let worker = try TestWorker("sh", "-c", "exit 7")
     #expect(try worker.waitForExit() == .exited(7))

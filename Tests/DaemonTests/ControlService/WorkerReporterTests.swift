@@ -1,6 +1,7 @@
 import Control
 import Lifecycle
 import Policy
+import Supervision
 import Testing
 
 @testable import Daemon
@@ -46,11 +47,13 @@ import Testing
     let report = try report { facts in
       facts.isAdopted = true
       facts.baseSize = 7
+      facts.stoppedWork = .timer(StoppedTimer(interval: .seconds(20), repeats: true))
       facts.lastHibernation = LastHibernation(
         written: 5, unchanged: 6, seconds: 0.25, footprintBefore: .megabytes(90))
     }
     #expect(report.isAdopted == true && report.baseSize == 7 && report.hibernateWritten == 5)
     #expect(report.hibernateUnchanged == 6 && report.hibernateSeconds == 0.25)
+    #expect(report.stoppedTimerSeconds == 20)
   }
 
   @Test func `The time asleep and the last wake are in a worker's report`() throws {

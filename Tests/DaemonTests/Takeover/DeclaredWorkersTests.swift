@@ -73,6 +73,9 @@ import Testing
     ])
     #expect(started == ["start db"])
     #expect(world.base.logged.contains(" web: stays stopped"))
+    let file = try world.base.scratch.write("stopped", "db\nweb\n")
+    let next = StoppedByOperator(path: file, files: FakeStateFiles())
+    #expect(next.contains(WorkerID("web")) && !next.contains(WorkerID("api")))
   }
 
   @Test(

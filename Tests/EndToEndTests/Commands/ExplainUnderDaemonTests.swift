@@ -1,7 +1,4 @@
 import Control
-import Glibc
-import Linux
-import TestSupport
 import Testing
 
 @Suite("Explanations by a daemon") struct ExplainTests {
@@ -30,42 +27,5 @@ import Testing
     for wrong in [[], ["--savings", "--next"], ["--savings", "calm"]] {
       #expect(try daemon.enter(["explain"] + wrong).code == 64, "\(wrong)")
     }
-  }
-
-  @Test("A worker that holds a file lock isn't suspended before it releases the lock")
-  func locks() throws {
-    let scratch = try Scratch()
-    let script = try scratch.write(
-      "locker.py",
-      """
-      import fcntl, os, signal, time
-      held = open("\(scratch.path)/lock", "w")
-      signal.signal(signal.SIGUSR2, lambda *_: fcntl.flock(held, fcntl.LOCK_UN))
-      fcntl.flock(held, fcntl.LOCK_EX)
-      # Not one long sleep: Python would handle a signal that comes just before it only afterwards.
-      while True: time.sleep(0.2)
-      """)
-    let daemon = try TestDaemon(
-      """
-      policy_overrides: { background: { safe_point: { file_locks: 1h } } }
-      workers:
-        locker: { command: [\(TestMachine.python), \(script)] }
-      """)
-    try daemon.wait("locker", toBe: "foreground")
-    let pid = try #require(try daemon.worker("locker").pid)
-    let locked = try eventually { FileLocks.held(by: [pid]) == 1 }
-    #expect(locked)
-    try daemon.done("background", "locker")
-    var client = try ControlClient(connectingTo: daemon.socket, isNamed: true)
-    let asked = try client.send(.suspend, worker: "locker")
-    let waits = try eventually {
-      try daemon.done("explain", "locker").contains("holds a file lock")
-    }
-    #expect(waits)
-    #expect(try daemon.worker("locker").state == "background")
-    #expect(kill(pid, SIGUSR2) == 0)
-    let answer = try client.response(to: asked, timeout: .seconds(60))
-    #expect(answer.result == .done, "\(answer.text); the daemon: \(daemon.logText)")
-    #expect(try daemon.worker("locker").state == "suspended")
   }
 }

@@ -93,16 +93,6 @@ import Testing
     }
   }
 
-  @Test("`policy check` reports a missing `workers:` for a file that has a worker at its top level")
-  func misplacedWorker() throws {
-    let file = try scratch.write("mine.yaml", "web:\n  command: sleep 1\n")
-    let outcome = try dormouse("policy", "check", file)
-    #expect(outcome.code == 65)
-    #expect(
-      outcome.error.hasPrefix(
-        "\(file):1:1: error: `web` is a worker at the top: `workers:` is missing\n"), "\(outcome)")
-  }
-
   @Test("`policy show --effective` names the file and line that each value comes from")
   func effective() throws {
     let outcome = try dormouse("policy", "show", "--effective", "--worker", "web")

@@ -146,23 +146,4 @@ import Testing
     #expect(try says("\(daemon.state)/logs/offered.log", "777\n"))
     #expect(try says("\(daemon.scratch.path)/probe", "300\n"))
   }
-
-  @Test(.enabled(if: canProtect, "lowering oom_score_adj takes CAP_SYS_RESOURCE"))
-  func `Workers don't inherit the OOM protection that a unit gives to the daemon`() throws {
-    let daemon = try TestDaemon(
-      """
-      workers:
-        plain: { command: [sh, -c, "cat /proc/self/oom_score_adj; exec sleep 600"] }
-      """, wrapper: ["choom", "-n", "-900", "--"])
-    let log = "\(daemon.state)/logs/plain.log"
-    #expect(try eventually { (try? readText(log))?.contains("\n") == true })
-    #expect(try readText(log) == "0\n")
-    #expect(try readText("/proc/\(daemon.pid)/oom_score_adj") == "-900\n")
-  }
-
-  private static let canProtect: Bool = {
-    guard let scratch = try? Scratch() else { return false }
-    let trial = try? Command(arguments: ["choom", "-n", "-900", "--", "true"]).run(in: scratch)
-    return trial?.code == 0
-  }()
 }

@@ -137,25 +137,4 @@ import Testing
     #expect(!lines.contains { $0.hasPrefix("1 (y") }, "\(lines)")
     try daemon.done("stop", "evil")
   }
-
-  @Test(
-    "Messages to a worker's NOTIFY_SOCKET from a process outside the worker are ignored",
-    arguments: Nightly.one(of: Setting.ofTestUser))
-  func foreignNotification(setting: Setting) throws {
-    let daemon = try TestDaemon(
-      """
-      workers:
-        mute: { command: sleep 635, readiness: { notify: true } }
-      """, setting: setting)
-    let path = try daemon.recorded("notify", of: "mute")
-    let socket = try UnixSocket.connected(to: path, .datagram)
-    for text in ["READY=1", "X_DORMOUSE_TASK=forever", "STATUS=pwned", "\n\n=\n", "READY"] {
-      try socket.writeAll(text)
-    }
-    // The answers to three requests come after the datagrams were processed.
-    for _ in 0..<3 { _ = try daemon.ask(.ps) }
-    let report = try daemon.worker("mute")
-    #expect(report.state == "launching")
-    #expect(report.tasks.isEmpty)
-  }
 }

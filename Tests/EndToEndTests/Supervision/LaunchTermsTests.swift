@@ -139,28 +139,6 @@ import Testing
     #expect(try daemon.worker("deaf").lastExit?.text.contains("KILL") == true)
   }
 
-  @Test func `A worker has its configured umask, or the daemon's`() throws {
-    let daemon = try TestDaemon(
-      """
-      workers:
-        closed: { command: [sh, -c, "umask; exec sleep 600"], umask: 027, readiness: { log_line: \
-      "0" } }
-        open: { command: [sh, -c, "umask; exec sleep 600"], umask: "0", readiness: { log_line: \
-      "0" } }
-        usual: { command: [sh, -c, "umask; exec sleep 600"], readiness: { log_line: "0" } }
-      """)
-    for name in ["closed", "open", "usual"] {
-      #expect(try eventually { try daemon.worker(name).state != "launching" })
-    }
-    #expect(daemon.workerLog("closed") == "0027\n")
-    #expect(daemon.workerLog("open") == "0000\n")
-    let mask = Glibc.umask(0o22)
-    Glibc.umask(mask)
-    let digits = String(mask, radix: 8)
-    let padding = String(repeating: "0", count: 4 - digits.count)
-    #expect(daemon.workerLog("usual") == "\(padding)\(digits)\n")
-  }
-
   @Test("A worker survives writing to its notification_fd after its daemon was killed")
   func descriptorOutlivesDaemon() throws {
     let daemon = try TestDaemon(

@@ -49,44 +49,4 @@ import Testing
       "\(daemon.logText)")
     #expect(try readText(try #require(report.log)).contains("|3|0>"))
   }
-
-  @Test(
-    "`always` and `unless-stopped` restart a killed worker; a stopped one starts by `always` only")
-  func always() throws {
-    let daemon = try TestDaemon(
-      """
-      workers:
-        always:
-          command: [sleep, "1000"]
-          restart: { when: always, backoff: { initial: 50ms } }
-        unless:
-          command: [sleep, "1000"]
-          restart: { when: unless-stopped, backoff: { initial: 50ms } }
-
-      """)
-    for name in ["always", "unless"] {
-      #expect(try eventually { try daemon.worker(name).pid != nil }, "\(daemon.logText)")
-      let pid = try #require(try daemon.worker(name).pid)
-      kill(pid, SIGKILL)
-      #expect(
-        try eventually {
-          let now = try daemon.worker(name).pid
-          return now != nil && now != pid
-        }, "\(daemon.logText)")
-      #expect(try eventually { try daemon.worker(name).pid != nil }, "\(daemon.logText)")
-      try daemon.done("stop", name)
-      #expect(try daemon.worker(name).restartsInSeconds == nil)
-    }
-    kill(daemon.pid, SIGTERM)
-    #expect(try daemon.waitForEnd() == 0)
-    try daemon.start()
-    #expect(try eventually { try daemon.worker("always").pid != nil }, "\(daemon.logText)")
-    #expect(try daemon.worker("unless").state == "terminated")
-    try daemon.waitForLogText("unless: stays stopped")
-    try daemon.done("start", "unless")
-    kill(daemon.pid, SIGTERM)
-    #expect(try daemon.waitForEnd() == 0)
-    try daemon.start()
-    #expect(try eventually { try daemon.worker("unless").pid != nil }, "\(daemon.logText)")
-  }
 }

@@ -78,18 +78,6 @@ import Testing
     #expect(daemon.logText.contains("woken by its own timer"), "\(daemon.logText)")
   }
 
-  @Test("A worker whose own timer is shorter than wake_for_timers is named in log, ps and explain")
-  func named() throws {
-    let program = "import select; print('set')\\nwhile True: select.select([], [], [], 10)"
-    let daemon = try TestDaemon(Self.configuration(program, timers: "1m"))
-    try daemon.wait("clock", toBe: "foreground")
-    try daemon.done("suspend", "clock")
-    try daemon.waitForLogText("its own timer")
-    #expect(try daemon.done("explain", "clock").hasPrefix("clock: its own timer ("))
-    let table = try daemon.done("ps")
-    #expect(table.contains("suspended !") && table.contains("\n!: work of its own"), "\(table)")
-  }
-
   @Test(
     "A signal that is sent to a hibernated worker is delivered and wakes it",
     arguments: Nightly.one(of: Setting.ofTestUser))
