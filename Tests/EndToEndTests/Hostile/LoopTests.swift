@@ -57,30 +57,6 @@ import Testing
     _ = try daemon.verb("terminate", "many")
   }
 
-  @Test("The daemon answers `ps` while 1,000 connections have sent half a request")
-  func halfOpen() throws {
-    let daemon = try TestDaemon("workers: { sleeper: { command: sleep 643 } }")
-    try daemon.wait("sleeper", toBe: "foreground")
-    var half: [Descriptor] = []
-    for _ in 0..<1000 {
-      // The daemon accepts connections as fast as they come, and closes the oldest.
-      let isConnected = try eventually(within: .seconds(60)) {
-        guard let socket = try? UnixSocket.connected(to: daemon.socket, .stream) else {
-          return false
-        }
-        // The daemon may have closed it already.
-        try? socket.writeAll("{\"id\":1")
-        half.append(socket)
-        return true
-      }
-      guard isConnected else { throw TestFailure("connection \(half.count) isn't taken") }
-    }
-    let taken = try ask(daemon, times: 50, pause: .milliseconds(2))
-    #expect(try median(taken) < Self.bound, "\(String(describing: taken.last))")
-    #expect(try daemon.descriptorCount() < 400)
-    withExtendedLifetime(half) {}
-  }
-
   @Test("The daemon wakes a worker and answers `ps` while another worker is being hibernated")
   func wakesBeside() throws {
     let script = """
