@@ -56,7 +56,6 @@ import Testing
 
   private final class Heard {
     var events: [EventRecord] = []
-    var stays = true
     var workers: Set<String> { Set(events.compactMap(\.worker)) }
   }
 
@@ -107,25 +106,6 @@ import Testing
     world.fail("web")
     #expect(leaving.events.count == 1 && staying.events.count > 1)
     other()
-  }
-
-  @Test("Nothing is kept of a client that has disconnected, although its worker does nothing")
-  func nothingKept() throws {
-    let chronicle = try make()
-    let world = World(chronicle, "web", "quiet")
-    weak var kept: Heard?
-    do {
-      let heard = Heard()
-      kept = heard
-      let end = chronicle.follow(worker: "quiet") { [heard] in
-        heard.events.append($0)
-        return heard.stays
-      }
-      world.fail("web")
-      #expect(kept != nil)
-      end()
-    }
-    #expect(kept == nil)
   }
 
   @Test func `After a save, the files have everything until then: events and counts`() throws {

@@ -1,7 +1,6 @@
 import Lifecycle
 import Policy
 import PolicyFile
-import Supervision
 import Testing
 
 @testable import Daemon
@@ -74,40 +73,12 @@ import Testing
       world.notes.events == ["removed", "added", "profileChanged", "request", "deadline"])
     #expect(world.asked == ["start new"] && world.workers[WorkerID("old")] == nil)
     #expect(world.workers[web]?.configuration.importance == 7)
+    #expect(world.workers[WorkerID("new")]?.environment["HOME"] == "/root")
     #expect(world.configuration.current == new)
     #expect(outcomes.map(\.isDone) == [true])
     let text = outcomes.first?.text ?? ""
     #expect(text.hasPrefix("old removed; new added; web: importance "), "\(text)")
     #expect(reload(new).map(\.text) == ["nothing changed: the configuration is the same"])
-  }
-
-  @Test
-  func `A worker that the configuration adds has the daemon's variables below its own`() throws {
-    #expect(reload(configuration(declared("web") { $0.environment = ["PORT": "80"] }))[0].isDone)
-    let worker = try #require(world.workers[web])
-    #expect(worker.environment == ["HOME": "/root", "PORT": "80"] && worker.isDeclared)
-  }
-
-  @Test func `A worker that the configuration drops is stopped first, if it runs`() throws {
-    let worker = try add("web", .background)
-    #expect(reload(configuration(declared("api")))[0].isDone)
-    #expect(world.workers[web] === worker && !worker.isDeclared)
-    #expect(world.driver.state.state(of: web) == .terminating && world.asked == ["stop web"])
-  }
-
-  @Test(
-    "A changed worker that runs has its new configuration at once, and its policy in the engine")
-  func changed() throws {
-    let worker = try add("web", .background)
-    worker.traffic = try TrafficMonitor(latches: nil, daemonSockets: [])
-    let new = declared("web") {
-      $0.importance = 70
-      $0.policy.foreground.idleAfter = .seconds(77)
-    }
-    #expect(reload(configuration(new))[0].isDone)
-    #expect(worker.configuration == new && world.notes.events == ["profileChanged", "deadline"])
-    #expect(world.driver.state.profile(of: web)?.policy == new.policy)
-    #expect(worker.traffic == nil, "it is looked at as it is configured now")
   }
 
   @Test func `A preview of a reload reports the same changes and makes none`() throws {

@@ -1,6 +1,7 @@
 import Lifecycle
 import Policy
 import PolicyFile
+import Supervision
 import TestSupport
 import Testing
 
@@ -102,7 +103,9 @@ import Testing
   @Test func `A change reaches the engine, and the sockets of a worker that doesn't run`() throws {
     let listen = try listen()
     run()
+    unit.traffic = try TrafficMonitor(latches: nil, daemonSockets: [])
     changes.apply(.forTest("web", listen), of: id)
+    #expect(unit.traffic == nil, "it is looked at as it is configured now")
     #expect(sockets == 0, "it has those with which it was launched")
     driver.send(.exited(id, .exited(0)))
     world.notes.forget()

@@ -22,15 +22,6 @@ import Testing
 
   private var path: String { scratch.path + "/control.sock" }
 
-  private func turn(_ client: ControlTestClient, until isDone: () throws -> Bool) throws {
-    let end = EventLoop.now + .seconds(30)
-    while try !isDone() {
-      guard EventLoop.now < end else { throw TestFailure("the condition didn't hold within 30 s") }
-      try loop.turn(until: EventLoop.now + .milliseconds(2))
-      try client.read()
-    }
-  }
-
   @Test func `Before it is opened there is no client, nothing listens, and its end does nothing`() {
     #expect(socket.process(of: ClientID(number: 1)) == nil)
     socket.announceEnd("the daemon ends")
@@ -42,7 +33,10 @@ import Testing
     try socket.open { _ in world.service }
     let client = try ControlTestClient(path)
     try client.ask(1, .ps)
-    try turn(client) { client.answers.count == 1 }
+    try loop.turn {
+      try client.read()
+      return client.answers.count == 1
+    }
     #expect(client.answers.map(\.result) == [.done])
     #expect(socket.process(of: ClientID(number: 1)) == testPid)
     socket.close()

@@ -93,15 +93,6 @@ import Testing
     #expect(record.largestProcesses == nil && record.why.code == "other")
   }
 
-  @Test func `A report that doesn't exist isn't found, nor a file in another directory`() throws {
-    keeper.keep(report(), policy: policy)
-    let id = try #require(keeper.ids.first)
-    #expect(try load(id) != nil)
-    #expect(try load("20001122T120000") == nil)
-    let directory = scratch.path.split(separator: "/").last ?? ""
-    #expect(try load("../\(directory)/\(id)") == nil)
-  }
-
   @Test func `Reports of an earlier daemon are found, and a new one gets another name`() throws {
     keeper.keep(report(), policy: policy)
     _ = try load(try #require(keeper.ids.first))

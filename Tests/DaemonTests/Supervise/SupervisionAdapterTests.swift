@@ -12,35 +12,12 @@ import Testing
 
 @Suite("What supervision knows of the daemon's workers") struct SupervisionAdapterTests {
   private let world: AdapterWorld
-  private let started = Started()
-
-  private final class Started {
-    var asked: [Policy.Probe] = []
-    var answers: [(ProbeRunner.Outcome) -> Void] = []
-    var dropped = 0
-  }
-
-  private final class Questions: ProbeQuestions {
-    let started: Started
-    init(_ started: Started) { self.started = started }
-    func put(
-      _ probe: Policy.Probe, to process: WorkerProcess,
-      then answer: @escaping (ProbeRunner.Outcome) -> Void
-    ) -> () -> Void {
-      started.asked.append(probe)
-      started.answers.append(answer)
-      return { [started] in started.dropped += 1 }
-    }
-  }
-
   private let supervisor: LivenessSupervisor
 
   init() throws {
     world = try AdapterWorld()
-    supervisor = LivenessSupervisor(
-      timers: world.timers, driver: world.driver, probes: Questions(started),
-      activity: world.senses.activity
-    ) { _ in .zero }
+    supervisor = FakeQuestions.supervisor(
+      world.timers, world.driver, world.workers, FakeQuestions.World())
   }
 
   // MARK: liveness
@@ -84,19 +61,6 @@ import Testing
     host.didEndQuestion()
     #expect(traffic == [false] && !host.mayBeAsked && !host.watchesTraffic)
     #expect(world.notes.all == [])
-  }
-
-  @Test func `A question is put to the run's process, and can be dropped`() throws {
-    let worker = try world.add()
-    let host = try liveness(worker)
-    let probe = Policy.Probe(.tcp(host: "127.0.0.1", port: 80))
-    var outcomes = 0
-    let drop = host.ask(probe) { _ in outcomes += 1 }
-    #expect(started.asked.count == 1 && outcomes == 0)
-    drop()
-    #expect(started.dropped == 1)
-    host.reportUnhealthy("it doesn't answer")
-    #expect(world.notes.all == [.unhealthy(worker.id, "it doesn't answer")])
   }
 }
 

@@ -110,19 +110,6 @@ import WorkerProtocol
     #expect(replies.all == [.answered])
   }
 
-  @Test func `A request that is withdrawn isn't completed`() throws {
-    let conversation = try world.begin()
-    defer { conversation.end() }
-    let worker = try world.connect(conversation)
-    let replies = Replies()
-    let number = try ask(conversation, replies)
-    conversation.withdraw(number)
-    try worker.say(.done(id: number))
-    try world.watches.serve()
-    world.timers.advance(by: .seconds(10))
-    #expect(replies.all == [])
-  }
-
   @Test(
     "A late answer to the last shed request is a sign of life, unless another is under way")
   func lateShed() throws {
