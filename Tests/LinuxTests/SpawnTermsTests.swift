@@ -4,40 +4,6 @@ import Testing
 @testable import Linux
 
 @Suite struct SpawnTermsTests {
-  /// Returns the output of a script that is started with these terms.
-  private func output(
-    of script: String, environment: [String: String] = [:], _ terms: SpawnTerms
-  ) throws -> String {
-    let pipe = try makePipe()
-    let null = try Descriptor.open("/dev/null", O_RDWR)
-    var request = SpawnRequest(
-      path: "/bin/sh", arguments: ["sh", "-c", script], environment: environment,
-      directory: "/", input: null.raw,
-      output: pipe.write, error: null.raw)
-    request.terms = terms
-    let process: SpawnedProcess
-    do {
-      defer { close(pipe.write) }
-      process = try spawn(request)
-    }
-    let reader = Descriptor(owning: pipe.read)
-    var bytes: [UInt8] = []
-    while true {
-      let chunk = try reader.read(upTo: 4096)
-      if chunk.isEmpty { break }
-      bytes += chunk
-    }
-    waitpid(process.pid, nil, 0)
-    return String(decoding: bytes, as: UTF8.self)
-  }
-
-  private func makePipe() throws -> (read: Int32, write: Int32) {
-    var ends: [Int32] = [0, 0]
-    _ = try systemCall("pipe") { pipe(&ends) }
-    for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
-    return (ends[0], ends[1])
-  }
-
   @Test func `A new process has exactly the placed descriptors, even with exchanged numbers`()
     throws
   {

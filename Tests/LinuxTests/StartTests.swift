@@ -203,36 +203,10 @@ import Testing
     #expect(OOMScore.ofWorkers(daemon: 200) == 200)
   }
 
-  /// Returns the output of a program that is started with this request.
-  private func output(
-    _ command: [String], oomScore: OOMScore = .usual, _ terms: SpawnTerms? = nil
-  ) throws -> String {
-    var ends: [Int32] = [0, 0]
-    _ = try systemCall("pipe") { pipe(&ends) }
-    for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
-    let reader = Descriptor(owning: ends[0])
-    let null = try Descriptor.open("/dev/null", O_RDWR)
-    var request: SpawnRequest
-    let process: SpawnedProcess
-    do {
-      let writer = Descriptor(owning: ends[1])
-      request = SpawnRequest(
-        path: command[0], arguments: command, environment: [:], directory: "/",
-        input: null.raw, output: writer.raw, error: null.raw)
-      request.terms = terms
-      request.oomScore = oomScore
-      process = try spawn(request)
-    }
-    var bytes: [UInt8] = []
-    while case let chunk = try reader.read(upTo: 4096), !chunk.isEmpty { bytes += chunk }
-    waitForChild(process.pid)
-    return String(decoding: bytes, as: UTF8.self)
-  }
-
   @Test func `A process has the oom_score_adj that it is started with`() throws {
     let expected = try readText("/proc/self/oom_score_adj")
-    let show = ["/bin/cat", "/proc/self/oom_score_adj"]
-    #expect(try output(show, oomScore: .kept) == expected)
-    #expect(try output(show, oomScore: .value(777)) == "777\n")
+    let show = "cat /proc/self/oom_score_adj"
+    #expect(try output(of: show, oomScore: .kept) == expected)
+    #expect(try output(of: show, oomScore: .value(777)) == "777\n")
   }
 }

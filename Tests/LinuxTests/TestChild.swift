@@ -65,6 +65,31 @@ final class TestChild {
   }
 }
 
+/// The output of a shell's script that is started with these terms.
+func output(
+  of script: String, environment: [String: String] = [:], oomScore: OOMScore = .usual,
+  _ terms: SpawnTerms? = nil
+) throws -> String {
+  var ends: [Int32] = [0, 0]
+  _ = try systemCall("pipe") { pipe(&ends) }
+  for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+  let reader = Descriptor(owning: ends[0])
+  var writer: Descriptor? = Descriptor(owning: ends[1])
+  let null = try Descriptor.open("/dev/null", O_RDWR)
+  var request = SpawnRequest(
+    path: "/bin/sh", arguments: ["sh", "-c", script], environment: environment, directory: "/",
+    input: null.raw, output: ends[1], error: null.raw)
+  request.terms = terms
+  request.oomScore = oomScore
+  let process = try spawn(request)
+  withExtendedLifetime(writer) {}
+  writer = nil
+  var bytes: [UInt8] = []
+  while case let chunk = try reader.read(upTo: 4096), !chunk.isEmpty { bytes += chunk }
+  waitForChild(process.pid)
+  return String(decoding: bytes, as: UTF8.self)
+}
+
 /// A parent for cgroups, if this machine has one.
 enum TestCgroups {
   static let available = {
