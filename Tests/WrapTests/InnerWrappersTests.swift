@@ -16,12 +16,7 @@ import Testing
     private(set) lazy var inner = InnerWrappers(
       watches: watches, timers: timers, state: { [unowned self] _ in state })
 
-    init() throws {
-      child = try spawn(
-        SpawnRequest(
-          path: "/bin/sleep", arguments: ["sleep", "60"], environment: [:], directory: "/",
-          input: STDIN_FILENO, output: STDOUT_FILENO, error: STDERR_FILENO))
-    }
+    init() throws { child = try .forTest() }
 
     var stat: ProcessStat {
       get throws {
@@ -35,10 +30,7 @@ import Testing
       inner.watch([try stat], seesStops: seesStops) { [unowned self] in reasons.append($0) }
     }
 
-    deinit {
-      kill(child.pid, SIGKILL)
-      while waitpid(child.pid, nil, 0) < 0, errno == EINTR {}
-    }
+    deinit { child.endForTest() }
   }
 
   @Test func `The end of one wakes the program once`() throws {

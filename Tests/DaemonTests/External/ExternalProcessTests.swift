@@ -1,4 +1,5 @@
 import Control
+import DaemonFakes
 import Glibc
 import Lifecycle
 import Linux
@@ -65,19 +66,6 @@ import Testing
     } catch { return error }
   }
 
-  private func sleeper(_ environment: [String: String] = [:]) throws -> SpawnedProcess {
-    let null = try Descriptor.open("/dev/null", O_RDWR)
-    return try spawn(
-      SpawnRequest(
-        path: "/bin/sleep", arguments: ["sleep", "1000"], environment: environment, directory: "/",
-        input: null.raw, output: null.raw, error: null.raw, cgroup: nil))
-  }
-
-  private func end(_ child: SpawnedProcess) {
-    sendSignal(SIGKILL, to: child.pid)
-    waitpid(child.pid, nil, 0)
-  }
-
   @Test func `A request with neither a pid nor a cgroup, or with both, makes no sense`() {
     for wanted in [
       AdoptionSpecification(), AdoptionSpecification(pid: getpid(), cgroup: "system.slice"),
@@ -96,8 +84,8 @@ import Testing
   }
 
   @Test func `A process that has got the number of the one that was meant is refused`() throws {
-    let child = try sleeper()
-    defer { end(child) }
+    let child = try SpawnedProcess.forTest()
+    defer { child.endForTest() }
     let (pid, start) = (child.pid, child.startTime)
     let later = AdoptionSpecification(pid: pid, startTime: start + 1)
     #expect(refusal(later)?.text.contains("was started at another time") == true)
@@ -113,8 +101,8 @@ import Testing
 
   @Test("A process with a systemd watchdog, which would end it while it sleeps, is refused")
   func watchdog() throws {
-    let child = try sleeper(["WATCHDOG_USEC": "30000000"])
-    defer { end(child) }
+    let child = try SpawnedProcess.forTest(["/bin/sleep", "1000"], ["WATCHDOG_USEC": "30000000"])
+    defer { child.endForTest() }
     // The environment is there when the program has been executed.
     let isRefused = try eventually {
       refusal(AdoptionSpecification(pid: child.pid))?.text.contains("WatchdogSec=") == true

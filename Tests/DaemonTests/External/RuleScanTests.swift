@@ -1,3 +1,4 @@
+import DaemonFakes
 import Glibc
 import Lifecycle
 import Linux
@@ -19,11 +20,7 @@ import Testing
     var identity: ProcessIdentity { process.identity }
 
     init(_ arguments: [String]) throws {
-      let null = try Descriptor.open("/dev/null", O_RDWR)
-      process = try spawn(
-        SpawnRequest(
-          path: arguments[0], arguments: arguments, environment: ["PATH": "/usr/bin:/bin"],
-          directory: "/", input: null.raw, output: null.raw, error: null.raw))
+      process = try .forTest(arguments, ["PATH": "/usr/bin:/bin"])
     }
 
     deinit {

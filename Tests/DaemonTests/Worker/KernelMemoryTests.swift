@@ -1,3 +1,4 @@
+import DaemonFakes
 import Glibc
 import Hibernation
 import Lifecycle
@@ -17,25 +18,16 @@ import Testing
 
   /// Starts a process of the test's own, which the daemon manages as a worker's.
   private func launchSleeper(_ state: WorkerState) throws -> (WorkerUnit, SpawnedProcess) {
-    let null = try Descriptor.open("/dev/null", O_RDWR)
-    let child = try spawn(
-      SpawnRequest(
-        path: "/bin/sleep", arguments: ["sleep", "1000"], environment: [:], directory: "/",
-        input: null.raw, output: null.raw, error: null.raw, cgroup: nil))
+    let child = try SpawnedProcess.forTest()
     let worker = try world.add("web", state)
     worker.process = try .forTest(child.identity)
     return (worker, child)
   }
 
-  private func end(_ child: SpawnedProcess) {
-    sendSignal(SIGKILL, to: child.pid)
-    waitpid(child.pid, nil, 0)
-  }
-
   @Test("A worker's processes are stopped, and its inputs are watched until it runs again")
   func suspended() throws {
     let (worker, child) = try launchSleeper(.suspending)
-    defer { end(child) }
+    defer { child.endForTest() }
     world.sleeps.makeSleep(for: worker)
     let sleep = try #require(worker.sleep)
     sleep.suspend()
@@ -54,7 +46,7 @@ import Testing
   /// The outcome of a hibernation, and the files that it leaves.
   private func hibernate(with record: Record) throws -> (outcome: String, left: [String]) {
     let (worker, child) = try launchSleeper(.hibernating)
-    defer { end(child) }
+    defer { child.endForTest() }
     sendSignal(SIGSTOP, to: child.pid)
     let gate = ThreadGate()
     defer { gate.open() }

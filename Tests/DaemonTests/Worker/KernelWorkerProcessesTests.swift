@@ -1,3 +1,4 @@
+import DaemonFakes
 import Glibc
 import Linux
 import Supervision
@@ -17,11 +18,7 @@ struct KernelWorkerProcessesTests {
   }
 
   @Test func `A process is found, asked, killed, and reaped`() throws {
-    let null = try Descriptor.open("/dev/null", O_RDWR)
-    let child = try spawn(
-      SpawnRequest(
-        path: "/bin/sleep", arguments: ["sleep", "1000"], environment: [:], directory: "/",
-        input: null.raw, output: null.raw, error: null.raw, cgroup: nil))
+    let child = try SpawnedProcess.forTest()
     let process = try WorkerProcess.forTest(child.identity)
     var left: RemainingProcesses?
     processes.findRemainingProcesses(of: process) { left = $0 }

@@ -1,3 +1,4 @@
+import DaemonFakes
 import Glibc
 import Hibernation
 import Linux
@@ -13,11 +14,7 @@ import Testing
     let process: SpawnedProcess
 
     init(_ command: String = "while :; do :; done") throws {
-      let null = try Descriptor.open("/dev/null", O_RDWR)
-      process = try spawn(
-        SpawnRequest(
-          path: "/bin/sh", arguments: ["sh", "-c", command], environment: [:],
-          directory: "/", input: null.raw, output: null.raw, error: null.raw))
+      process = try .forTest(["/bin/sh", "-c", command])
       // The shell has been executed, and runs its loop.
       guard try eventually({ try ProcessStat.read(process.pid).cpuTicks > 0 }) else {
         throw TestFailure("process \(process.pid) doesn't run")
@@ -28,10 +25,7 @@ import Testing
       get throws { try ProcessStat.read(process.pid).state == .stopped }
     }
 
-    deinit {
-      kill(process.pid, SIGKILL)
-      while waitpid(process.pid, nil, 0) < 0, errno == EINTR {}
-    }
+    deinit { process.endForTest() }
   }
 
   private let computing: Computing
