@@ -123,28 +123,6 @@ import Testing
     #expect(text.contains("  max_footprint: 64MB\n"))
   }
 
-  @Test("`policy show --effective` names the file of a chain of `extends` that sets each value")
-  func extended() throws {
-    let base = try scratch.write(
-      "base.yaml", "extends: server\nhibernate: { cooldown: 90s, after: 3m }\n")
-    let mine = try scratch.write("mine.yaml", "extends: base.yaml\nhibernate:\n  after: 5m\n")
-    #expect(try dormouse("policy", "check", mine).output == "\(mine): ok\n")
-    let lines = try dormouse("policy", "show", "--effective", mine).output
-      .split(separator: "\n").map { $0.split(separator: " ").joined(separator: " ") }
-    #expect(lines.contains("hibernate.after 5m \(mine):3"), "\(lines)")
-    #expect(lines.contains("hibernate.cooldown 90s \(base):2"))
-    #expect(lines.contains { $0.hasPrefix("terminate.grace 10s ") && $0.contains("server.yaml:") })
-    #expect(lines.contains("name mine default"))
-    let difference = try dormouse("policy", "diff", "server", mine)
-    #expect(difference.code == 1 && difference.output.split(separator: "\n").count == 3)
-
-    let bad = try scratch.write("bad.yaml", "name: x\nextends: sever\n")
-    let outcome = try dormouse("policy", "check", bad)
-    #expect(outcome.code == 65)
-    #expect(outcome.error.hasPrefix("\(bad):2:10: error: `extends` names no policy"), "\(outcome)")
-    #expect(outcome.error.contains("help: did you mean `server`?"), "\(outcome)")
-  }
-
   @Test("`policy show` refuses an unknown worker and suggests the nearest name")
   func unknownWorker() throws {
     let outcome = try dormouse("policy", "show", "--worker", "wb")

@@ -4,41 +4,6 @@ import TestSupport
 import Testing
 
 @Suite("Reloads of the configuration") struct ReloadTests {
-  private static let before = """
-    workers:
-      stays: { command: sleep 100001 }
-      leaves: { command: sleep 100002 }
-
-    """
-
-  private static func putBehind(_ daemon: TestDaemon) throws {
-    try daemon.bringToFront("leaves", among: ["stays", "leaves"])
-    try daemon.wait("stays", toBe: "background")
-  }
-
-  @Test("`reload` applies changed keys at once, starts added workers and stops removed ones")
-  func applied() throws {
-    let daemon = try TestDaemon(Self.before)
-    try Self.putBehind(daemon)
-    let pid = try daemon.worker("stays").pid
-    try daemon.rewrite(
-      """
-      policy_overrides: { foreground: { max: unlimited } }
-      workers:
-        stays: { command: sleep 100003, importance: 7 }
-        comes: { command: sleep 100004 }
-
-      """)
-    let summary = try daemon.done("reload")
-    #expect(summary.contains("leaves removed"))
-    #expect(summary.contains("comes added"))
-    #expect(summary.contains("(command from its next start on)"))
-    try daemon.wait("comes", toBe: "foreground")
-    let stays = try daemon.worker("stays")
-    #expect(stays.pid == pid && stays.importance == 7)
-    #expect(try eventually { try daemon.verb("status", "leaves").code == 3 })
-  }
-
   @Test("`reload` reads the files again that the policy extends, under the same overrides")
   func extended() throws {
     let text = """

@@ -47,10 +47,8 @@ import Testing
     #expect(outcome.code == 0, "\(outcome)")
   }
 
-  @Test(
-    "Keys sort, filter, and show processes, log and memory of the selected worker",
-    arguments: [60, 80, 120])
-  func looking(columns: Int) throws {
+  @Test("Keys sort, filter, and show processes, log and memory of the selected worker")
+  func looking() throws {
     let daemon = try daemon()
     try play(
       [
@@ -64,7 +62,7 @@ import Testing
         "see (^|│ )footprint",
         "see (^|│ )swapped", #"type \x1b"#, "see ^  large", "type ?", "see ^Keys of dormouse top",
         "type x", "miss ^Keys", "type qq", "end 0",
-      ], on: daemon, columns: columns)
+      ], on: daemon)
   }
 
   @Test(

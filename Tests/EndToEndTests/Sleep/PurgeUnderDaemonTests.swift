@@ -21,16 +21,15 @@ import Testing
     """ + front.entry()
   }
 
-  @Test(
-    "Only offered memory is taken from a running, suspended or hibernated worker",
-    arguments: ["background", "suspend", "hibernate"])
-  func taken(state: String) throws {
+  /// `KitUnderDaemonTests` has a worker of WorkerKit in each state.
+  @Test("Only offered memory is taken from a worker that has made its table by the page")
+  func taken() throws {
     for setting in Nightly.one(of: Setting.ofTestUser) {
       let front = try WebWorker(megabytes: 1, name: "front", more: "autostart: false")
       let daemon = try TestDaemon(Self.configuration(front), setting: setting)
       try daemon.wait("purger", toBe: "foreground")
       #expect(try eventually { try daemon.worker("purger").purgeable == 8 << 20 })
-      try daemon.done(state, "purger")
+      try daemon.done("hibernate", "purger")
       let before = try daemon.currentFootprint("purger")
       #expect(try daemon.worker("purger").purgeable == 8 << 20)
       #expect(try daemon.done("ps").contains("PURGEABLE"))

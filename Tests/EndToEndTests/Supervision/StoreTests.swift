@@ -87,19 +87,4 @@ import Testing
     try worker.daemon.done("restart", "keeper")
     try worker.waitForLog("given http,state\nstate counted to 3\n")
   }
-
-  @Test("The daemon stores no descriptor of a worker without `fdstore`")
-  func refused() throws {
-    let worker = try Worker("notify: true")
-    // Linux 6.16 refuses them; before, they are closed.
-    try worker.order("import contextlib")
-    try worker.order(
-      "with contextlib.suppress(PermissionError): store('FDSTORE=1', os.memfd_create('z'))")
-    try worker.order("os._exit(3)")
-    #expect(
-      try eventually {
-        let lines = worker.daemon.workerLog("keeper").split(separator: "\n")
-        return lines.count { $0 == "given nothing" } == 2
-      })
-  }
 }
