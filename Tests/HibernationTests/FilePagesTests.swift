@@ -19,8 +19,7 @@ struct FilePagesTests {
     defer { unlink(program) }
     // Only pages that are written to disk can leave memory.
     _ = try Fixture.run(["sync", program])
-    let victim = try Victim([program, "2", "6", "3"], parking: parking)
-    #expect(try victim.line().hasPrefix("ready"))
+    let victim = try Victim(ready: [program, "2", "6", "3"], parking: parking)
     let sum = try victim.ask("sum")
     for _ in 0..<3 {
       let path = Fixture.imagePath()
@@ -40,8 +39,7 @@ struct FilePagesTests {
   }
 
   @Test func `Pages of files stay in memory if the request doesn't ask to push them out`() throws {
-    let victim = try Victim([try Fixture.compile("torture"), "1", "2", "3"])
-    #expect(try victim.line().hasPrefix("ready"))
+    let victim = try Victim(ready: "torture", "1", "2", "3")
     #expect(try victim.cycle(service).filePages == nil)
   }
 

@@ -33,8 +33,7 @@ struct HugePagesTests {
     "Holes that khugepaged fills with zeros during the capture are free in the sleeping worker",
     arguments: Nightly.one(of: Victim.Parking.available))
   func holes(parking: Victim.Parking) throws {
-    let victim = try Victim([try Fixture.compile("thp"), "8"], parking: parking)
-    #expect(try victim.line().hasPrefix("ready"))
+    let victim = try Victim(ready: "thp", "8", parking: parking)
     #expect(try victim.ask("holes") == "holes")
     let sum = try victim.ask("sum")
     // Reading has filled them with pages of zeros.

@@ -89,8 +89,7 @@ struct ProgramTests {
     .enabled(if: hasPython(), "python3 is not installed"),
     arguments: Nightly.one(of: Victim.Parking.available))
   func tree(parking: Victim.Parking) throws {
-    let victim = try Victim(["sh", Fixture.path("tree.sh"), "4", "2"], parking: parking)
-    #expect(try victim.line().hasPrefix("ready"))
+    let victim = try Victim(ready: ["sh", Fixture.path("tree.sh"), "4", "2"], parking: parking)
     let digest = try victim.ask("digest")
     let pids = try victim.ask("pids")
     for _ in 0..<2 {
@@ -109,8 +108,7 @@ struct ProgramTests {
     "If one process of a tree dies in its sleep, the others wake",
     arguments: Nightly.one(of: Victim.Parking.available))
   func childDies(parking: Victim.Parking) throws {
-    let victim = try Victim([try Fixture.compile("forktree"), "4", "3", "5"], parking: parking)
-    #expect(try victim.line().hasPrefix("ready"))
+    let victim = try Victim(ready: "forktree", "4", "3", "5", parking: parking)
     let pids = try victim.ask("pids")
     let child = try #require(pids.split(separator: " ").last.flatMap { Int32($0) })
     let path = Fixture.imagePath()
@@ -124,8 +122,7 @@ struct ProgramTests {
   @Test(
     "Pages that a fork shares stay shared", arguments: Nightly.one(of: Victim.Parking.available))
   func forkShared(parking: Victim.Parking) throws {
-    let victim = try Victim([try Fixture.compile("forktree"), "16", "3", "5"], parking: parking)
-    #expect(try victim.line().hasPrefix("ready"))
+    let victim = try Victim(ready: "forktree", "16", "3", "5", parking: parking)
     let sum = try victim.ask("sum")
     func proportional() throws -> Int64 {
       try Footprint.measure(victim.target.discover().pids).proportional

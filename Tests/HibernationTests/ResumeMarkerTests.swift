@@ -15,8 +15,7 @@ struct ResumeMarkerTests {
   private func sleeping(
     _ parking: Victim.Parking, at path: String
   ) throws -> (Victim, HibernationSummary) {
-    let victim = try Victim([try Fixture.compile("layers"), "256"], parking: parking)
-    try #require(try victim.line().hasPrefix("ready"))
+    let victim = try Victim(ready: "layers", "256", parking: parking)
     return (victim, try victim.sleep(service, at: path))
   }
 
@@ -83,8 +82,7 @@ struct ResumeMarkerTests {
       if: Victim.cgroupRoot != nil && LazyRestoreTests.isPermitted(), "userfaultfd takes root"))
   func `A lazy restore that can't be recorded is noted in the worker's cgroup`() throws {
     let path = Fixture.imagePath()
-    let victim = try Victim([try Fixture.compile("layers"), "1024"], parking: .frozen)
-    try #require(try victim.line().hasPrefix("ready"))
+    let victim = try Victim(ready: "layers", "1024", parking: .frozen)
     try victim.suspend()
     let target = victim.target
     let summary = try service.wait { (h) throws(HibernationError) in

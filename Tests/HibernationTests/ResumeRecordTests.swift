@@ -27,8 +27,7 @@ struct ResumeRecordTests {
     defer { sendSignal(SIGKILL, to: standby.process.pid) }
     let announced = try Userfault.duplicate(0, of: standby.process.pid)
     service.set(standby)
-    let victim = try Victim([try Fixture.compile("layers"), "1024"], parking: .frozen)
-    try #require(try victim.line().hasPrefix("ready"))
+    let victim = try Victim(ready: "layers", "1024", parking: .frozen)
     let path = Fixture.imagePath()
     try victim.suspend()
     let target = victim.target

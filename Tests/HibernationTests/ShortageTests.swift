@@ -39,8 +39,7 @@ struct ShortageTests {
     lazy: Bool = false, _ wake: (Victim, Hibernator, RestingImage) throws -> Void
   ) throws {
     let hibernator = Hibernator()
-    let victim = try Victim([try Fixture.compile("layers"), "64"], parking: .frozen)
-    try #require(try victim.line().hasPrefix("ready"))
+    let victim = try Victim(ready: "layers", "64", parking: .frozen)
     let path = Fixture.imagePath()
     let restingImage = RestingImage(path: path, lazy ? .lazy(learns: true) : .eager)
     for step in 0... {
@@ -83,8 +82,7 @@ struct ShortageTests {
   @Test("A hibernation that can't open files, nor at once undo what it did, loses no memory")
   func undone() throws {
     let hibernator = Hibernator()
-    let victim = try Victim([try Fixture.compile("layers"), "64"], parking: .frozen)
-    try #require(try victim.line().hasPrefix("ready"))
+    let victim = try Victim(ready: "layers", "64", parking: .frozen)
     let path = Fixture.imagePath()
     for step in 0... {
       try victim.suspend()

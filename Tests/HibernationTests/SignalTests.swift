@@ -43,9 +43,8 @@ struct SignalTests {
     arguments: cases)
   func interrupts(one: Case) throws {
     let victim = try Victim(
-      [try Fixture.compile("timeouts"), "signal", "60000", one.kind]
+      ready: [try Fixture.compile("timeouts"), "signal", "60000", one.kind]
         + (one.restarts ? ["restart"] : []), parking: one.parking)
-    #expect(try victim.line().hasPrefix("ready"))
     try victim.waitUntilBlocked()
     let service = HibernationService()
     let path = Fixture.imagePath()
@@ -69,9 +68,7 @@ struct SignalTests {
     "A signal without a handler doesn't interrupt the call of a sleeping process",
     arguments: Nightly.one(of: Victim.Parking.available))
   func ignored(parking: Victim.Parking) throws {
-    let victim = try Victim(
-      [try Fixture.compile("timeouts"), "signal", "800", "epoll_wait"], parking: parking)
-    #expect(try victim.line().hasPrefix("ready"))
+    let victim = try Victim(ready: "timeouts", "signal", "800", "epoll_wait", parking: parking)
     try victim.waitUntilBlocked()
     let service = HibernationService()
     let path = Fixture.imagePath()

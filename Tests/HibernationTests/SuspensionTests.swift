@@ -11,8 +11,7 @@ struct SuspensionTests {
     "No call of a suspended program returns EINTR when the program is woken",
     arguments: Nightly.one(of: Victim.Parking.available))
   func noInterruptedCalls(parking: Victim.Parking) throws {
-    let victim = try Victim([try Fixture.compile("torture"), "2", "16", "3"], parking: parking)
-    #expect(try victim.line().hasPrefix("ready"))
+    let victim = try Victim(ready: "torture", "2", "16", "3", parking: parking)
     let sum = try victim.ask("sum")
     for _ in 1...20 {
       try victim.suspend()

@@ -14,8 +14,7 @@ struct TortureTests {
     "A process with a thread in every kind of blocking call keeps every byte over many rounds",
     arguments: Nightly.one(of: Victim.Parking.available))
   func manyRounds(parking: Victim.Parking) throws {
-    let victim = try Victim([try Fixture.compile("torture"), "8", "16", "7"], parking: parking)
-    #expect(try victim.line().hasPrefix("ready"))
+    let victim = try Victim(ready: "torture", "8", "16", "7", parking: parking)
     let sum = try victim.ask("sum")
     for round in 1...Nightly.rounds(20, of: 100) {
       try victim.suspend()
@@ -47,8 +46,7 @@ struct TortureTests {
     features.processMadviseSelf = false
     features.writeTracking = false
     let service = HibernationService(features: features)
-    let victim = try Victim([try Fixture.compile("torture"), "8", "16", "7"], parking: parking)
-    #expect(try victim.line().hasPrefix("ready"))
+    let victim = try Victim(ready: "torture", "8", "16", "7", parking: parking)
     let sum = try victim.ask("sum")
     for round in 1...5 {
       #expect(try victim.cycle(service).moved > 8 << 20)

@@ -13,8 +13,7 @@ struct BaseDamageTests {
   let service = HibernationService()
 
   private func victim(_ path: String) throws -> Victim {
-    let victim = try Victim([try Fixture.compile("layers"), "256"], parking: .traced)
-    try #require(try victim.line().hasPrefix("ready"))
+    let victim = try Victim(ready: "layers", "256", parking: .traced)
     try victim.nap(service, at: path)
     try victim.rise(service, from: path)
     _ = try victim.ask("change 5 20")

@@ -11,8 +11,7 @@ struct DamagedImageTests {
   let service = HibernationService()
 
   private func torture(_ parking: Victim.Parking) throws -> (Victim, String) {
-    let victim = try Victim([try Fixture.compile("torture"), "8", "14", "5"], parking: parking)
-    try #require(try victim.line().hasPrefix("ready"))
+    let victim = try Victim(ready: "torture", "8", "14", "5", parking: parking)
     return (victim, try victim.ask("sum"))
   }
 

@@ -20,8 +20,7 @@ struct DurabilityTests {
       return notTestedHere("the failing disk can't be set up")
     }
     // The program has random numbers, which can't be compressed.
-    let victim = try Victim([try Fixture.compile("torture"), "8", "16", "5"], parking: parking)
-    try #require(try victim.line().hasPrefix("ready"))
+    let victim = try Victim(ready: "torture", "8", "16", "5", parking: parking)
     let sum = try victim.ask("sum")
     let before = try victim.anonymousMemory()
     let path = device.directory + "/image"
@@ -119,8 +118,7 @@ struct ImageCacheTests {
 
   @Test func `While memory is short, an image on the disk doesn't stay in the page cache`() throws {
     let path = Fixture.imagePath()
-    let victim = try Victim([try Fixture.compile("torture"), "4", "14", "5"])
-    try #require(try victim.line().hasPrefix("ready"))
+    let victim = try Victim(ready: "torture", "4", "14", "5")
     let sum = try victim.ask("sum")
     let target = victim.target
     try victim.suspend()

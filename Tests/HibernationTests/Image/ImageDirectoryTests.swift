@@ -45,8 +45,7 @@ struct ImageDirectoryTests {
     arguments: Nightly.one(of: Victim.Parking.available))
   func away(parking: Victim.Parking) throws {
     let service = HibernationService()
-    let victim = try Victim([try Fixture.compile("layers"), "256"], parking: parking)
-    try #require(try victim.line().hasPrefix("ready"))
+    let victim = try Victim(ready: "layers", "256", parking: parking)
     let image = try victim.sleep(service, at: path).image
     let target = victim.target
     try exchangeDirectory()
@@ -68,8 +67,7 @@ struct ImageDirectoryTests {
 
   @Test func `A worker whose image was removed isn't let run by a recovery`() throws {
     let service = HibernationService()
-    let victim = try Victim([try Fixture.compile("layers"), "256"])
-    try #require(try victim.line().hasPrefix("ready"))
+    let victim = try Victim(ready: "layers", "256")
     let image = try victim.sleep(service, at: path).image
     #expect(unlink(path) == 0)
     let target = victim.target

@@ -39,9 +39,7 @@ struct MemoryOwnerTests {
   }
 
   private func torture(_ parking: Victim.Parking, seed: Int) throws -> (Victim, String) {
-    let victim = try Victim(
-      [try Fixture.compile("torture"), "2", "14", "\(seed)"], parking: parking)
-    try #require(try victim.line().hasPrefix("ready"))
+    let victim = try Victim(ready: "torture", "2", "14", "\(seed)", parking: parking)
     return (victim, try victim.ask("sum"))
   }
 

@@ -31,8 +31,7 @@ struct OverlayTests {
     arguments: Nightly.oneOfEach(rows))
   func torture(way: Way, parking: Victim.Parking) throws {
     let service = way.service
-    let victim = try Victim([try Fixture.compile("torture"), "8", "16", "7"], parking: parking)
-    try #require(try victim.line().hasPrefix("ready"))
+    let victim = try Victim(ready: "torture", "8", "16", "7", parking: parking)
     let sum = try victim.ask("sum")
     let path = Fixture.imagePath()
     var first: UInt64 = 0
@@ -63,8 +62,7 @@ struct OverlayTests {
     arguments: Nightly.oneOfEach(rows))
   func layers(way: Way, parking: Victim.Parking) throws {
     let service = way.service
-    let victim = try Victim([try Fixture.compile("layers"), "1024"], parking: parking)
-    try #require(try victim.line().hasPrefix("ready"))
+    let victim = try Victim(ready: "layers", "1024", parking: parking)
     let path = Fixture.imagePath()
     var overlays = 0
     for round in 1...Self.rounds {
@@ -85,8 +83,7 @@ struct OverlayTests {
   func rewrites() throws {
     guard Way.available.contains(.tracked) else { return notTestedHere("Linux 6.7") }
     let service = Way.tracked.service
-    let victim = try Victim([try Fixture.compile("layers"), "1024"], parking: .traced)
-    try #require(try victim.line().hasPrefix("ready"))
+    let victim = try Victim(ready: "layers", "1024", parking: .traced)
     let path = Fixture.imagePath()
     let first = try victim.nap(service, at: path)
     try victim.rise(service, from: path)
@@ -112,9 +109,7 @@ struct OverlayTests {
     // With pages of 64 KiB a huge page has 512 MB.
     guard pageSize < 65536 else { return notTestedHere("four huge pages are 2 GB") }
     let hugePages = 4 * pageSize / 8 * pageSize
-    let victim = try Victim(
-      [try Fixture.compile("thp"), "\(hugePages >> 20)", "sparse"], parking: .frozen)
-    #expect(try victim.line().hasPrefix("ready"))
+    let victim = try Victim(ready: "thp", "\(hugePages >> 20)", "sparse", parking: .frozen)
     let sum = try victim.ask("sum")
     let path = Fixture.imagePath()
     try victim.nap(service, at: path)
@@ -138,8 +133,7 @@ struct OverlayTests {
     arguments: Nightly.oneOfEach(rows))
   func churn(way: Way, parking: Victim.Parking) throws {
     let service = way.service
-    let victim = try Victim([try Fixture.compile("churn"), "3", "6", "64"], parking: parking)
-    try #require(try victim.line().hasPrefix("ready"))
+    let victim = try Victim(ready: "churn", "3", "6", "64", parking: parking)
     let path = Fixture.imagePath()
     for round in 1...Self.rounds / 2 {
       try victim.nap(service, at: path)
@@ -154,8 +148,7 @@ struct OverlayTests {
     arguments: Way.available)
   func exec(way: Way) throws {
     let service = way.service
-    let victim = try Victim([try Fixture.compile("layers"), "512"], parking: .frozen)
-    try #require(try victim.line().hasPrefix("ready"))
+    let victim = try Victim(ready: "layers", "512", parking: .frozen)
     let path = Fixture.imagePath()
     for _ in 0..<3 {
       for _ in 0..<2 {
@@ -178,8 +171,7 @@ struct OverlayTests {
   @Test("Overlays cover all processes of a tree, also new ones", arguments: Way.available)
   func tree(way: Way) throws {
     let service = way.service
-    let victim = try Victim([try Fixture.compile("forktree"), "8", "3", "5"], parking: .frozen)
-    try #require(try victim.line().hasPrefix("ready"))
+    let victim = try Victim(ready: "forktree", "8", "3", "5", parking: .frozen)
     let sum = try victim.ask("sum")
     let path = Fixture.imagePath()
     for round in 0..<5 {
@@ -194,8 +186,7 @@ struct OverlayTests {
   @Test("If many pages have changed, all pages are written again", arguments: Way.available)
   func compaction(way: Way) throws {
     let service = way.service
-    let victim = try Victim([try Fixture.compile("layers"), "512"], parking: .frozen)
-    try #require(try victim.line().hasPrefix("ready"))
+    let victim = try Victim(ready: "layers", "512", parking: .frozen)
     let path = Fixture.imagePath()
     try victim.nap(service, at: path)
     try victim.rise(service, from: path)
@@ -219,8 +210,7 @@ struct OverlayTests {
 
   @Test func `A hibernation without overlays removes the base and stops tracking writes`() throws {
     let service = HibernationService()
-    let victim = try Victim([try Fixture.compile("layers"), "256"], parking: .frozen)
-    try #require(try victim.line().hasPrefix("ready"))
+    let victim = try Victim(ready: "layers", "256", parking: .frozen)
     let path = Fixture.imagePath()
     try victim.nap(service, at: path)
     try victim.rise(service, from: path)

@@ -221,8 +221,7 @@ struct FaultJournalTests {
       if: Victim.cgroupRoot != nil && LazyRestoreTests.isPermitted(), "userfaultfd takes root"))
   func inWorker() throws {
     let service = HibernationService()
-    let victim = try Victim([try Fixture.compile("churn"), "2", "4", "64"], parking: .frozen)
-    try #require(try victim.line().hasPrefix("ready"))
+    let victim = try Victim(ready: "churn", "2", "4", "64", parking: .frozen)
     let pid = victim.process.pid
     let before = try listDirectory("/proc/\(pid)/fd").count
     let path = Fixture.imagePath()

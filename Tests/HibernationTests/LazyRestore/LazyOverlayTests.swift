@@ -47,9 +47,8 @@ struct LazyOverlayTests {
     if !tracks { features.writeTracking = false }
     let service = HibernationService(features: features)
     let victim = try Victim(
-      [try Fixture.compile("scribble"), "4", "16"] + (other.isEmpty ? [] : [other]),
+      ready: [try Fixture.compile("scribble"), "4", "16"] + (other.isEmpty ? [] : [other]),
       parking: .frozen)
-    #expect(try victim.line().hasPrefix("ready"))
     var random = TestRandom(seed: UInt64(other.count))
     var unchanged = 0
     var round = 0
@@ -89,8 +88,7 @@ struct LazyOverlayTests {
   func tracked() throws {
     let service = HibernationService()
     guard KernelFeatures.detect().writeTracking else { return notTestedHere("Linux 6.7") }
-    let victim = try Victim([try Fixture.compile("churn"), "2", "16", "64"], parking: .frozen)
-    #expect(try victim.line().hasPrefix("ready"))
+    let victim = try Victim(ready: "churn", "2", "16", "64", parking: .frozen)
     var trackedCount = 0
     for _ in 1...6 {
       let slept = try sleep(victim, service)
@@ -106,8 +104,7 @@ struct LazyOverlayTests {
   @Test("A program that replaces itself while its pages are filled, or just after that, isn't lost")
   func exec() throws {
     let service = HibernationService()
-    let victim = try Victim([try Fixture.compile("scribble"), "2", "8"], parking: .frozen)
-    #expect(try victim.line().hasPrefix("ready"))
+    let victim = try Victim(ready: "scribble", "2", "8", parking: .frozen)
     var random = TestRandom(seed: 5)
     for round in 1...Nightly.rounds(5, of: 15) {
       _ = try sleep(victim, service)
@@ -124,8 +121,7 @@ struct LazyOverlayTests {
   @Test("A worker whose policy keeps no base any more while its pages are filled leaves none")
   func policyChanges() throws {
     let service = HibernationService()
-    let victim = try Victim([try Fixture.compile("scribble"), "2", "32"], parking: .frozen)
-    #expect(try victim.line().hasPrefix("ready"))
+    let victim = try Victim(ready: "scribble", "2", "32", parking: .frozen)
     let name = victim.target.name
     for round in 1...4 {
       _ = try sleep(victim, service)
@@ -145,8 +141,7 @@ struct LazyOverlayTests {
   @Test("What a worker needs first isn't left in a part of the base that is filled while it runs")
   func neededFirst() throws {
     let service = HibernationService()
-    let victim = try Victim([try Fixture.compile("layers"), "1024"], parking: .frozen)
-    try #require(try victim.line().hasPrefix("ready"))
+    let victim = try Victim(ready: "layers", "1024", parking: .frozen)
     _ = try sleep(victim, service)
     try victim.send("change 1 40")
     _ = try wake(victim, service)
@@ -170,8 +165,7 @@ struct LazyOverlayTests {
 
   @Test func `A base that was made for full restores isn't used for a lazy one`() throws {
     let service = HibernationService()
-    let victim = try Victim([try Fixture.compile("layers"), "1024"], parking: .frozen)
-    try #require(try victim.line().hasPrefix("ready"))
+    let victim = try Victim(ready: "layers", "1024", parking: .frozen)
     _ = try victim.nap(service, at: path)
     try victim.rise(service, from: path)
     let slept = try sleep(victim, service)

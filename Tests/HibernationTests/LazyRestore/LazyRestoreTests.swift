@@ -41,8 +41,7 @@ struct LazyRestoreTests {
     .enabled(if: isPermitted(), "userfaultfd for workers takes root here"),
     arguments: [false, true])
   func torture(overlays: Bool) throws {
-    let victim = try Victim([try Fixture.compile("torture"), "8", "16", "7"], parking: .frozen)
-    #expect(try victim.line().hasPrefix("ready"))
+    let victim = try Victim(ready: "torture", "8", "16", "7", parking: .frozen)
     let sum = try victim.ask("sum")
     let path = Fixture.imagePath()
     for round in 1...Nightly.rounds(10, of: 30) {
@@ -81,9 +80,7 @@ struct LazyRestoreTests {
     arguments: Nightly.oneOfEach(
       [1, 4, 12].map { threads in [false, true].map { (threads, $0) } }))
   func churn(threads: Int, overlays: Bool) throws {
-    let victim = try Victim(
-      [try Fixture.compile("churn"), "\(threads)", "6", "64"], parking: .frozen)
-    #expect(try victim.line().hasPrefix("ready"))
+    let victim = try Victim(ready: "churn", "\(threads)", "6", "64", parking: .frozen)
     let path = Fixture.imagePath()
     for round in 1...Self.churnRounds {
       // The learned working set is dropped: over time, it would leave no page missing.
@@ -105,9 +102,7 @@ struct LazyRestoreTests {
     "A program that unmaps and drops memory while pages are missing isn't halted for that",
     .enabled(if: isPermitted(), "userfaultfd for workers takes root here"))
   func neverHalted() throws {
-    let victim = try Victim(
-      [try Fixture.compile("churn"), "6", "6", "64", "drops"], parking: .frozen)
-    #expect(try victim.line().hasPrefix("ready"))
+    let victim = try Victim(ready: "churn", "6", "6", "64", "drops", parking: .frozen)
     let path = Fixture.imagePath()
     let name = victim.target.name
     for round in 1...Self.churnRounds {
@@ -147,8 +142,7 @@ struct LazyRestoreTests {
 
   @Test(.enabled(if: isPermitted(), "userfaultfd for workers takes root here"))
   func `Pages that another process has touched during the sleep are restored`() throws {
-    let victim = try Victim([try Fixture.compile("churn"), "2", "4", "64"], parking: .frozen)
-    #expect(try victim.line().hasPrefix("ready"))
+    let victim = try Victim(ready: "churn", "2", "4", "64", parking: .frozen)
     let path = Fixture.imagePath()
     for older in [false, true] {
       var features = KernelFeatures.detect()
@@ -204,8 +198,7 @@ struct LazyRestoreTests {
 
   @Test(.enabled(if: isPermitted(), "userfaultfd for workers takes root here"))
   func `Missing pages count as the worker's memory until all of them are filled`() throws {
-    let victim = try Victim([try Fixture.compile("churn"), "2", "16", "64"], parking: .frozen)
-    #expect(try victim.line().hasPrefix("ready"))
+    let victim = try Victim(ready: "churn", "2", "16", "64", parking: .frozen)
     let pid = victim.process.pid
     let before = try #require(try Footprint.measure(pid)).footprint
     let path = Fixture.imagePath()
@@ -229,8 +222,7 @@ struct LazyRestoreTests {
 
   @Test("The first restore is eager if the worker isn't resumed to learn its working set")
   func nothingKnown() throws {
-    let victim = try Victim([try Fixture.compile("churn"), "2", "2", "64"], parking: .frozen)
-    #expect(try victim.line().hasPrefix("ready"))
+    let victim = try Victim(ready: "churn", "2", "2", "64", parking: .frozen)
     let path = Fixture.imagePath()
     _ = try sleep(victim, at: path)
     let woken = try wake(victim, from: path, learns: false)
@@ -240,8 +232,7 @@ struct LazyRestoreTests {
   }
 
   @Test func `A restore without a cgroup is eager, and says so`() throws {
-    let victim = try Victim([try Fixture.compile("churn"), "2", "2", "64"], parking: .traced)
-    #expect(try victim.line().hasPrefix("ready"))
+    let victim = try Victim(ready: "churn", "2", "2", "64", parking: .traced)
     let path = Fixture.imagePath()
     let refusal = try sleep(victim, at: path).lazyRefusal
     #expect(refusal == "lazy restore needs a cgroup of its own")
@@ -253,9 +244,10 @@ struct LazyRestoreTests {
   func `A restore without permission for userfaultfd is eager, and says so`() throws {
     let churn = try Fixture.compile("churn")
     let victim = try Victim(
-      ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", churn, "2", "2", "64"],
+      ready: [
+        "setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", churn, "2", "2", "64",
+      ],
       parking: .frozen)
-    #expect(try victim.line().hasPrefix("ready"))
     let path = Fixture.imagePath()
     let slept = try sleep(victim, at: path)
     guard try readText("/proc/sys/vm/unprivileged_userfaultfd").hasPrefix("0") else {

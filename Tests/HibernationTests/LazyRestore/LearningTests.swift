@@ -70,8 +70,7 @@ import Testing
       "userfaultfd for workers takes root here"))
   func `A worker that has needed few pages still learns page by page, from small chunks`() throws {
     let service = HibernationService()
-    let victim = try Victim([try Fixture.compile("churn"), "2", "4", "64"], parking: .frozen)
-    #expect(try victim.line().hasPrefix("ready"))
+    let victim = try Victim(ready: "churn", "2", "4", "64", parking: .frozen)
     let (target, identity) = (victim.target, victim.process.identity)
     let path = Fixture.imagePath()
     for (pages, isFirst) in [(0, true), (9, true), (200, false)] as [(UInt64, Bool)] {

@@ -29,8 +29,7 @@ struct RestoreModeTests {
   func mixed(seed: UInt64) throws {
     var random = TestRandom(seed: seed)
     var service = HibernationService()
-    let victim = try Victim([try Fixture.compile("layers"), "1024"], parking: .frozen)
-    try #require(try victim.line().hasPrefix("ready"))
+    let victim = try Victim(ready: "layers", "1024", parking: .frozen)
     let path = Fixture.imagePath()
     var steps: [String] = []
     for round in 1...Nightly.rounds(12, of: 30) {
@@ -57,8 +56,7 @@ struct RestoreModeTests {
     let overlays = Mode.available.filter(\.isOverlay)
     for mode in overlays {
       let service = HibernationService()
-      let victim = try Victim([try Fixture.compile("layers"), "1024"], parking: .frozen)
-      try #require(try victim.line().hasPrefix("ready"))
+      let victim = try Victim(ready: "layers", "1024", parking: .frozen)
       let path = Fixture.imagePath()
       try Self.cycle(victim, service, mode, at: path)
       try service.awaitFill(of: victim.target.name)

@@ -63,8 +63,7 @@ struct StandbyTests {
     let file = Fixture.imagePath()
     let service = HibernationService()
     service.set(try StandbyPagerConnection(command: ["/bin/sh", "-c", "cat > \(file)"]))
-    let victim = try Victim([try Fixture.compile("churn"), "2", "4", "64"], parking: .frozen)
-    try #require(try victim.line().hasPrefix("ready"))
+    let victim = try Victim(ready: "churn", "2", "4", "64", parking: .frozen)
     let path = Fixture.imagePath()
     try victim.suspend()
     let target = victim.target

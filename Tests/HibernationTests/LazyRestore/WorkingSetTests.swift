@@ -12,8 +12,7 @@ struct WorkingSetTests {
 
   @Test("Pages beside those of the working set are restored", arguments: [2, 7, 64, 700])
   func scattered(every: Int) throws {
-    let victim = try Victim([try Fixture.compile("torture"), "8", "6", "7"], parking: .frozen)
-    #expect(try victim.line().hasPrefix("ready"))
+    let victim = try Victim(ready: "torture", "8", "6", "7", parking: .frozen)
     let sum = try victim.ask("sum")
     let path = Fixture.imagePath()
     let (target, identity) = (victim.target, victim.process.identity)
@@ -47,9 +46,7 @@ struct WorkingSetTests {
     // The kernel writes to the thread block when a thread continues, if the block is registered
     // (rseq).
     let victim = try Victim(
-      [try Fixture.compile("edges")], parking: .frozen,
-      environment: ["GLIBC_TUNABLES": "glibc.pthread.rseq=0"])
-    #expect(try victim.line().hasPrefix("ready"))
+      ready: "edges", parking: .frozen, environment: ["GLIBC_TUNABLES": "glibc.pthread.rseq=0"])
     let path = Fixture.imagePath()
     let target = victim.target
     try victim.suspend()

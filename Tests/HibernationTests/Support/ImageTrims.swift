@@ -36,8 +36,7 @@ extension HibernationService {
 extension Victim {
   /// Starts a program, waits until it is ready, and returns it with a path for its image.
   static func ready(_ command: [String]) throws -> (victim: Victim, image: String) {
-    let victim = try Victim(command, parking: .frozen)
-    try #require(try victim.line().hasPrefix("ready"))
+    let victim = try Victim(ready: command, parking: .frozen)
     return (victim, Fixture.imagePath())
   }
 

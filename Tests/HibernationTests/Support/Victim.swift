@@ -46,6 +46,24 @@ final class Victim {
     talk = Talk(input: toChild.write, output: fromChild.read, name: "pid \(process.pid)")
   }
 
+  /// Starts a program, and waits until it says that it is ready.
+  convenience init(
+    ready command: [String], parking: Parking = .traced, environment: [String: String] = [:]
+  ) throws {
+    try self.init(command, parking: parking, environment: environment)
+    let first = try line()
+    guard first.hasPrefix("ready") else { throw TestFailure("it isn't ready: \(first)") }
+  }
+
+  /// Starts a program of `Fixtures`, and waits until it says that it is ready.
+  convenience init(
+    ready fixture: String, _ arguments: String..., parking: Parking = .traced,
+    environment: [String: String] = [:]
+  ) throws {
+    try self.init(
+      ready: [Fixture.compile(fixture)] + arguments, parking: parking, environment: environment)
+  }
+
   static func makeGroup(for parking: Parking) throws -> WorkerCgroup? {
     guard parking == .frozen, let root = cgroupRoot else { return nil }
     let number = count.add(1, ordering: .relaxed).newValue

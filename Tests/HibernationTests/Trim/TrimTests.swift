@@ -32,8 +32,7 @@ struct TrimTests {
   }
 
   private func start(_ command: [String], parking: Victim.Parking = .traced) throws -> Victim {
-    let victim = try Victim(command, parking: parking)
-    #expect(try victim.line().hasPrefix("ready"))
+    let victim = try Victim(ready: command, parking: parking)
     return victim
   }
 
