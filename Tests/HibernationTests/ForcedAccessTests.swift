@@ -29,7 +29,6 @@ struct ForcedAccessTests {
     let probe = try Probe(
       [try Fixture.compile("torture"), "2", "14", "3"], parking: parking, isLazy: way == .lazy,
       overlays: overlays, forced: true)
-    try #require(try probe.talk.line().hasPrefix("ready"))
     let sum = try probe.talk.ask("sum")
     for round in 1...2 {
       try probe.perform("hibernate")
@@ -47,7 +46,6 @@ struct ForcedAccessTests {
   func changedProtection(parking: Victim.Parking) throws {
     let probe = try Probe(
       [try Fixture.compile("hardening")], parking: parking, overlays: "compared", forced: true)
-    try #require(try probe.talk.line().hasPrefix("ready"))
     for command in ["sum", "harden", "harden", "soften", "sum"] {
       let answer = try probe.talk.ask(command)
       try #require(answer.hasSuffix(" right"), "\(command): \(answer)")
@@ -67,7 +65,6 @@ struct ForcedAccessTests {
     let probe = try Probe(
       [try Fixture.compile("torture"), "4", "14", "3"], parking: parking, fault: fault, forced: true
     )
-    try #require(try probe.talk.line().hasPrefix("ready"))
     let sum = try probe.talk.ask("sum")
     if fault == .writingBack {
       try probe.perform("hibernate")

@@ -18,7 +18,7 @@ extension RecoveryTests {
     arguments: deathsAtRest)
   func secondDeathAtRest(first: FaultPoint, second: FaultPoint) throws {
     let probe = try Probe(Self.command(), parking: .traced, fault: first)
-    let sum = try Self.sum(probe)
+    let sum = try probe.talk.ask("sum")
     if Self.isOfResume(first) {
       try probe.perform("hibernate")
       try probe.order("resume")
@@ -70,7 +70,7 @@ extension RecoveryTests {
   ) throws -> Bool {
     let probe = try Probe(
       [try Fixture.compile("torture"), "1", "1", "3"], parking: .traced, fault: first)
-    let sum = try Self.sum(probe)
+    let sum = try probe.talk.ask("sum")
     try probe.order("hibernate")
     try probe.daemonDies()
     var environment = Probe.environment(nil)

@@ -35,7 +35,7 @@ struct RecoveryTests {
   @Test("A daemon killed at any step loses nothing", arguments: everyDeath)
   func everyFaultPoint(fault: FaultPoint, parking: Victim.Parking) throws {
     let probe = try Probe(Self.command(), parking: parking, fault: fault)
-    let sum = try Self.sum(probe)
+    let sum = try probe.talk.ask("sum")
     if Self.isOfResume(fault) {
       try probe.perform("hibernate")
       try probe.order("resume")
@@ -51,7 +51,7 @@ struct RecoveryTests {
     for seed in 0..<Self.randomRounds {
       var random = TestRandom(seed: seed)
       let probe = try Probe(Self.command(), parking: parking)
-      let sum = try Self.sum(probe)
+      let sum = try probe.talk.ask("sum")
       if seed % 4 == 3 {
         try probe.perform("hibernate")
         try probe.order("resume")
@@ -77,7 +77,7 @@ struct RecoveryTests {
   func secondDeath(first: FaultPoint, second: FaultPoint) throws {
     for parking in Nightly.one(of: Victim.Parking.available) {
       let probe = try Probe(Self.command(), parking: parking, fault: first)
-      let sum = try Self.sum(probe)
+      let sum = try probe.talk.ask("sum")
       try probe.order("hibernate")
       try probe.daemonDies()
       try probe.recoverAndDie(at: second)
@@ -90,7 +90,7 @@ struct RecoveryTests {
     arguments: [FaultPoint.evicting, .evicted, .restored, .rested])
   func continuedWhileParked(fault: FaultPoint) throws {
     let probe = try Probe(Self.command(), parking: .traced, fault: fault)
-    let sum = try Self.sum(probe)
+    let sum = try probe.talk.ask("sum")
     try probe.order("hibernate")
     try probe.daemonDies()
     kill(probe.victim.pid, SIGCONT)
@@ -104,7 +104,7 @@ struct RecoveryTests {
     }
     // A worker that is about to be frozen isn't parked.
     let probe = try Probe(Self.command(), parking: .frozen, fault: .restored)
-    _ = try Self.sum(probe)
+    _ = try probe.talk.ask("sum")
     try probe.order("hibernate")
     try probe.daemonDies()
     kill(probe.victim.pid, SIGCONT)
@@ -161,7 +161,7 @@ struct RecoveryTests {
 
   @Test func `A worker that may not be traced stays asleep until tracing is permitted`() throws {
     let probe = try Probe(Self.command(), parking: .traced, fault: .evicted)
-    let sum = try Self.sum(probe)
+    let sum = try probe.talk.ask("sum")
     try probe.order("hibernate")
     try probe.daemonDies()
     let pid = probe.victim.pid
@@ -189,7 +189,7 @@ struct RecoveryTests {
     "The image of another worker isn't restored into a new one, and stays while its process lives")
   func staleImage() throws {
     let probe = try Probe(Self.command(), parking: .traced, fault: .restored)
-    let sum = try Self.sum(probe)
+    let sum = try probe.talk.ask("sum")
     try probe.order("hibernate")
     try probe.daemonDies()
     let other = try Victim([try Fixture.compile("torture"), "1", "0", "9"])
@@ -221,15 +221,10 @@ struct RecoveryTests {
     [try Fixture.compile("torture"), "4", "14", "3"]
   }
 
-  static func sum(_ probe: Probe) throws -> String {
-    try #require(try probe.talk.line().hasPrefix("ready"))
-    return try probe.talk.ask("sum")
-  }
-
   /// Returns a hibernated worker without a daemon, in a cgroup that stands for another program's.
   private func asleepInForeignGroup() throws -> (Probe, sum: String, WorkerCgroup) {
     let probe = try Probe(Self.command(), parking: .traced, fault: .rested)
-    let sum = try Self.sum(probe)
+    let sum = try probe.talk.ask("sum")
     try probe.order("hibernate")
     try probe.daemonDies()
     let group = try #require(try Victim.makeGroup(for: .frozen))

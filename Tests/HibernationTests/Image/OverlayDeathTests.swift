@@ -90,7 +90,6 @@ struct OverlayDeathTests {
         Self.command(), parking: parking,
         overlays: (OverlayTests.Way.available.randomElement(
           using: &random) ?? .compared).rawValue)
-      try #require(try probe.talk.line().hasPrefix("ready"))
       for round in 0..<Int.random(in: 1...3, using: &random) {
         try probe.perform("hibernate")
         try probe.perform("resume")
@@ -111,11 +110,9 @@ struct OverlayDeathTests {
   private static func command() throws -> [String] { [try Fixture.compile("layers"), "256"] }
 
   private func start(_ death: Death) throws -> Probe {
-    let probe = try Probe(
+    try Probe(
       Self.command(), parking: death.parking, fault: death.fault, time: death.pass,
       overlays: death.way.rawValue)
-    try #require(try probe.talk.line().hasPrefix("ready"))
-    return probe
   }
 
   /// Runs cycles with a change after each, until the daemon dies.

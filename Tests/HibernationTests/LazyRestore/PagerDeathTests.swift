@@ -20,7 +20,6 @@ struct PagerDeathTests {
   @Test("A daemon killed at any step of a lazy restore loses nothing", arguments: points)
   func everyFaultPoint(fault: FaultPoint) throws {
     let probe = try Probe(Self.command(), parking: .frozen, fault: fault, isLazy: true)
-    #expect(try probe.talk.line().hasPrefix("ready"))
     try probe.perform("hibernate")
     try probe.talk.send("churn 3")
     try probe.order("resume")
@@ -45,7 +44,6 @@ struct PagerDeathTests {
     let time = isOfFirst || fault == .unlinked || fault == .eventRead ? 1 : 2
     let probe = try Probe(
       Self.command(), parking: .frozen, fault: fault, time: time, isLazy: true, overlays: way)
-    #expect(try probe.talk.line().hasPrefix("ready"))
     try probe.perform("hibernate")
     if isOfFirst {
       try probe.talk.send("churn 3")
@@ -70,7 +68,6 @@ struct PagerDeathTests {
     let probe = try Probe(
       [try Fixture.compile("scribble"), "2", "16"], parking: .frozen, fault: .handingOver,
       isLazy: true, overlays: "tracked")
-    #expect(try probe.talk.line().hasPrefix("ready"))
     try probe.perform("hibernate")
     try probe.talk.send("verify")
     try probe.order("resume")
@@ -85,7 +82,6 @@ struct PagerDeathTests {
   @Test("A daemon killed while it prepares for a lazy restore leaves no obstacle to the next one")
   func whilePreparing() throws {
     let probe = try Probe(Self.command(), parking: .frozen, fault: .userfaultOpened, isLazy: true)
-    #expect(try probe.talk.line().hasPrefix("ready"))
     try probe.order("hibernate")
     try probe.daemonDies()
     try probe.talk.send("churn 3")
@@ -99,7 +95,6 @@ struct PagerDeathTests {
   func torture(fault: FaultPoint) throws {
     let command = [try Fixture.compile("torture"), "4", "14", "3"]
     let probe = try Probe(command, parking: .frozen, fault: fault, isLazy: true)
-    #expect(try probe.talk.line().hasPrefix("ready"))
     let sum = try probe.talk.ask("sum")
     try probe.perform("hibernate")
     try probe.talk.send("sum")
@@ -146,7 +141,6 @@ struct PagerDeathTests {
   func hotAmongCold() throws {
     let command = [try Fixture.compile("torture"), "8", "6", "3"]
     let probe = try Probe(command, parking: .frozen, fault: .fillPrepared, time: 2, isLazy: true)
-    #expect(try probe.talk.line().hasPrefix("ready"))
     // Every seventh page is learned as part of the working set.
     try probe.perform("hibernate")
     try probe.talk.send("touch 5")
@@ -169,7 +163,6 @@ struct PagerDeathTests {
     for seed in 0..<Self.rounds {
       var random = TestRandom(seed: seed)
       let probe = try Probe(Self.command(), parking: .frozen, isLazy: true)
-      #expect(try probe.talk.line().hasPrefix("ready"))
       try probe.perform("hibernate")
       if seed % 2 == 1 {
         // One resume has learned the working set, which is the ordinary case.
@@ -195,7 +188,6 @@ struct PagerDeathTests {
       var random = TestRandom(seed: seed)
       let command = [try Fixture.compile("torture"), "6", "10", "\(seed)"]
       let probe = try Probe(command, parking: .frozen, isLazy: true, hasStandby: hasStandby)
-      #expect(try probe.talk.line().hasPrefix("ready"))
       for _ in 0..<Int.random(in: 1...3, using: &random) {
         try probe.perform("hibernate")
         try probe.talk.send("touch \(seed)")
@@ -226,7 +218,6 @@ struct PagerDeathTests {
   func `When the daemon dies, the standby pager continues at once`(fault: FaultPoint) throws {
     let probe = try Probe(
       Self.command(), parking: .frozen, fault: fault, isLazy: true, hasStandby: true)
-    #expect(try probe.talk.line().hasPrefix("ready"))
     try probe.perform("hibernate")
     try probe.talk.send("verify")
     try probe.order("resume")
@@ -247,7 +238,6 @@ struct PagerDeathTests {
     for seed in 0..<Self.rounds {
       var random = TestRandom(seed: seed)
       let probe = try Probe(Self.command(), parking: .frozen, isLazy: true, hasStandby: true)
-      #expect(try probe.talk.line().hasPrefix("ready"))
       try probe.perform("hibernate")
       try probe.talk.send("churn \(seed)")
       try probe.order("resume")

@@ -34,6 +34,8 @@ final class Probe {
     return path
   }()
 
+  /// Starts a program under a daemon, and waits until the program says that it is ready.
+  ///
   /// - Parameters:
   ///   - time: the daemon dies when it passes `fault` for the first, second, … time.
   ///   - isLazy: the daemon restores lazily.
@@ -72,6 +74,7 @@ final class Probe {
       pid: try #require(Int32(fields[1])), startTime: try #require(UInt64(fields[2])))
     // With O_WRONLY, this would wait forever if the daemon has died.
     orders = try Descriptor.open(fifo, O_RDWR)
+    try #require(try talk.line().hasPrefix("ready"))
   }
 
   static func environment(

@@ -185,7 +185,6 @@ struct FurtherTrimTests {
   func afterTakeover() throws {
     let probe = try Probe(
       [try Fixture.compile("churn"), "4", "6", "64", "drops"], parking: .frozen)
-    try #require(try probe.talk.line().hasPrefix("ready"))
     try probe.perform("trim to image")
     try probe.daemonDies(by: SIGKILL)
     let (target, image) = (probe.target, probe.image)
@@ -218,7 +217,6 @@ struct FurtherTrimTests {
     let probe = try Probe(
       [try Fixture.compile("churn"), "4", "6", "64", "drops"], parking: .frozen,
       fault: point.0, time: point.time, hasStandby: hasStandby)
-    try #require(try probe.talk.line().hasPrefix("ready"))
     try probe.perform("trim to image")
     try #require(try probe.talk.ask("churn 2").hasSuffix("errors 0"))
     try probe.order("trim to image")

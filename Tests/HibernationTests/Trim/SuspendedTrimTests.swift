@@ -205,7 +205,6 @@ struct SuspendedTrimTests {
     let probe = try Probe(
       [try Fixture.compile("churn"), "4", "6", "64", "drops"], parking: .frozen,
       fault: fault, time: time, isLazy: isLazy, hasStandby: hasStandby)
-    try #require(try probe.talk.line().hasPrefix("ready"))
     try probe.perform("trim to image")
     if churns { try #require(try probe.talk.ask("churn 2").hasSuffix("errors 0")) }
     return probe
