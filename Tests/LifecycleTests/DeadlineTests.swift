@@ -6,8 +6,7 @@ import Testing
 struct DeadlineTests {
   @Test func `Each deadline acts exactly once`() {
     var world = World()
-    world.add(web, canShed: true)
-    world.bring(web, to: .foreground)
+    world.add(web, canShed: true, in: .foreground)
     world.ask(.background, web)
     #expect(world.engine.nextDeadline == world.now + .seconds(5))
     #expect(world.pass(.seconds(5)).deeds == ["finishShed web"])
@@ -17,8 +16,7 @@ struct DeadlineTests {
 
   @Test func `A late deadline carries out everything that was due`() {
     var world = World()
-    world.add(web)
-    world.bring(web, to: .terminating)
+    world.add(web, in: .terminating)
     world.now = world.now + .seconds(60)
     #expect(world.send(.deadline).deeds == ["kill web", "failed"])
     #expect(world.engine.nextDeadline == nil)
@@ -26,8 +24,7 @@ struct DeadlineTests {
 
   @Test func `An event at the instant of a deadline comes first, and the deadline still acts`() {
     var world = World()
-    world.add(web, canShed: true)
-    world.bring(web, to: .foreground)
+    world.add(web, canShed: true, in: .foreground)
     world.ask(.background, web)
     world.now = world.now + .seconds(5)
     #expect(world.send(.shedAnswered(web)).deeds == ["finishShed web"])
@@ -37,8 +34,7 @@ struct DeadlineTests {
 
   @Test func `A clock that steps back doesn't move the engine's time back`() {
     var world = World()
-    world.add(web)
-    world.bring(web, to: .background)
+    world.add(web, in: .background)
     world.pass(.seconds(9))
     world.now = .zero
     #expect(world.send(.deadline).isEmpty)
@@ -48,8 +44,7 @@ struct DeadlineTests {
   @Test func `An engine with nothing to wait for has no deadline`() {
     var world = World()
     #expect(world.engine.nextDeadline == nil)
-    world.add(web)
-    world.bring(web, to: .foreground)
+    world.add(web, in: .foreground)
     #expect(world.engine.nextDeadline == nil)
   }
 
@@ -75,8 +70,7 @@ struct DeadlineTests {
 
   @Test func `The hibernation verdict shows how much of the time has passed`() {
     var world = World()
-    world.add(web)
-    world.bring(web, to: .suspended)
+    world.add(web, in: .suspended)
     world.pass(.seconds(4))
     #expect(
       world.verdict(web)
@@ -97,8 +91,7 @@ struct DeadlineTests {
 
   @Test func `A removed worker is forgotten when it has ended, and its last request is answered`() {
     var world = World()
-    world.add(web)
-    world.bring(web, to: .foreground)
+    world.add(web, in: .foreground)
     world.send(.removed(web))
     world.ask(.stop, web)
     world.send(.exited(web, .exited(0)))
@@ -123,8 +116,7 @@ struct DeadlineTests {
     policy.foreground.max = 2
     var world = World(policy)
     for name in ["b", "a", "c"] {
-      world.add(WorkerID(name))
-      world.bring(WorkerID(name), to: .foreground)
+      world.add(WorkerID(name), in: .foreground)
       world.pass(.seconds(1))
     }
     #expect(world.state(WorkerID("b")) == .background)

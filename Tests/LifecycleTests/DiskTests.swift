@@ -53,16 +53,14 @@ struct DiskTests {
   @Test func `The disk budget counts images that were written since the last reading`() {
     var world = world()
     world.send(.disk(reading(images: 80)))
-    world.add(old, size: .megabytes(15))
-    world.bring(old, to: .hibernated)
+    world.add(old, size: .megabytes(15), in: .hibernated)
     world.obey(world.ask(.foreground, web))
     world.obey(world.ask(.start, web))
     world.bring(web, to: .suspended)
     #expect(world.state(web) == .hibernated, "3 MB of image and 8 MB fit")
     world.obey(world.ask(.terminate, old))
     let third = WorkerID("third")
-    world.add(third, size: .megabytes(16))
-    world.bring(third, to: .suspended)
+    world.add(third, size: .megabytes(16), in: .suspended)
     #expect(world.verdict(third)?.contains("hibernate.disk.budget") == true)
   }
 
@@ -98,8 +96,7 @@ struct DiskTests {
 
   @Test func `Under pressure, the image of a demoted worker makes room for others`() {
     var world = world()
-    world.add(old)
-    world.bring(old, to: .hibernated)
+    world.add(old, in: .hibernated)
     world.pass(.seconds(86400))
     world.send(.disk(reading(images: 95)))
     world.bring(web, to: .suspended)

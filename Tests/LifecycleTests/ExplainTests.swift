@@ -11,8 +11,7 @@ struct ExplainTests {
   @Test("An explanation names every obstacle, with the numbers and the key that decides")
   func everyObstacle() throws {
     var world = World()
-    world.add(web, size: ByteCount(Int64(21.3 * 1_048_576)))
-    world.bring(web, to: .background)
+    world.add(web, size: ByteCount(Int64(21.3 * 1_048_576)), in: .background)
     world.live(.seconds(10))
     world.obey(world.ask(.wake, web))
     world.live(.seconds(12))
@@ -34,8 +33,7 @@ struct ExplainTests {
 
   @Test func `An explanation names everything that keeps a worker from being suspended`() throws {
     var world = World()
-    world.add(web, canShed: true)
-    world.bring(web, to: .foreground)
+    world.add(web, canShed: true, in: .foreground)
     world.send(.taskBegan(web, task: "save", limit: nil))
     world.send(.hold(web, true))
     world.ask(.background, web)
@@ -49,8 +47,7 @@ struct ExplainTests {
 
   @Test func `An explanation says what would move the worker, and when`() throws {
     var world = World()
-    world.add(web)
-    world.bring(web, to: .background)
+    world.add(web, in: .background)
     world.live(.seconds(10))
     let moves = try explain(world).moves
     #expect(moves.contains { $0.to == .hibernated && $0.after == .seconds(30) })
@@ -62,8 +59,7 @@ struct ExplainTests {
   @Test("An explanation gives a time at which the worker does move", arguments: [Int64(0), 3, 7])
   func promised(_ asked: Int64) throws {
     var world = World()
-    world.add(web)
-    world.bring(web, to: .background)
+    world.add(web, in: .background)
     world.pass(.seconds(asked))
     let move = try #require(try explain(world).moves.first { $0.to == .suspended })
     let after = try #require(move.after)
@@ -78,8 +74,7 @@ struct ExplainTests {
     arguments: WorkerState.allCases)
   func everyState(_ state: WorkerState) throws {
     var world = World()
-    world.add(web, canShed: true, announcesReadiness: true)
-    world.bring(web, to: state)
+    world.add(web, canShed: true, announcesReadiness: true, in: state)
     let explanation = try explain(world)
     #expect(!explanation.moves.isEmpty)
     #expect(!explanation.cause.sentence.isEmpty)
@@ -89,8 +84,7 @@ struct ExplainTests {
   @Test("An explanation agrees with the verdict that `status` shows")
   func verdict() throws {
     var world = World()
-    world.add(web, size: .megabytes(60))
-    world.bring(web, to: .suspended)
+    world.add(web, size: .megabytes(60), in: .suspended)
     #expect(try explain(world).obstacles.first?.sentence == world.verdict(web))
   }
 
@@ -98,12 +92,10 @@ struct ExplainTests {
     var world = World()
     let small = WorkerID("small")
     for (worker, size, importance) in [(web, Int64(40), 0), (small, 10, 50)] {
-      world.add(worker, size: .megabytes(size), importance: importance)
-      world.bring(worker, to: .suspended)
+      world.add(worker, size: .megabytes(size), importance: importance, in: .suspended)
     }
     let tiny = WorkerID("tiny")
-    world.add(tiny, size: .kilobytes(64))
-    world.bring(tiny, to: .foreground)
+    world.add(tiny, size: .kilobytes(64), in: .foreground)
     let ranking = world.engine.ranking(at: world.now)
     #expect(ranking.termination.map(\.worker) == [web, small, tiny])
     #expect(ranking.termination.map(\.band.total) == [0, 14, 100])

@@ -8,8 +8,7 @@ import Testing
   @Test("The sentence about trims names the failure, and an attempt to come only if there is one")
   func sentence() throws {
     var world = World()
-    world.add(Self.web, size: .megabytes(2))
-    world.bring(Self.web, to: .foreground)
+    world.add(Self.web, size: .megabytes(2), in: .foreground)
     world.send(.footprint(Self.web, .megabytes(2)))
     #expect(world.ask(.trim, Self.web).deeds == ["trim web"])
     world.send(.trimFailed(Self.web, "there is no swap", permanent: false))

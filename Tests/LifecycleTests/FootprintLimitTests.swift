@@ -16,8 +16,7 @@ struct FootprintLimitTests {
     policy.background.safePoint.afterLaunch = .zero
     change(&policy)
     var world = World(policy)
-    world.add(web, size: .megabytes(10), canShed: canShed)
-    world.bring(web, to: state)
+    world.add(web, size: .megabytes(10), canShed: canShed, in: state)
     var profile = WorkerProfile(policy: policy, canShed: canShed)
     profile.footprintLimits = limits
     world.send(.profileChanged(web, profile))

@@ -40,8 +40,7 @@ struct LedTests {
     world.send(.moved(clangd, .foreground))
     #expect(world.state(clangd) == .foreground)
     // Neither worker displaces the other.
-    world.add(web)
-    world.bring(web, to: .foreground)
+    world.add(web, in: .foreground)
     #expect(world.state(clangd) == .foreground && world.state(web) == .foreground)
     world.ask(.suspend, clangd)
     #expect(world.answers[world.requests]?.first?.code == .refused)

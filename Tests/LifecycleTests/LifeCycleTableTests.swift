@@ -259,8 +259,8 @@ struct LifeCycleTableTests {
   func `The events of each row lead from its state to its directives`(_ row: Row) {
     var world = World(row.policy)
     world.add(
-      web, size: row.size, canShed: row.canShed, announcesReadiness: row.announcesReadiness)
-    world.bring(web, to: row.from)
+      web, size: row.size, canShed: row.canShed, announcesReadiness: row.announcesReadiness,
+      in: row.from)
     #expect(world.state(web) == row.from)
     var last: [Directive] = []
     for step in row.steps {

@@ -54,8 +54,7 @@ struct PressureTests {
   @Test("While a fifth of the memory is available, stalls alone raise the level to warning at most")
   func stallsWithMemory() {
     var world = world { $0.hibernate.enabled = false }
-    world.add(web, size: .megabytes(60))
-    world.bring(web, to: .suspended)
+    world.add(web, size: .megabytes(60), in: .suspended)
     world.read(available: 200, some: 100, full: 100)
     #expect(world.send(.stalled(.critical)).victims.isEmpty)
     #expect(world.engine.pressure == .warning)
@@ -75,8 +74,7 @@ struct PressureTests {
     var policy = LifecyclePolicy()
     policy.hibernate.enabled = false
     var world = World(policy, terminateAfter: .seconds(1))
-    world.add(web, size: .megabytes(60), canShed: true)
-    world.bring(web, to: .foreground)
+    world.add(web, size: .megabytes(60), canShed: true, in: .foreground)
     #expect(world.obey(world.read(available: 40)).deeds.contains("shed web memoryWarning"))
     #expect(world.pass(.milliseconds(999)).victims.isEmpty)
     world.read(available: 900)
@@ -155,8 +153,7 @@ struct PressureTests {
     "A device's pressure level follows from the workers' footprints, not from the host's memory")
   func device() {
     var world = world { $0.memory = .device(.megabytes(100)) }
-    world.add(web)
-    world.bring(web, to: .foreground)
+    world.add(web, in: .foreground)
     #expect(world.engine.budget == .megabytes(100))
     #expect(world.engine.available == .megabytes(92))
     world.read(available: 1, some: 100, full: 100)

@@ -16,8 +16,7 @@ struct PurgeTests {
     for (worker, state) in [
       (mail, WorkerState.suspended), (maps, .background), (web, .foreground),
     ] {
-      world.add(worker, size: .megabytes(20))
-      world.bring(worker, to: state)
+      world.add(worker, size: .megabytes(20), in: state)
     }
     return world
   }
@@ -25,8 +24,7 @@ struct PurgeTests {
   @Test("Purgeable memory doesn't count in the footprint that hibernation compares with its limits")
   func sizes() {
     var world = World(LifecyclePolicy())
-    world.add(mail, size: .megabytes(20))
-    world.bring(mail, to: .suspended)
+    world.add(mail, size: .megabytes(20), in: .suspended)
     #expect(world.verdict(mail)?.contains("max_footprint") == true)
     world.obey(world.send(.purgeableOffered(mail, .megabytes(5))))
     #expect(world.verdict(mail)?.contains("max_footprint") != true)

@@ -8,10 +8,7 @@ struct RestartedFrontTests {
 
   private func world() -> World {
     var world = World()
-    for worker in [other, web] {
-      world.add(worker)
-      world.bring(worker, to: .foreground)
-    }
+    for worker in [other, web] { world.add(worker, in: .foreground) }
     #expect(world.state(web) == .foreground && world.state(other) == .background)
     return world
   }

@@ -7,8 +7,7 @@ struct ShadowSummaryTests {
   @Test("Shadow mode counts what sleep would have freed, and what waking would have cost")
   func account() throws {
     var world = World()
-    world.add(web)
-    world.bring(web, to: .background)
+    world.add(web, in: .background)
     world.ask(.shadow, web)
     world.pass(.seconds(3600))
     #expect(world.state(web) == .background)
@@ -22,8 +21,7 @@ struct ShadowSummaryTests {
   @Test("Shadow mode counts activity as a wake if the operator chooses the foreground")
   func callUnderManual() throws {
     var world = World()
-    world.add(web)
-    world.bring(web, to: .background)
+    world.add(web, in: .background)
     world.ask(.shadow, web)
     for call in 1...3 {
       world.pass(.seconds(600))
@@ -42,10 +40,7 @@ struct ShadowSummaryTests {
   @Test func `Shadow mode can be switched on and off for one worker at run time`() {
     var world = World()
     let other = WorkerID("other")
-    for worker in [other, web] {
-      world.add(worker)
-      world.bring(worker, to: .background)
-    }
+    for worker in [other, web] { world.add(worker, in: .background) }
     world.ask(.shadow, web)
     #expect(world.answers[world.requests]?.first?.code == .done)
     world.live(.seconds(60))
@@ -58,8 +53,7 @@ struct ShadowSummaryTests {
     var policy = LifecyclePolicy()
     policy.mode = .shadow
     var world = World(policy)
-    world.add(web)
-    world.bring(web, to: .background)
+    world.add(web, in: .background)
     world.ask(.enforce, web)
     world.live(.seconds(60))
     #expect(world.state(web) == .hibernated)
@@ -70,8 +64,7 @@ struct ShadowSummaryTests {
     policy.mode = .shadow
     policy.hibernate.after = nil
     var world = World(policy)
-    world.add(web)
-    world.bring(web, to: .background)
+    world.add(web, in: .background)
     world.pass(.seconds(60))
     world.read(available: 120)
     #expect(world.engine.shadowSummary.freed == .megabytes(8))

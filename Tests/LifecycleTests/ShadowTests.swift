@@ -12,8 +12,7 @@ struct ShadowTests {
 
   @Test func `Shadow mode reports once what the policy would have done, and does nothing`() {
     var world = world()
-    world.add(web)
-    world.bring(web, to: .background)
+    world.add(web, in: .background)
     let all = world.pass(.seconds(3600))
     #expect(
       all == [
@@ -24,8 +23,7 @@ struct ShadowTests {
 
   @Test func `Shadow mode carries out requests`() {
     var world = world()
-    world.add(web)
-    world.bring(web, to: .hibernated)
+    world.add(web, in: .hibernated)
     #expect(world.state(web) == .hibernated)
     world.obey(world.ask(.stop, web))
     #expect(world.state(web) == .terminated)
@@ -35,8 +33,7 @@ struct ShadowTests {
     var world = world()
     for number in 0..<4 {
       let worker = WorkerID("w\(number)")
-      world.add(worker, size: .megabytes(30))
-      world.bring(worker, to: .suspended)
+      world.add(worker, size: .megabytes(30), in: .suspended)
     }
     var all: [Directive] = []
     for _ in 0..<20 {

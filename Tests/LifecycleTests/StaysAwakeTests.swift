@@ -16,8 +16,7 @@ private let reason = "it has no clients and works by its own timer (1 s)"
   /// The worker was refused once. Then it was used.
   private func refused() -> World {
     var world = World(Self.policy)
-    world.add(web, size: .megabytes(20))
-    world.bring(web, to: .background)
+    world.add(web, size: .megabytes(20), in: .background)
     #expect(world.pass(.seconds(15)).deeds == ["suspend web"])
     world.send(.staysAwake(web, reason))
     world.send(.activity(web))

@@ -16,8 +16,7 @@ struct TimedProtectionTests {
     var workerPolicy = policy
     change(&workerPolicy)
     var world = World(policy)
-    world.add(mail, size: .megabytes(90), policy: workerPolicy)
-    world.bring(mail, to: .suspended)
+    world.add(mail, size: .megabytes(90), policy: workerPolicy, in: .suspended)
     world.send(.footprint(mail, .megabytes(90)))
     return world
   }

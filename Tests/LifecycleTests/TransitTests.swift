@@ -6,8 +6,7 @@ import Testing
 struct TransitTests {
   private func world(in state: WorkerState) -> World {
     var world = World()
-    world.add(web)
-    world.bring(web, to: state)
+    world.add(web, in: state)
     return world
   }
 
@@ -89,8 +88,7 @@ struct TransitTests {
     #expect(TransitLimits.limit(moving: .zero) == .seconds(30))
     #expect(TransitLimits.limit(moving: .gigabytes(10)) == .seconds(30 + 1024))
     var world = World()
-    world.add(web, size: .megabytes(6000))
-    world.bring(web, to: .hibernating)
+    world.add(web, size: .megabytes(6000), in: .hibernating)
     #expect(world.pass(.seconds(629)).deeds.isEmpty)
     #expect(world.pass(.seconds(2)).deeds == ["inspect web"])
   }

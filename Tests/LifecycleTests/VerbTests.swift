@@ -76,8 +76,7 @@ private let matrix: [WorkerState: [Request.Verb: String]] = [
 struct VerbTests {
   private func world(in state: WorkerState) -> World {
     var world = World()
-    world.add(web, canShed: true)
-    world.bring(web, to: state)
+    world.add(web, canShed: true, in: state)
     return world
   }
 
@@ -167,8 +166,7 @@ struct VerbTests {
     var policy = LifecyclePolicy()
     policy.hibernate.after = .zero
     var world = World(policy)
-    world.add(web, size: size)
-    world.bring(web, to: .foreground)
+    world.add(web, size: size, in: .foreground)
     world.obey(world.ask(.suspend, web))
     #expect(world.state(web) == .suspended, "the policy alone doesn't hibernate it")
     world.obey(world.ask(.hibernate, web))

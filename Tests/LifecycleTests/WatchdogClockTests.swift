@@ -10,8 +10,7 @@ struct WatchdogClockTests {
     policy.background.suspendAfter = .seconds(3600)
     change(&policy)
     var world = World(policy)
-    world.add(web)
-    world.bring(web, to: .foreground)
+    world.add(web, in: .foreground)
     world.send(.watchdogInterval(web, .seconds(10)))
     return world
   }
@@ -95,8 +94,7 @@ struct WatchdogClockTests {
     #expect(world.send(.watchdogTriggered(web)).deeds == ["abort web"])
     #expect(world.engine.snapshot(of: web)?.cause == .watchdog("it sent WATCHDOG=trigger"))
     var starting = World()
-    starting.add(web, announcesReadiness: true)
-    starting.bring(web, to: .launching)
+    starting.add(web, announcesReadiness: true, in: .launching)
     starting.send(.launched(web))
     #expect(starting.send(.watchdogTriggered(web)).brief.contains("abort web"))
   }

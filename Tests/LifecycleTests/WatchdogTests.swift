@@ -11,8 +11,7 @@ struct WatchdogTests {
     policy.background.suspendAfter = .seconds(60)
     change(&policy)
     var world = World(policy)
-    world.add(web, canShed: true, canAnswer: canAnswer, announcesReadiness: true)
-    world.bring(web, to: .foreground)
+    world.add(web, canShed: true, canAnswer: canAnswer, announcesReadiness: true, in: .foreground)
     return world
   }
 
@@ -150,8 +149,7 @@ struct WatchdogTests {
     var policy = LifecyclePolicy()
     policy.hibernate.enabled = false
     var short = World(policy)
-    short.add(web)
-    short.bring(web, to: .background)
+    short.add(web, in: .background)
     #expect(short.read(available: 40).deeds == ["terminate web"])
     short.send(.extendTimeout(web, .seconds(20)))
     #expect(short.pass(.seconds(2)).deeds == ["kill web"])

@@ -9,8 +9,7 @@ struct EarlyWakeTests {
     policy.hibernate.after = nil
     change(&policy)
     var world = World(policy)
-    world.add(web)
-    world.bring(web, to: .background)
+    world.add(web, in: .background)
     return world
   }
 

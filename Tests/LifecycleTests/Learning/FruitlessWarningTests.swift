@@ -17,8 +17,7 @@ struct FruitlessWarningTests {
     policy.pressure.warnOncePer = .level
     policy.ladder = Ladder(warning: [.warn], urgent: [.warn], critical: [.terminate(.background)])
     var world = World(policy)
-    world.add(web, size: .megabytes(8), canShed: true)
-    world.bring(web, to: .foreground)
+    world.add(web, size: .megabytes(8), canShed: true, in: .foreground)
     return world
   }
 
@@ -41,8 +40,7 @@ struct FruitlessWarningTests {
     yield: ByteCount, answers: Bool = true
   ) -> (first: [WorkerID], second: [WorkerID]) {
     var world = world()
-    world.add(mail, size: .megabytes(8), canShed: true)
-    world.bring(mail, to: .foreground)
+    world.add(mail, size: .megabytes(8), canShed: true, in: .foreground)
     #expect(Set(warned(world.send(.footprint(web, .megabytes(40))))) == [web, mail])
     if answers {
       _ = answer(&world, web, .megabytes(40), .megabytes(40) - yield)

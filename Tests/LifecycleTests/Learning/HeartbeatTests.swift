@@ -13,8 +13,7 @@ struct HeartbeatTests {
     policy.hibernate.after = hibernated ? .seconds(30) : nil
     change(&policy)
     var world = World(policy)
-    world.add(web)
-    world.bring(web, to: .background)
+    world.add(web, in: .background)
     world.obey(world.pass(.seconds(10)))
     #expect(world.state(web) == .suspended)
     return world

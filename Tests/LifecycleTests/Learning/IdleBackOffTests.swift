@@ -15,8 +15,7 @@ struct IdleBackOffTests {
     policy.earlyWake = Self.rules
     change(&policy)
     var world = World(policy)
-    world.add(web)
-    world.bring(web, to: .background)
+    world.add(web, in: .background)
     return world
   }
 
@@ -79,8 +78,7 @@ struct IdleBackOffTests {
     var next = World(world.engine.policy)
     next.engine = Engine(policy: world.engine.policy, remembering: kept)
     next.now = world.now
-    next.add(web)
-    next.bring(web, to: .background)
+    next.add(web, in: .background)
     #expect(sleepAndWake(&next, after: .seconds(5)) == .seconds(80))
   }
 

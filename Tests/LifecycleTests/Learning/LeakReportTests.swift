@@ -11,8 +11,7 @@ struct LeakReportTests {
     policy.hibernate.enabled = false
     policy.background.safePoint.afterLaunch = .zero
     var world = World(policy)
-    world.add(web, size: .megabytes(20), canShed: true)
-    world.bring(web, to: .background)
+    world.add(web, size: .megabytes(20), canShed: true, in: .background)
     return world
   }
 
@@ -81,8 +80,7 @@ struct LeakReportTests {
     next.obey(next.live(.seconds(1)))
     #expect(leak(&next, times: 3).isEmpty)
     #expect(leak(&next, times: 1) == ["web"])
-    relaunched.add(web, size: .megabytes(20))
-    relaunched.bring(web, to: .background)
+    relaunched.add(web, size: .megabytes(20), in: .background)
     #expect(leak(&relaunched, times: 11).isEmpty)
   }
 

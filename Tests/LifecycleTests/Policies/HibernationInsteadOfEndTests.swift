@@ -18,8 +18,7 @@ struct HibernationInsteadOfEndTests {
     change(&policy)
     var world = World(policy)
     for (worker, state) in states {
-      world.add(worker, size: .megabytes(20))
-      world.bring(worker, to: state)
+      world.add(worker, size: .megabytes(20), in: state)
       world.send(.footprint(worker, world.size(worker)))
     }
     return world
@@ -56,8 +55,7 @@ struct HibernationInsteadOfEndTests {
     var world = world([(web, .foreground)]) { $0.foreground.max = 1 }
     world.obey(world.read(available: 30))
     #expect(world.state(web) == .hibernated)
-    world.add(mail, size: .kilobytes(100))
-    world.bring(mail, to: .foreground)
+    world.add(mail, size: .kilobytes(100), in: .foreground)
     world.obey(world.send(.wakeNeeded(web, "a connection")))
     #expect(world.state(web) == .background && world.state(mail) == .foreground)
   }
@@ -165,8 +163,7 @@ struct HibernationInsteadOfEndTests {
 
   @Test func `A launching worker that is waited for costs no other worker its state meanwhile`() {
     var world = launching()
-    world.add(mail, size: .megabytes(20))
-    world.bring(mail, to: .foreground)
+    world.add(mail, size: .megabytes(20), in: .foreground)
     world.send(.taskBegan(mail, task: "upload", limit: nil))
     world.send(.footprint(mail, .megabytes(20)))
     #expect(world.read(available: 30).victims.isEmpty)

@@ -21,8 +21,7 @@ struct LadderTests {
   func hibernates() {
     var world = world()
     for (worker, size) in [(mail, Int64(5)), (maps, 8), (web, 6)] {
-      world.add(worker, size: .megabytes(size))
-      world.bring(worker, to: .suspended)
+      world.add(worker, size: .megabytes(size), in: .suspended)
     }
     #expect(world.read(available: 140).deeds == ["hibernate maps"])
     world.read(available: 140)
@@ -40,10 +39,7 @@ struct LadderTests {
   func hibernatesForStalls() {
     var world = world()
     let workers = (1...6).map { WorkerID("w\($0)") }
-    for worker in workers {
-      world.add(worker, size: .megabytes(8))
-      world.bring(worker, to: .suspended)
-    }
+    for worker in workers { world.add(worker, size: .megabytes(8), in: .suspended) }
     #expect(world.read(available: 900, some: 90).deeds == ["hibernate w1"])
     // 2 % of the memory are 20 MB.
     for next in [2, 3] {
@@ -63,10 +59,8 @@ struct LadderTests {
         warning: [.hibernate, .terminate(.background)], urgent: [.hibernate], critical: [.hibernate]
       )
     }
-    world.add(mail, size: .megabytes(8))
-    world.bring(mail, to: .suspended)
-    world.add(web, size: .megabytes(40))
-    world.bring(web, to: .background)
+    world.add(mail, size: .megabytes(8), in: .suspended)
+    world.add(web, size: .megabytes(40), in: .background)
     #expect(world.read(available: 120).deeds == ["hibernate mail"])
     #expect(world.send(.hibernated(mail, world.hibernation(mail))).victims.isEmpty)
     world.pass(.milliseconds(500))
@@ -76,8 +70,7 @@ struct LadderTests {
   @Test func `The ladder acts at a level that the operator set, only while the level lasts`() {
     var world = world()
     for (worker, size) in [(mail, Int64(12)), (maps, 8)] {
-      world.add(worker, size: .megabytes(size))
-      world.bring(worker, to: .suspended)
+      world.add(worker, size: .megabytes(size), in: .suspended)
     }
     world.read(available: 900)
     #expect(world.send(.pressureSet(.warning, for: .seconds(1))).deeds == ["hibernate mail"])
@@ -88,10 +81,7 @@ struct LadderTests {
 
   @Test func `The ladder continues without a new reading if none comes`() {
     var world = world()
-    for worker in [mail, web] {
-      world.add(worker, size: .megabytes(8))
-      world.bring(worker, to: .suspended)
-    }
+    for worker in [mail, web] { world.add(worker, size: .megabytes(8), in: .suspended) }
     world.read(available: 145)
     world.send(.hibernated(mail, world.hibernation(mail)))
     #expect(world.pass(.milliseconds(1500)).deeds == ["hibernate web"])
@@ -102,8 +92,7 @@ struct LadderTests {
   func settles() {
     var world = world { $0.hibernate.enabled = false }
     for (worker, size) in [(mail, Int64(40)), (maps, 30), (web, 20)] {
-      world.add(worker, size: .megabytes(size))
-      world.bring(worker, to: .suspended)
+      world.add(worker, size: .megabytes(size), in: .suspended)
     }
     #expect(world.read(available: 40).victims == ["mail"])
     #expect(world.read(available: 40).victims.isEmpty)
@@ -123,8 +112,7 @@ struct LadderTests {
   @Test func `The ladder continues with the next worker when a victim doesn't die`() {
     var world = world { $0.hibernate.enabled = false }
     for (worker, size) in [(mail, Int64(40)), (maps, 30)] {
-      world.add(worker, size: .megabytes(size))
-      world.bring(worker, to: .suspended)
+      world.add(worker, size: .megabytes(size), in: .suspended)
     }
     #expect(world.read(available: 40).deeds == ["terminate mail"])
     #expect(world.pass(.seconds(2)).deeds == ["kill mail"])
@@ -157,10 +145,8 @@ struct LadderTests {
 
   @Test func `The ladder spares workers that would free nothing`() {
     var world = world()
-    world.add(web, size: .kilobytes(408))
-    world.bring(web, to: .foreground)
-    world.add(mail, size: .kilobytes(408))
-    world.bring(mail, to: .suspended)
+    world.add(web, size: .kilobytes(408), in: .foreground)
+    world.add(mail, size: .kilobytes(408), in: .suspended)
     #expect(world.read(available: 0).victims.isEmpty)
   }
 
@@ -169,10 +155,8 @@ struct LadderTests {
       $0.foreground.max = nil
       $0.hibernate.enabled = false
     }
-    world.add(web, size: .megabytes(20))
-    world.bring(web, to: .foreground)
-    world.add(mail, size: .megabytes(20))
-    world.bring(mail, to: .suspending)
+    world.add(web, size: .megabytes(20), in: .foreground)
+    world.add(mail, size: .megabytes(20), in: .suspending)
     #expect(world.read(available: 40).victims.isEmpty)
     #expect(world.send(.suspended(mail)).victims == ["mail"])
   }
@@ -182,8 +166,7 @@ struct LadderTests {
     var world = world {
       $0.ladder.critical = [.terminate(.foreground), .warn, .terminate(.background)]
     }
-    world.add(web, size: .megabytes(20), canShed: true)
-    world.bring(web, to: .foreground)
+    world.add(web, size: .megabytes(20), canShed: true, in: .foreground)
     let all = world.obey(world.read(available: 40))
     #expect(all.deeds == ["shed web memoryWarning", "finishShed web"])
     world.pass(.milliseconds(500))
@@ -194,11 +177,9 @@ struct LadderTests {
   func report() throws {
     var world = world { $0.hibernate.enabled = false }
     for (worker, size) in [(mail, Int64(40)), (maps, 30)] {
-      world.add(worker, size: .megabytes(size))
-      world.bring(worker, to: .suspended)
+      world.add(worker, size: .megabytes(size), in: .suspended)
     }
-    world.add(web, size: .megabytes(90))
-    world.bring(web, to: .foreground)
+    world.add(web, size: .megabytes(90), in: .foreground)
     world.obey(world.read(available: 40))
     world.pass(.milliseconds(500))
     // The report comes as soon as memory is available, without waiting for the level to fall.
@@ -222,10 +203,7 @@ struct LadderTests {
       $0.memory = .device(.megabytes(100))
       $0.hibernate.enabled = false
     }
-    for worker in [mail, maps] {
-      world.add(worker, size: .megabytes(30))
-      world.bring(worker, to: .suspended)
-    }
+    for worker in [mail, maps] { world.add(worker, size: .megabytes(30), in: .suspended) }
     world.add(web, size: .megabytes(36))
     let all = world.obey(world.ask(.start, web)) + world.pass(.seconds(10))
     #expect(all.victims == ["mail"])

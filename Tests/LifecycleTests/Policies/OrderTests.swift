@@ -48,8 +48,7 @@ struct OrderTests {
         var workerPolicy = policy
         workerPolicy.hibernate.enabled = state == .hibernated
         workerPolicy.hibernate.maxFootprint = nil
-        world.add(worker, size: .megabytes(size), policy: workerPolicy)
-        world.bring(worker, to: state)
+        world.add(worker, size: .megabytes(size), policy: workerPolicy, in: state)
         world.pass(.seconds(1))
       }
     }
@@ -115,8 +114,7 @@ struct OrderTests {
       var measuredBands: [Int?] = []
       for importance in [0, 50, 100] {
         var world = World()
-        world.add(web, importance: importance)
-        world.bring(web, to: state)
+        world.add(web, importance: importance, in: state)
         measuredBands.append(world.engine.snapshot(of: web)?.band)
       }
       #expect(measuredBands == bands, "\(state)")
@@ -128,8 +126,7 @@ struct OrderTests {
   ])
   func `A worker between two states has the higher band`(_ state: WorkerState, _ band: Int) {
     var world = World()
-    world.add(web)
-    world.bring(web, to: state)
+    world.add(web, in: state)
     #expect(world.engine.snapshot(of: web)?.band == band)
   }
 

@@ -18,8 +18,7 @@ struct IOS5PolicyTests {
       (mail, WorkerState.suspended), (maps, .suspended), (WorkerID("music"), .background),
       (web, .foreground),
     ] {
-      world.add(worker, size: .megabytes(worker == maps ? 30 : 20), canShed: true)
-      world.bring(worker, to: state)
+      world.add(worker, size: .megabytes(worker == maps ? 30 : 20), canShed: true, in: state)
     }
     return world
   }
@@ -87,8 +86,7 @@ struct IOS5PolicyTests {
 
   @Test func `Policy ios-5 terminates a worker that never answers`() throws {
     var world = World(try shipped("ios-5"))
-    world.add(web, canShed: true, canAnswer: true)
-    world.bring(web, to: .foreground)
+    world.add(web, canShed: true, canAnswer: true, in: .foreground)
     world.ask(.background, web)
     world.pass(.seconds(5))
     world.send(.shedFinished(web, before: .megabytes(8), after: .megabytes(8)))
@@ -99,8 +97,7 @@ struct IOS5PolicyTests {
   func freezer() throws {
     for (size, state) in [(Int64(16), WorkerState.hibernated), (17, .suspended)] {
       var world = World(try shipped("ios-5"))
-      world.add(web, size: .megabytes(size))
-      world.bring(web, to: .background)
+      world.add(web, size: .megabytes(size), in: .background)
       world.live(.seconds(40))
       #expect(world.state(web) == state)
     }
@@ -112,8 +109,7 @@ struct IPhoneOS3PolicyTests {
   private func world() throws -> World {
     var world = World(try shipped("iphone-os-3"))
     for (worker, state) in [(mail, WorkerState.background), (web, .foreground)] {
-      world.add(worker, size: .megabytes(20), canShed: true)
-      world.bring(worker, to: state)
+      world.add(worker, size: .megabytes(20), canShed: true, in: state)
     }
     world.pass(.seconds(60))
     return world
@@ -169,8 +165,7 @@ struct AndroidPolicyTests {
     policy.hibernate.enabled = hibernates
     var world = World(policy)
     for (worker, size) in sizes {
-      world.add(worker, size: .megabytes(size), canShed: true)
-      world.bring(worker, to: .background)
+      world.add(worker, size: .megabytes(size), canShed: true, in: .background)
       world.pass(.seconds(1))
     }
     return world
@@ -193,8 +188,7 @@ struct AndroidPolicyTests {
 
   @Test func `Policy android warns each worker once at each level`() throws {
     var world = World(try shipped("android"))
-    world.add(web, size: .megabytes(20), canShed: true)
-    world.bring(web, to: .foreground)
+    world.add(web, size: .megabytes(20), canShed: true, in: .foreground)
     var warnings: [String] = []
     for available in [Int64(140), 130, 90, 80, 45, 44] {
       let deeds = world.obey(world.read(available: available)).deeds
@@ -219,8 +213,7 @@ struct AndroidPolicyTests {
 
   @Test func `Policy android terminates cached workers before perceptible ones`() throws {
     var world = try world([(mail, 8)])
-    world.add(WorkerID("music"), size: .megabytes(60), importance: 80)
-    world.bring(WorkerID("music"), to: .background)
+    world.add(WorkerID("music"), size: .megabytes(60), importance: 80, in: .background)
     world.send(.hold(WorkerID("music"), true))
     world.live(.seconds(20))
     #expect(world.engine.terminationOrder().map(\.name) == ["mail", "music"])

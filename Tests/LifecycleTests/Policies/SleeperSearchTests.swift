@@ -26,8 +26,7 @@ struct SleeperSearchTests {
     var world = World(policy)
     for size in sizes {
       let worker = WorkerID("w\(size)")
-      world.add(worker, size: .megabytes(size))
-      world.bring(worker, to: .suspended)
+      world.add(worker, size: .megabytes(size), in: .suspended)
     }
     return world
   }
@@ -63,8 +62,7 @@ struct SleeperSearchTests {
 
   @Test func `No image is removed for room where the day's writes are used up`() {
     var world = world([8])
-    world.add(old)
-    world.bring(old, to: .hibernated)
+    world.add(old, in: .hibernated)
     world.pass(.seconds(86400))
     world.send(.disk(reading(images: 98, written: 498)))
     #expect(world.read(available: 120).deeds.isEmpty)

@@ -6,8 +6,7 @@ import Testing
 struct StandardPolicyTests {
   private func world(size: Int64 = 8) throws -> World {
     var world = World(try shipped("standard"))
-    world.add(web, size: .megabytes(size))
-    world.bring(web, to: .foreground)
+    world.add(web, size: .megabytes(size), in: .foreground)
     return world
   }
 

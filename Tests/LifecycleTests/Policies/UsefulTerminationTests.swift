@@ -17,10 +17,7 @@ struct UsefulTerminationTests {
     policy.hibernate.enabled = false
     change(&policy)
     var world = World(policy)
-    for (worker, size) in sizes {
-      world.add(worker, size: .megabytes(size))
-      world.bring(worker, to: .suspended)
-    }
+    for (worker, size) in sizes { world.add(worker, size: .megabytes(size), in: .suspended) }
     return world
   }
 
@@ -107,8 +104,7 @@ struct UsefulTerminationTests {
     var policy = LifecyclePolicy()
     policy.hibernate.after = nil
     var world = World(policy, terminateAfter: .seconds(1))
-    world.add(mail, size: .megabytes(8))
-    world.bring(mail, to: .suspended)
+    world.add(mail, size: .megabytes(8), in: .suspended)
     #expect(world.obey(world.read(available: 40)).deeds == ["hibernate mail"])
   }
 }

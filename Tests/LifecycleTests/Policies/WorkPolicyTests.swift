@@ -6,8 +6,7 @@ import Testing
 struct ServerPolicyTests {
   private func world() throws -> World {
     var world = World(try shipped("server"))
-    world.add(web, size: .megabytes(100))
-    world.bring(web, to: .foreground)
+    world.add(web, size: .megabytes(100), in: .foreground)
     return world
   }
 
@@ -48,8 +47,7 @@ struct ServerPolicyTests {
 struct DeveloperPolicyTests {
   private func world(size: Int64 = 1500) throws -> World {
     var world = World(try shipped("developer"))
-    world.add(web, size: .megabytes(size), canShed: true, canAnswer: true)
-    world.bring(web, to: .foreground)
+    world.add(web, size: .megabytes(size), canShed: true, canAnswer: true, in: .foreground)
     return world
   }
 

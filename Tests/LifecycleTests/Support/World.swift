@@ -22,19 +22,20 @@ struct World {
     engine = Engine(policy: policy)
   }
 
-  @discardableResult
+  /// Adds a worker, and brings it to a state.
   mutating func add(
     _ worker: WorkerID, size: ByteCount = .megabytes(8), policy: LifecyclePolicy? = nil,
     importance: Int = 0, canShed: Bool = false, canAnswer: Bool = false,
-    announcesReadiness: Bool = false
-  ) -> [Directive] {
+    announcesReadiness: Bool = false, in state: WorkerState = .terminated
+  ) {
     sizes[worker] = size
-    return send(
+    send(
       .added(
         worker,
         WorkerProfile(
           policy: policy ?? engine.policy, importance: importance, canShed: canShed,
           canAnswer: canAnswer, announcesReadiness: announcesReadiness)))
+    bring(worker, to: state)
   }
 
   @discardableResult

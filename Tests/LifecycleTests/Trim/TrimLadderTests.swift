@@ -15,8 +15,7 @@ struct TrimLadderTests {
     change(&policy)
     var world = World(policy)
     for (worker, size) in [(mail, 20), (maps, 90), (web, 52)] {
-      world.add(worker, size: .megabytes(Int64(size)))
-      world.bring(worker, to: .foreground)
+      world.add(worker, size: .megabytes(Int64(size)), in: .foreground)
       world.send(.footprint(worker, .megabytes(Int64(size))))
     }
     return world

@@ -9,8 +9,7 @@ func trimWorld(_ change: (inout LifecyclePolicy) -> Void = { _ in }) -> World {
   policy.trim.after = .seconds(300)
   change(&policy)
   var world = World(policy)
-  world.add(web, size: .megabytes(52))
-  world.bring(web, to: .foreground)
+  world.add(web, size: .megabytes(52), in: .foreground)
   world.send(.footprint(web, .megabytes(52)))
   return world
 }

@@ -9,8 +9,7 @@ struct TrimRequestTests {
     policy.trim.after = nil
     policy.foreground.max = nil
     var world = World(policy)
-    world.add(web, size: .megabytes(52), canShed: canShed, canAnswer: canShed)
-    world.bring(web, to: .foreground)
+    world.add(web, size: .megabytes(52), canShed: canShed, canAnswer: canShed, in: .foreground)
     world.send(.footprint(web, .megabytes(52)))
     return world
   }
