@@ -112,9 +112,7 @@ struct DeadlineTests {
   }
 
   @Test func `The worker that has been in the foreground longest makes room for another`() {
-    var policy = LifecyclePolicy()
-    policy.foreground.max = 2
-    var world = World(policy)
+    var world = World { $0.foreground.max = 2 }
     for name in ["b", "a", "c"] {
       world.add(WorkerID(name), in: .foreground)
       world.pass(.seconds(1))

@@ -5,9 +5,7 @@ import Testing
 @Suite("Since when a worker sleeps, and what woke it last")
 struct LastWakeTests {
   private func world(_ change: (inout LifecyclePolicy) -> Void = { _ in }) -> World {
-    var policy = LifecyclePolicy()
-    change(&policy)
-    var world = World(policy)
+    var world = World(change)
     world.add(web)
     world.now = world.now + .seconds(5)
     return world

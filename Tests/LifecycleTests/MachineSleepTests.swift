@@ -54,9 +54,7 @@ import Testing
   }
 
   @Test func `It counts where the question is for how long a worker hasn't been used`() {
-    var policy = LifecyclePolicy()
-    policy.background.suspendAfter = .seconds(600)
-    var world = World(policy)
+    var world = World { $0.background.suspendAfter = .seconds(600) }
     world.add(web, in: .background)
     world.pass(.seconds(2))
     world.now = world.now + .seconds(3600)

@@ -4,12 +4,6 @@ import Testing
 
 @Suite("The pressure level")
 struct PressureTests {
-  private func world(_ change: (inout LifecyclePolicy) -> Void = { _ in }) -> World {
-    var policy = LifecyclePolicy()
-    change(&policy)
-    return World(policy)
-  }
-
   @Test(
     "The pressure level is the highest whose condition holds; free memory at the limit is enough",
     arguments: [
@@ -17,7 +11,7 @@ struct PressureTests {
       (99, .urgent), (50, .urgent), (49, .critical), (0, .critical),
     ] as [(Int64, PressureLevel)])
   func levels(_ available: Int64, _ level: PressureLevel) {
-    var world = world()
+    var world = World()
     world.read(available: available)
     #expect(world.engine.pressure == level)
   }
@@ -26,7 +20,7 @@ struct PressureTests {
     "Free swap counts as available at levels that terminate workers, not at the one that hibernates"
   )
   func swap() {
-    var world = world()
+    var world = World()
     world.read(available: 40, swapFree: 2000)
     #expect(world.engine.pressure == .warning)
     world.read(available: 40, swapFree: 11)
@@ -36,13 +30,13 @@ struct PressureTests {
   }
 
   @Test func `A policy can leave free swap out of the available memory`() {
-    var world = world { $0.pressure.swap = 0 }
+    var world = World { $0.pressure.swap = 0 }
     world.read(available: 40, swapFree: 2000)
     #expect(world.engine.pressure == .critical)
   }
 
   @Test func `Stalls alone raise the pressure level, once they reach the percentage itself`() {
-    var world = world()
+    var world = World()
     world.read(available: 190, some: 9.9, full: 0)
     #expect(world.engine.pressure == .normal)
     world.read(available: 190, some: 10, full: 0)
@@ -53,7 +47,7 @@ struct PressureTests {
 
   @Test("While a fifth of the memory is available, stalls alone raise the level to warning at most")
   func stallsWithMemory() {
-    var world = world { $0.hibernate.enabled = false }
+    var world = World { $0.hibernate.enabled = false }
     world.add(web, size: .megabytes(60), in: .suspended)
     world.read(available: 200, some: 100, full: 100)
     #expect(world.send(.stalled(.critical)).victims.isEmpty)
@@ -63,7 +57,7 @@ struct PressureTests {
   }
 
   @Test func `A policy can let stalls count at any available memory`() {
-    var world = world { $0.pressure.stallsCountBelow = 100 }
+    var world = World { $0.pressure.stallsCountBelow = 100 }
     world.read(available: 1000, some: 100, full: 100)
     #expect(world.engine.pressure == .critical)
   }
@@ -71,9 +65,7 @@ struct PressureTests {
   @Test(
     "A worker is terminated only when its level has held for terminate_after, by a later reading")
   func terminatesAfter() {
-    var policy = LifecyclePolicy()
-    policy.hibernate.enabled = false
-    var world = World(policy, terminateAfter: .seconds(1))
+    var world = World(terminateAfter: .seconds(1)) { $0.hibernate.enabled = false }
     world.add(web, size: .megabytes(60), canShed: true, in: .foreground)
     #expect(world.obey(world.read(available: 40)).deeds.contains("shed web memoryWarning"))
     #expect(world.pass(.milliseconds(999)).victims.isEmpty)
@@ -84,7 +76,7 @@ struct PressureTests {
   }
 
   @Test func `A rise of the pressure level is reported with its reason`() {
-    var world = world()
+    var world = World()
     let directives = world.read(available: 40)
     #expect(
       directives == [
@@ -94,7 +86,7 @@ struct PressureTests {
   }
 
   @Test func `The pressure level rises only after a condition has held for sustained_for`() {
-    var world = world { $0.pressure.sustainedFor = .seconds(3) }
+    var world = World { $0.pressure.sustainedFor = .seconds(3) }
     world.read(available: 40)
     world.pass(.seconds(2))
     world.read(available: 900)
@@ -111,7 +103,7 @@ struct PressureTests {
 
   @Test("The pressure level falls after clear_after, in one step to the level that holds then")
   func falling() {
-    var world = world()
+    var world = World()
     world.read(available: 40)
     world.read(available: 120)
     world.pass(.milliseconds(4999))
@@ -122,7 +114,7 @@ struct PressureTests {
 
   @Test("The pressure level doesn't fall while its condition keeps returning within clear_after")
   func flicker() {
-    var world = world()
+    var world = World()
     world.read(available: 40)
     for _ in 0..<5 {
       world.read(available: 900)
@@ -134,7 +126,7 @@ struct PressureTests {
   }
 
   @Test func `A stall trigger raises the level at once, until it has been over for clear_after`() {
-    var world = world()
+    var world = World()
     world.read(available: 190)
     world.send(.stalled(.critical))
     #expect(world.engine.pressure == .critical)
@@ -152,7 +144,7 @@ struct PressureTests {
   @Test(
     "A device's pressure level follows from the workers' footprints, not from the host's memory")
   func device() {
-    var world = world { $0.memory = .device(.megabytes(100)) }
+    var world = World { $0.memory = .device(.megabytes(100)) }
     world.add(web, in: .foreground)
     #expect(world.engine.budget == .megabytes(100))
     #expect(world.engine.available == .megabytes(92))
@@ -170,7 +162,7 @@ struct PressureTests {
   @Test(
     "A level that the operator sets holds at once, and falls clear_after after the end of its time")
   func set() {
-    var world = world { $0.pressure.sustainedFor = .seconds(3) }
+    var world = World { $0.pressure.sustainedFor = .seconds(3) }
     world.read(available: 900)
     let directives = world.send(.pressureSet(.critical, for: .seconds(30)))
     let reason = "set by `dormouse pressure set critical`; 900 MB of 1000 MB available"
@@ -184,7 +176,7 @@ struct PressureTests {
   }
 
   @Test func `A pressure level set by the operator doesn't hide a worse measured one`() {
-    var world = world()
+    var world = World()
     world.send(.pressureSet(.warning, for: .seconds(30)))
     world.read(available: 40)
     #expect(world.engine.pressure == .critical)
@@ -197,7 +189,7 @@ struct PressureTests {
   }
 
   @Test func `The pressure level follows a new policy at once`() {
-    var world = world()
+    var world = World()
     world.read(available: 120)
     #expect(world.engine.pressure == .warning)
     var policy = LifecyclePolicy()

@@ -50,9 +50,7 @@ struct ShadowSummaryTests {
   }
 
   @Test func `The verb enforce takes one worker out of a policy in shadow mode`() {
-    var policy = LifecyclePolicy()
-    policy.mode = .shadow
-    var world = World(policy)
+    var world = World { $0.mode = .shadow }
     world.add(web, in: .background)
     world.ask(.enforce, web)
     world.live(.seconds(60))

@@ -5,9 +5,7 @@ import Testing
 @Suite("Shadow mode")
 struct ShadowTests {
   private func world() -> World {
-    var policy = LifecyclePolicy()
-    policy.mode = .shadow
-    return World(policy)
+    World { $0.mode = .shadow }
   }
 
   @Test func `Shadow mode reports once what the policy would have done, and does nothing`() {

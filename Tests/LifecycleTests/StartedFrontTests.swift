@@ -8,9 +8,7 @@ struct StartedFrontTests {
 
   /// Starts all workers in the order of their names. They become ready in `order`.
   private func world(_ order: [Int], front: Int) -> World {
-    var policy = LifecyclePolicy()
-    policy.foreground.max = front
-    var world = World(policy)
+    var world = World { $0.foreground.max = front }
     for name in names { world.add(name, announcesReadiness: true) }
     for name in names {
       world.now = world.now + .nanoseconds(1)

@@ -163,9 +163,7 @@ struct VerbTests {
     "A request hibernates a worker of any size, also one that the policy alone would not",
     arguments: [ByteCount.kilobytes(64), .megabytes(60)])
   func personsWord(_ size: ByteCount) {
-    var policy = LifecyclePolicy()
-    policy.hibernate.after = .zero
-    var world = World(policy)
+    var world = World { $0.hibernate.after = .zero }
     world.add(web, size: size, in: .foreground)
     world.obey(world.ask(.suspend, web))
     #expect(world.state(web) == .suspended, "the policy alone doesn't hibernate it")

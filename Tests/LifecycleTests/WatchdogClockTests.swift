@@ -34,9 +34,7 @@ struct WatchdogClockTests {
   }
 
   @Test func `A worker that never sent WATCHDOG=1 has a full interval from its readiness`() {
-    var policy = LifecyclePolicy()
-    policy.watchdog.launch = .seconds(60)
-    var world = World(policy)
+    var world = World { $0.watchdog.launch = .seconds(60) }
     world.add(web, announcesReadiness: true)
     world.ask(.start, web)
     world.send(.launched(web))

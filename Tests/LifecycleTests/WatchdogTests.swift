@@ -146,9 +146,7 @@ struct WatchdogTests {
     #expect(world.pass(.seconds(19)).deeds.isEmpty)
     #expect(world.pass(.seconds(1)).deeds == ["kill web"])
 
-    var policy = LifecyclePolicy()
-    policy.hibernate.enabled = false
-    var short = World(policy)
+    var short = World { $0.hibernate.enabled = false }
     short.add(web, in: .background)
     #expect(short.read(available: 40).deeds == ["terminate web"])
     short.send(.extendTimeout(web, .seconds(20)))

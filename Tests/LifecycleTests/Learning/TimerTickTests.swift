@@ -139,9 +139,7 @@ struct TimerTickTests {
 
   @Test("A worker woken by its own timer waits for its full grace where no activity is observed")
   func manual() {
-    var policy = LifecyclePolicy()
-    policy.background.wakeForTimers = .seconds(5)
-    var world = World(policy)
+    var world = World { $0.background.wakeForTimers = .seconds(5) }
     world.add(web, in: .suspended)
     world.obey(world.send(.timerDue(web, "a time-out")))
     #expect(world.state(web) == .background)

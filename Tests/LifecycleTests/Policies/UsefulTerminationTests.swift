@@ -101,9 +101,7 @@ struct UsefulTerminationTests {
 
   @Test("While the shortage has to last, sleepers are hibernated at the level that would end them")
   func jump() {
-    var policy = LifecyclePolicy()
-    policy.hibernate.after = nil
-    var world = World(policy, terminateAfter: .seconds(1))
+    var world = World(terminateAfter: .seconds(1)) { $0.hibernate.after = nil }
     world.add(mail, size: .megabytes(8), in: .suspended)
     #expect(world.obey(world.read(available: 40)).deeds == ["hibernate mail"])
   }

@@ -22,6 +22,13 @@ struct World {
     engine = Engine(policy: policy)
   }
 
+  /// A world without workers, with a policy that differs from the standard policy.
+  init(terminateAfter: Duration = .zero, _ change: (inout LifecyclePolicy) -> Void) {
+    var policy = LifecyclePolicy()
+    change(&policy)
+    self.init(policy, terminateAfter: terminateAfter)
+  }
+
   /// Adds a worker, and brings it to a state.
   mutating func add(
     _ worker: WorkerID, size: ByteCount = .megabytes(8), policy: LifecyclePolicy? = nil,
