@@ -19,8 +19,7 @@ struct HugePagesTests {
       return notTestedHere("no thread has an area for restartable sequences that stays in RAM")
     }
     for _ in 0..<3 {
-      let path = Fixture.imagePath()
-      try victim.sleep(service, at: path)
+      let path = try victim.sleep(service)
       let kept = try Self.areas(of: victim).filter { $0.isUnnamed }
       #expect(kept.reduce(0) { $0 + $1.anonymous } >= 7 * pageSize)
       #expect(kept.allSatisfy { $0.used == 0 })
@@ -79,8 +78,7 @@ struct HugePagesTests {
     guard let before = Self.inHugePages(addresses, of: victim.process.pid), before > 0 else {
       return notTestedHere("no huge page is free, or /proc/kpageflags isn't readable")
     }
-    let path = Fixture.imagePath()
-    try victim.sleep(service, at: path)
+    let path = try victim.sleep(service)
     #expect(Self.inHugePages(addresses, of: victim.process.pid) == 0)
     try victim.wake(service, from: path)
     #expect(try victim.ask("check") == "wrong 0")

@@ -70,8 +70,7 @@ struct PreforkTests {
     let service = HibernationService()
     let (victim, target, _) = try asleep(parking)
     let root = victim.process.pid
-    let path = Fixture.imagePath()
-    try victim.sleep(service, at: path)
+    let path = try victim.sleep(service)
     try victim.wake(service, from: path, masters: target.masters)
     #expect(try eventually { try isStopped(root) })
     target.masters.release()

@@ -71,8 +71,7 @@ extension RecoveryTests {
     let probe = try Probe(
       [try Fixture.compile("torture"), "1", "1", "3"], parking: .traced, fault: first)
     let sum = try probe.talk.ask("sum")
-    try probe.order("hibernate")
-    try probe.daemonDies()
+    try probe.die(during: "hibernate")
     var environment = Probe.environment(nil)
     environment["LD_PRELOAD"] = library
     environment["DIES_AT_CALL"] = "\(call)"

@@ -78,8 +78,7 @@ struct RecoveryTests {
     for parking in Nightly.one(of: Victim.Parking.available) {
       let probe = try Probe(Self.command(), parking: parking, fault: first)
       let sum = try probe.talk.ask("sum")
-      try probe.order("hibernate")
-      try probe.daemonDies()
+      try probe.die(during: "hibernate")
       try probe.recoverAndDie(at: second)
       try recoverAndCheck(probe, sum)
     }
@@ -91,8 +90,7 @@ struct RecoveryTests {
   func continuedWhileParked(fault: FaultPoint) throws {
     let probe = try Probe(Self.command(), parking: .traced, fault: fault)
     let sum = try probe.talk.ask("sum")
-    try probe.order("hibernate")
-    try probe.daemonDies()
+    try probe.die(during: "hibernate")
     kill(probe.victim.pid, SIGCONT)
     usleep(20_000)
     try recoverAndCheck(probe, sum)
@@ -105,8 +103,7 @@ struct RecoveryTests {
     // A worker that is about to be frozen isn't parked.
     let probe = try Probe(Self.command(), parking: .frozen, fault: .restored)
     _ = try probe.talk.ask("sum")
-    try probe.order("hibernate")
-    try probe.daemonDies()
+    try probe.die(during: "hibernate")
     kill(probe.victim.pid, SIGCONT)
     usleep(20_000)
     let target = probe.target
@@ -162,8 +159,7 @@ struct RecoveryTests {
   @Test func `A worker that may not be traced stays asleep until tracing is permitted`() throws {
     let probe = try Probe(Self.command(), parking: .traced, fault: .evicted)
     let sum = try probe.talk.ask("sum")
-    try probe.order("hibernate")
-    try probe.daemonDies()
+    try probe.die(during: "hibernate")
     let pid = probe.victim.pid
     let (attached, release) = (EventFlag(), EventFlag())
     let debugger = WorkQueue(name: "debugger")
@@ -190,8 +186,7 @@ struct RecoveryTests {
   func staleImage() throws {
     let probe = try Probe(Self.command(), parking: .traced, fault: .restored)
     let sum = try probe.talk.ask("sum")
-    try probe.order("hibernate")
-    try probe.daemonDies()
+    try probe.die(during: "hibernate")
     let other = try Victim([try Fixture.compile("torture"), "1", "0", "9"])
     _ = try other.line()
     let otherSum = try other.ask("sum")
@@ -225,8 +220,7 @@ struct RecoveryTests {
   private func asleepInForeignGroup() throws -> (Probe, sum: String, WorkerCgroup) {
     let probe = try Probe(Self.command(), parking: .traced, fault: .rested)
     let sum = try probe.talk.ask("sum")
-    try probe.order("hibernate")
-    try probe.daemonDies()
+    try probe.die(during: "hibernate")
     let group = try #require(try Victim.makeGroup(for: .frozen))
     for pid in try probe.target.discover().pids { try group.add(pid) }
     return (probe, sum, group)

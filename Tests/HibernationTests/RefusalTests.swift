@@ -116,8 +116,7 @@ struct RefusalTests {
   func `A foreign SIGCONT doesn't wake a hibernated process`(parking: Victim.Parking) throws {
     let victim = try Victim([try Fixture.compile("sigcont")], parking: parking)
     _ = try victim.line()
-    let path = Fixture.imagePath()
-    try victim.sleep(service, at: path)
+    let path = try victim.sleep(service)
     let asleep = try victim.anonymousMemory()
     kill(victim.process.pid, SIGCONT)
     kill(victim.process.pid, SIGUSR1)

@@ -57,8 +57,7 @@ struct RestartableSequencesTests {
     guard let (victim, areas) = try start(["6"], parking: .frozen),
       KernelTrial.asTracer.showsRseq == 1
     else { return }
-    let path = Fixture.imagePath()
-    try victim.sleep(service, at: path)
+    let path = try victim.sleep(service)
     let memory = try ProcessMemory(pid: victim.process.pid)
     let pages = try PageMap(pid: victim.process.pid)
     // These are values that the kernel could have written while the worker sleeps: other

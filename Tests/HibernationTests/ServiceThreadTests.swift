@@ -34,8 +34,7 @@ struct ServiceThreadTests {
     let victim = try Victim([try Fixture.compile("torture"), "2", "4", "7"], parking: .traced)
     _ = try victim.line()
     let sum = try victim.ask("sum")
-    let path = Fixture.imagePath()
-    try victim.sleep(service, at: path)
+    let path = try victim.sleep(service)
     let tracer = try ProcessStatus.read(victim.process.pid).tracer
     #expect(tracer != 0)
     // This is longer than a thread that may leave waits for a job.

@@ -71,8 +71,7 @@ struct SignalTests {
     let victim = try Victim(ready: "timeouts", "signal", "800", "epoll_wait", parking: parking)
     try victim.waitUntilBlocked()
     let service = HibernationService()
-    let path = Fixture.imagePath()
-    try victim.sleep(service, at: path)
+    let path = try victim.sleep(service)
     // These signals are ignored unless a handler is set.
     kill(victim.process.pid, SIGCHLD)
     kill(victim.process.pid, SIGWINCH)

@@ -228,8 +228,7 @@ struct TimeoutTests {
     let port = try #require(Int(try victim.line().split(separator: " ")[1]))
     try victim.waitUntilBlocked()
     let service = HibernationService()
-    let path = Fixture.imagePath()
-    try victim.sleep(service, at: path)
+    let path = try victim.sleep(service)
     let isAsleepInTime = Clocks.monotonic - began < 2_900_000_000
     let connection = try Talk(connectedTo: port)
     usleep(3_200_000)

@@ -36,8 +36,7 @@ import Testing
       Self.configuration.replacing("1s", with: "2s"))
     try daemon.done("reload")
     try daemon.done("stop", "two")
-    try daemon.crash()
-    try daemon.start()
+    try daemon.restartAfterCrash()
     try daemon.done("foreground", "one")
     try daemon.done("suspend", "one")
 
@@ -76,8 +75,7 @@ import Testing
   func damage() throws {
     let daemon = try TestDaemon(Self.configuration)
     try daemon.bringToFront("two", among: ["one", "two"])
-    try daemon.crash()
-    try daemon.start()
+    try daemon.restartAfterCrash()
     try daemon.done("ps")
     let paths = try segments(of: daemon)
     try #require(paths.count == 2)
@@ -161,8 +159,7 @@ import Testing
     let counts = try daemon.json(WeeksReport.self, "report").weeks
     #expect(counts.first?.worker == "brief" && counts.first?.crashes == 1)
     #expect(counts.first?.launches == 1)
-    try daemon.crash()
-    try daemon.start()
+    try daemon.restartAfterCrash()
     try daemon.wait("brief", toBe: "terminated")
     _ = try eventually {
       try daemon.json(WeeksReport.self, "report").weeks.first?.crashes == 2

@@ -11,8 +11,7 @@ import Testing
     try daemon.done(
       "run", "job", "--restart", "always", "--set", "restart.backoff.initial=10ms", "--set",
       "groups=bots", "--", "sleep", "691")
-    try daemon.crash()
-    try daemon.start()
+    try daemon.restartAfterCrash()
     var adoptedPid: Int32?
     #expect(
       try eventually {

@@ -40,8 +40,7 @@ extension TestMachine {
     #expect(try mode("\(daemon.state)/images/web.image") == 0o600)
     // The directory's mode is widened while no daemon runs.
     chmod("\(daemon.state)/images", 0o755)
-    try daemon.crash()
-    try daemon.start()
+    try daemon.restartAfterCrash()
     #expect(try mode("\(daemon.state)/images") == 0o700)
     try daemon.done("foreground", "web")
     #expect(try listDirectory("\(daemon.state)/images").isEmpty)
@@ -77,8 +76,7 @@ extension TestMachine {
     for _ in 0..<2 {
       try daemon.done("hibernate", "web")
       #expect(try readFile("\(daemon.state)/images/web.image")[10] & 1 == 1, "it is sealed")
-      try daemon.crash()
-      try daemon.start()
+      try daemon.restartAfterCrash()
       try daemon.done("foreground", "web")
       #expect(try connection.get("/digest") == digest, "\(daemon.logText)")
     }

@@ -60,8 +60,7 @@ struct YamaTests {
     let sleeper = try Sleeper(forced: forced, forks: forks)
     #expect(try listDirectory(sleeper.permissions).count == (forks ? 2 : 1))
     for _ in 0..<2 {
-      try sleeper.daemon.crash()
-      try sleeper.daemon.start()
+      try sleeper.daemon.restartAfterCrash()
       try sleeper.daemon.wait("web", toBe: "hibernated")
       try sleeper.expectAwake()
       try sleeper.daemon.done("hibernate", "web")

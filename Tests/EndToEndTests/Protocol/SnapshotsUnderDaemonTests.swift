@@ -49,8 +49,7 @@ import Testing
     #expect(shown.contains("snapshot 3 entries …"))
     #expect(
       try daemon.done("status", "album", "--snapshot") == "3 entries\nthe last: \u{1b}[2J\n")
-    try daemon.crash()
-    try daemon.start()
+    try daemon.restartAfterCrash()
     #expect(try daemon.worker("album").snapshot?.text?.hasPrefix("3 entries\n") == true)
     try daemon.done("stop", "album")
     #expect(try daemon.worker("album").snapshot == nil)

@@ -130,8 +130,7 @@ final class Talker {
       let talker = try Talker("good", setting: setting)
       let daemon = talker.daemon
       try daemon.waitForRecord(of: "talker")
-      try daemon.crash()
-      try daemon.start()
+      try daemon.restartAfterCrash()
       #expect(try eventually { try daemon.worker("talker").connections == 1 })
       // It was in the foreground, and returns there.
       #expect(try eventually { talker.messages.last?["state"]?.text == "foreground" })
@@ -139,8 +138,7 @@ final class Talker {
       for state in ["suspended", "hibernated"] where setting == .frozen {
         try daemon.done(state == "suspended" ? "suspend" : "hibernate", "talker")
         let heard = talker.lines.count
-        try daemon.crash()
-        try daemon.start()
+        try daemon.restartAfterCrash()
         try daemon.waitForLogText("adopted, still \(state)")
         // The end of its connection to the killed daemon isn't a request, and must not wake it.
         try daemon.expectSleep("talker", state)

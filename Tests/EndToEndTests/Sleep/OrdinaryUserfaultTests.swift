@@ -79,8 +79,7 @@ struct OrdinaryUserfaultTests {
     #expect(try daemon.done("trim", "web").hasPrefix("web was trimmed: "))
     let after = try #require(try Footprint.measure(pid)).anonymous
     #expect(after < before / 2, "\(before) → \(after)")
-    try daemon.crash()
-    try daemon.start()
+    try daemon.restartAfterCrash()
     #expect(try eventually { try daemon.worker("web").trim?.swapped ?? 0 > 4 << 20 })
     #expect(try #require(try Footprint.measure(pid)).anonymous < before / 2)
     #expect(try connection.get("/digest") == digest, "\(daemon.logText)")

@@ -38,16 +38,14 @@ struct SuspendedTrimUnderDaemonTests {
     for isKilled in [false, true] {
       try suspend()
       if isKilled {
-        try daemon.crash()
-        try daemon.start()
+        try daemon.restartAfterCrash()
       }
       try daemon.wait("web", toBe: "suspended")
       #expect(try connection.get("/digest") == digest, "\(daemon.logText)")
       try daemon.wait("web", toBe: "background")
       try suspend()
       if isKilled {
-        try daemon.crash()
-        try daemon.start()
+        try daemon.restartAfterCrash()
         try daemon.wait("web", toBe: "suspended")
       }
       #expect(try daemon.done("hibernate", "web").contains("web is hibernated"))

@@ -23,8 +23,7 @@ import Testing
       var client = try ControlClient(connectingTo: daemon.socket, isNamed: true)
       _ = try client.send(isResume ? .wake : .hibernate, worker: "web")
       usleep(useconds_t.random(in: 0..<(isResume ? 20_000 : 70_000), using: &random))
-      try daemon.crash()
-      try daemon.start()
+      try daemon.restartAfterCrash()
       try daemon.done("foreground", "web")
       #expect(try daemon.worker("web").pid == pid, "round \(round): \(daemon.logText)")
       #expect(try connection.get("/count") == "\(round)")
@@ -39,8 +38,7 @@ import Testing
     #expect(try eventually { try daemon.worker("mute").pid != nil })
     let pid = try daemon.worker("mute").pid
     try daemon.waitForRecord(of: "mute")
-    try daemon.crash()
-    try daemon.start()
+    try daemon.restartAfterCrash()
     try daemon.wait("mute", toBe: "background")
     #expect(try daemon.worker("mute").pid == pid)
   }

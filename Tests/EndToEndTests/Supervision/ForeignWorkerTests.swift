@@ -93,8 +93,7 @@ import Testing
     try daemon.done("hibernate", "web")
     #expect(!stranger.isFrozen)
     // The next daemon knows from the record that the worker is external, and wakes it.
-    try daemon.crash()
-    try daemon.start()
+    try daemon.restartAfterCrash()
     #expect(try eventually { (try? daemon.worker("web"))?.state == "background" })
     #expect(try connection.get("/digest") == digest)
     #expect(try daemon.worker("web").isAdopted == true)

@@ -78,8 +78,7 @@ import Testing
   func sleepOn(setting: Setting) throws {
     let trio = try Trio(setting)
     for round in 1...3 {
-      try trio.daemon.crash()
-      try trio.daemon.start()
+      try trio.daemon.restartAfterCrash()
       try trio.expectTakenOver()
       if setting == .frozen {
         let image = "\(trio.daemon.state)/images/sleeps.image"

@@ -21,8 +21,7 @@ import Testing
     let group = try #require(try daemon.worker("own").cgroup?.path)
     #expect(group.hasPrefix("\(unit.path)/dormouse-"))
     // The next daemon finds the worker in that group.
-    try daemon.crash()
-    try daemon.start()
+    try daemon.restartAfterCrash()
     #expect(try eventually { (try? daemon.worker("own"))?.state == "foreground" })
     #expect(try daemon.worker("own").cgroup?.path == group)
     daemon.stop(timeout: .seconds(60))
@@ -67,8 +66,7 @@ import Testing
     try daemon.done("foreground", "plain")
     #expect(try daemon.worker("plain").pid == pid)
     // A later daemon takes it over.
-    try daemon.crash()
-    try daemon.start()
+    try daemon.restartAfterCrash()
     #expect(try daemon.worker("plain").pid == pid)
     try daemon.done("stop", "plain")
   }

@@ -139,8 +139,7 @@ import Testing
       """, setting: setting)
     try daemon.wait("web", toBe: "foreground")
     let pid = try talk("\(port)", "a").first
-    try daemon.crash()
-    try daemon.start()
+    try daemon.restartAfterCrash()
     #expect(try talk("\(port)", "b") == [pid ?? "?", "2", "b"])
     #expect(!daemon.logText.contains("can't listen"), "\(daemon.logText)")
     // The daemon holds them again: they stay open when the worker ends.

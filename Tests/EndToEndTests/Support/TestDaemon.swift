@@ -148,6 +148,12 @@ final class TestDaemon {
     process = nil
   }
 
+  /// Kills the daemon, and starts another one.
+  func restartAfterCrash() throws {
+    try crash()
+    try start()
+  }
+
   /// Its exit code, after it has ended by itself.
   func waitForEnd(_ limit: Duration = .seconds(60)) throws -> Int32? {
     guard let process else { throw TestFailure("no daemon") }

@@ -33,8 +33,7 @@ struct DamagedImageTests {
     #expect(try victim.isSuspended)
     #expect(try victim.anonymousMemory() >= before)
     #expect(try listDirectory(disk).isEmpty)
-    let path = Fixture.imagePath()
-    try victim.sleep(service, at: path)
+    let path = try victim.sleep(service)
     try victim.wake(service, from: path)
     #expect(try victim.ask("sum") == sum)
     #expect(try victim.ask("errors") == "errors 0 eintr 0")
@@ -54,8 +53,7 @@ struct DamagedImageTests {
     arguments: Nightly.one(of: Victim.Parking.available))
   func damagedImage(parking: Victim.Parking) throws {
     let (victim, sum) = try torture(parking)
-    let path = Fixture.imagePath()
-    try victim.sleep(service, at: path)
+    let path = try victim.sleep(service)
     let image = try readFile(path)
     let state = try ProcessStat.read(victim.process.pid).cpuTicks
     var random = TestRandom(seed: 7)
@@ -106,8 +104,7 @@ struct DamagedImageTests {
   func diesAsleep() throws {
     for parking in Nightly.one(of: Victim.Parking.available) {
       let (victim, _) = try torture(parking)
-      let path = Fixture.imagePath()
-      try victim.sleep(service, at: path)
+      let path = try victim.sleep(service)
       kill(victim.process.pid, SIGKILL)
       let deadline = Deadline(in: .seconds(60))
       var ended = false

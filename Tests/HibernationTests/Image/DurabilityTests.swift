@@ -36,8 +36,7 @@ struct DurabilityTests {
     #expect(access(path, F_OK) != 0)
     #expect(access(path + ".partial", F_OK) != 0)
 
-    let elsewhere = Fixture.imagePath()
-    try victim.sleep(service, at: elsewhere)
+    let elsewhere = try victim.sleep(service)
     try victim.wake(service, from: elsewhere)
     #expect(try victim.ask("sum") == sum)
     #expect(try victim.ask("errors") == "errors 0 eintr 0")

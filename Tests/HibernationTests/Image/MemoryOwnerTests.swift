@@ -84,8 +84,7 @@ struct MemoryOwnerTests {
     arguments: Nightly.one(of: Victim.Parking.available))
   func older(parking: Victim.Parking) throws {
     let (victim, sum) = try torture(parking, seed: 5)
-    let path = Fixture.imagePath()
-    try victim.sleep(service, at: path)
+    let path = try victim.sleep(service)
     let old = try readFile(path)
     try victim.wake(service, from: path)
     let image = try victim.sleep(service, at: path).image

@@ -24,8 +24,7 @@ struct HeldMasterTests {
     let probe = try Probe(Self.command(), parking: .frozen, fault: fault, isLazy: true)
     try probe.perform("hibernate")
     try probe.talk.send("verify")
-    try probe.order("resume")
-    try probe.daemonDies()
+    try probe.die(during: "resume")
     let root = probe.victim.pid
     kill(root, SIGSTOP)
     let (target, image) = (probe.target, probe.image)
@@ -52,8 +51,7 @@ struct HeldMasterTests {
     let probe = try Probe(Self.command(), parking: .frozen, fault: .filling, isLazy: true)
     try probe.perform("hibernate")
     try probe.talk.send("verify")
-    try probe.order("resume")
-    try probe.daemonDies()
+    try probe.die(during: "resume")
     let root = probe.victim.pid
     kill(root, SIGSTOP)
     let line = try #require(StandbyPager.line(probe.target, image: probe.image))

@@ -22,8 +22,7 @@ struct PagerDeathTests {
     let probe = try Probe(Self.command(), parking: .frozen, fault: fault, isLazy: true)
     try probe.perform("hibernate")
     try probe.talk.send("churn 3")
-    try probe.order("resume")
-    try probe.daemonDies()
+    try probe.die(during: "resume")
     #expect(try recoverAndCheck(probe, "\(fault)"))
   }
 
@@ -82,8 +81,7 @@ struct PagerDeathTests {
   @Test("A daemon killed while it prepares for a lazy restore leaves no obstacle to the next one")
   func whilePreparing() throws {
     let probe = try Probe(Self.command(), parking: .frozen, fault: .userfaultOpened, isLazy: true)
-    try probe.order("hibernate")
-    try probe.daemonDies()
+    try probe.die(during: "hibernate")
     try probe.talk.send("churn 3")
     #expect(try recoverAndCheck(probe, "userfault-opened"))
   }
@@ -98,8 +96,7 @@ struct PagerDeathTests {
     let sum = try probe.talk.ask("sum")
     try probe.perform("hibernate")
     try probe.talk.send("sum")
-    try probe.order("resume")
-    try probe.daemonDies()
+    try probe.die(during: "resume")
     let (target, image) = (probe.target, probe.image)
     _ = try service.wait { (h) throws(HibernationError) in try h.recover(target, from: image) }
     #expect(try probe.talk.line() == sum)
@@ -151,8 +148,7 @@ struct PagerDeathTests {
     #expect(try probe.talk.ask("collapse").hasPrefix("collapse"))
     let sum = try probe.talk.ask("sum")
     try probe.perform("hibernate")
-    try probe.order("resume")
-    try probe.daemonDies()
+    try probe.die(during: "resume")
     let (target, image) = (probe.target, probe.image)
     _ = try service.wait { (h) throws(HibernationError) in try h.recover(target, from: image) }
     #expect(try probe.talk.ask("sum") == sum)
@@ -220,8 +216,7 @@ struct PagerDeathTests {
       Self.command(), parking: .frozen, fault: fault, isLazy: true, hasStandby: true)
     try probe.perform("hibernate")
     try probe.talk.send("verify")
-    try probe.order("resume")
-    try probe.daemonDies()
+    try probe.die(during: "resume")
     // At that point the worker may still be frozen: the next daemon thaws it, not the standby
     // pager.
     if fault != .fillPrepared {

@@ -20,6 +20,13 @@ extension Victim {
     }
   }
 
+  /// Suspends and hibernates the program. Returns the path of its image.
+  func sleep(_ service: HibernationService) throws -> String {
+    let path = Fixture.imagePath()
+    try sleep(service, at: path)
+    return path
+  }
+
   func wake(
     _ service: HibernationService, from path: String, masters: PreforkMasters = PreforkMasters()
   ) throws {

@@ -129,6 +129,12 @@ final class Probe {
     try #require(gone, "the probe hasn't died")
   }
 
+  /// Gives an order during which the daemon dies, at its fault point.
+  func die(during order: String) throws {
+    try self.order(order)
+    try daemonDies()
+  }
+
   /// Runs a probe to its end, and returns its output.
   static func run(
     _ arguments: [String], prefix: [String] = [], executable: String = Probe.executable

@@ -268,8 +268,7 @@ struct SuspendedTrimTests {
   func everyStep(point: (FaultPoint, time: Int), hasStandby: Bool) throws {
     let probe = try start(
       point.0, time: point.time, hasStandby: hasStandby, isLazy: !hasStandby)
-    try probe.order("hibernate")
-    try probe.daemonDies()
+    try probe.die(during: "hibernate")
     try probe.talk.send("verify")
     let target = probe.target
     if point.0 != .trimHandedOver {

@@ -47,8 +47,7 @@ struct TrimDeathTests {
   func everyStep(fault: FaultPoint) throws {
     for time in [1, 2] {
       let (probe, sum) = try start(fault, time: time)
-      try probe.order("trim")
-      try probe.daemonDies()
+      try probe.die(during: "trim")
       try repairAndAdopt(probe)
       try check(probe, sum)
     }
@@ -62,8 +61,7 @@ struct TrimDeathTests {
     // Nothing is borrowed again if all registers are back.
     if first == .trimReturned, second == .borrowedAgain { return }
     let (probe, sum) = try start(first)
-    try probe.order("trim")
-    try probe.daemonDies()
+    try probe.die(during: "trim")
     let null = try Descriptor.open("/dev/null", O_RDWR)
     let daemon = try spawn(
       SpawnRequest(
@@ -96,8 +94,7 @@ struct TrimDeathTests {
   @Test("A record that is damaged or of another worker is refused, and nothing is changed")
   func damaged() throws {
     let (probe, sum) = try start(.trimAdvised)
-    try probe.order("trim")
-    try probe.daemonDies()
+    try probe.die(during: "trim")
     let path = record(of: probe)
     let bytes = try readFile(path)
     probe.target.waitForStops()
@@ -124,8 +121,7 @@ struct TrimDeathTests {
   @Test("The record of a worker that has ended, or of an earlier boot, is removed")
   func ended() throws {
     let (probe, sum) = try start(.trimRecorded)
-    try probe.order("trim")
-    try probe.daemonDies()
+    try probe.die(during: "trim")
     let path = record(of: probe)
     let bytes = try readFile(path)
     var earlier = try TrimRecord(parsing: bytes)
@@ -143,8 +139,7 @@ struct TrimDeathTests {
   @Test("A thread that has run since the daemon's death keeps its state")
   func runSince() throws {
     let (probe, sum) = try start(.trimReturned)
-    try probe.order("trim")
-    try probe.daemonDies()
+    try probe.die(during: "trim")
     probe.target.waitForStops()
     kill(probe.victim.pid, SIGCONT)
     #expect(try probe.talk.ask("sum") == sum)

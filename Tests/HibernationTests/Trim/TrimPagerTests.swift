@@ -111,8 +111,7 @@ struct TrimPagerTests {
     arguments: points, Nightly.one(of: [false, true]))
   func everyStep(fault: FaultPoint, hasStandby: Bool) throws {
     let probe = try start(Self.churn(), fault: fault, hasStandby: hasStandby)
-    try probe.order("trim to image")
-    try probe.daemonDies()
+    try probe.die(during: "trim to image")
     try probe.talk.send("verify")
     try recover(probe)
     // A daemon that has just frozen a worker has recorded nothing, and the next one continues it.
