@@ -66,10 +66,7 @@ import WorkerProtocol
   @Test func `Lines without meaning are skipped, and a line that is too long ends the connection`()
     async throws
   {
-    let daemon = try KitDaemon()
-    let worker = Worker(socketPath: daemon.path)
-    worker.connect()
-    let peer = try await daemon.peer()
+    let (daemon, worker, peer) = try await KitDaemon.connected()
     for line in [
       "", "{", "7", "{\"type\":\"dance\"}", "{\"type\":\"memoryWarning\"}", "\u{0}",
       "{\"type\":\"pressure\",\"level\":\"absurd\"}", "{\"type\":\"didResume\",\"id\":1}",
@@ -112,10 +109,7 @@ import WorkerProtocol
   }
 
   @Test func `Lines that several threads send at the same time arrive whole`() async throws {
-    let daemon = try KitDaemon()
-    let worker = Worker(socketPath: daemon.path)
-    worker.connect()
-    _ = try await daemon.peer()
+    let (daemon, worker, _) = try await KitDaemon.connected()
     let text = String(repeating: "ü", count: 3000)
     async let threads: Void = onThreads(4) { thread in
       for number in 0..<250 { worker.setStatus("\(thread) \(number) \(text)") }
@@ -135,10 +129,7 @@ import WorkerProtocol
   @Test func `A status that is too long for a line is cut and doesn't end the connection`()
     async throws
   {
-    let daemon = try KitDaemon()
-    let worker = Worker(socketPath: daemon.path)
-    worker.connect()
-    _ = try await daemon.peer()
+    let (daemon, worker, _) = try await KitDaemon.connected()
     worker.setStatus(String(repeating: "x", count: WorkerProtocol.maxLine))
     #expect(
       try await daemon.message()

@@ -1,6 +1,7 @@
 import Glibc
 import JSONLines
 import TestSupport
+import WorkerKit
 import WorkerProtocol
 
 /// A daemon on a socket of a test's own. Its threads are its own, too: tests run on the few threads
@@ -30,6 +31,14 @@ final class KitDaemon: Sendable {
       peer.readAll { continuation.yield($0) }
       continuation.yield(.closed(peer))
     }
+  }
+
+  /// Returns a daemon, a worker that is connected to it, and the daemon's side of the connection.
+  static func connected() async throws -> (KitDaemon, Worker, Peer) {
+    let daemon = try KitDaemon()
+    let worker = Worker(socketPath: daemon.path)
+    worker.connect()
+    return (daemon, worker, try await daemon.peer())
   }
 
   deinit { continuation.finish() }

@@ -165,10 +165,7 @@ private func region(of worker: Worker) throws -> PurgeableRegion {
   @Test func `The daemon gets the descriptor of the purgeable memory once on each connection`()
     async throws
   {
-    let daemon = try KitDaemon()
-    let worker = Worker(socketPath: daemon.path)
-    worker.connect()
-    let peer = try await daemon.peer()
+    let (daemon, worker, peer) = try await KitDaemon.connected()
     let data = PurgeableData(repeatElement(7, count: 10 * page), isHeld: false, worker: worker)
     let more = PurgeableData(repeatElement(8, count: page), worker: worker)
     for turn in 0..<2 {

@@ -12,10 +12,7 @@ import WorkerProtocol
     `A background task ends with its scope, whether that returns, throws or is cancelled`()
     async throws
   {
-    let daemon = try KitDaemon()
-    let worker = Worker(socketPath: daemon.path)
-    worker.connect()
-    _ = try await daemon.peer()
+    let (daemon, worker, _) = try await KitDaemon.connected()
 
     let value = await withBackgroundTask(named: "a", limit: .milliseconds(1500), worker: worker) {
       7
@@ -54,10 +51,7 @@ import WorkerProtocol
   @Test func `A background task whose time is over is cancelled, and its handler is called`()
     async throws
   {
-    let daemon = try KitDaemon()
-    let worker = Worker(socketPath: daemon.path)
-    worker.connect()
-    let peer = try await daemon.peer()
+    let (daemon, worker, peer) = try await KitDaemon.connected()
     let log = Log<String>()
     let handled = Gate()
     let task = Task {
@@ -86,10 +80,7 @@ import WorkerProtocol
   }
 
   @Test func `Two background tasks of one name are distinguished by a number`() async throws {
-    let daemon = try KitDaemon()
-    let worker = Worker(socketPath: daemon.path)
-    worker.connect()
-    let peer = try await daemon.peer()
+    let (daemon, worker, peer) = try await KitDaemon.connected()
     let gates = [Gate(), Gate()]
     let expired = Log<Int>()
     let tasks = try await [0, 1].asyncMap { number in
@@ -123,10 +114,7 @@ import WorkerProtocol
   }
 
   @Test func `A thousand background tasks at the same time leave none open`() async throws {
-    let daemon = try KitDaemon()
-    let worker = Worker(socketPath: daemon.path)
-    worker.connect()
-    let peer = try await daemon.peer()
+    let (daemon, worker, peer) = try await KitDaemon.connected()
     for id in 1...100 {
       peer.request(UInt64(id), .taskExpired(task: id == 1 ? "work" : "work #\(id)"))
     }
@@ -157,10 +145,7 @@ import WorkerProtocol
     `The next daemon gets the end of a task and of a hold, as the last one may not have read it`()
     async throws
   {
-    let daemon = try KitDaemon()
-    let worker = Worker(socketPath: daemon.path)
-    worker.connect()
-    let first = try await daemon.peer()
+    let (daemon, worker, first) = try await KitDaemon.connected()
     worker.hold(true)
     await withBackgroundTask(named: "upload", worker: worker) {}
     worker.hold(false)
@@ -177,10 +162,7 @@ import WorkerProtocol
   @Test func `A background task whose time is over is reported to the next daemon as ended`()
     async throws
   {
-    let daemon = try KitDaemon()
-    let worker = Worker(socketPath: daemon.path)
-    worker.connect()
-    let first = try await daemon.peer()
+    let (daemon, worker, first) = try await KitDaemon.connected()
     let end = Gate()
     let task = Task {
       await withBackgroundTask(named: "deaf", worker: worker) { await end.wait() }
@@ -200,10 +182,7 @@ import WorkerProtocol
   @Test func `A background task whose name can't be shown is known by the name that was sent`()
     async throws
   {
-    let daemon = try KitDaemon()
-    let worker = Worker(socketPath: daemon.path)
-    worker.connect()
-    let peer = try await daemon.peer()
+    let (daemon, worker, peer) = try await KitDaemon.connected()
     for name in ["a\u{1B}[2J", String(repeating: "\u{7}ü", count: 100_000)] {
       let expired = Gate()
       let task = Task {

@@ -24,10 +24,7 @@ import WorkerProtocol
   func `A snapshot is sent when it is set, and its provider is called on entering the background`()
     async throws
   {
-    let daemon = try KitDaemon()
-    let worker = Worker(socketPath: daemon.path)
-    worker.connect()
-    let peer = try await daemon.peer()
+    let (daemon, worker, peer) = try await KitDaemon.connected()
     worker.setSnapshot(.image(mime: "image/png", bytes: [0x89, 0x50, 0x4E]))
     #expect(
       try await daemon.message() == .snapshot(.image(mime: "image/png", base64: "iVBO")))
