@@ -70,9 +70,7 @@ extension TestMachine {
     let daemon = try TestDaemon(
       Self.encrypted + web.entry(setting), setting: setting,
       wrapper: setting == .ordinaryUser ? [] : [TestMachine.python, script])
-    try daemon.wait("web", toBe: "foreground")
-    let connection = try HTTPConnection(port: web.port)
-    let digest = try connection.get("/digest")
+    let (connection, digest) = try web.answer(under: daemon)
     for _ in 0..<2 {
       try daemon.done("hibernate", "web")
       #expect(try readFile("\(daemon.state)/images/web.image")[10] & 1 == 1, "it is sealed")
@@ -118,18 +116,7 @@ extension TestMachine {
     let daemon = try TestDaemon(
       Self.encrypted + web.entry(setting), setting: setting,
       wrapper: [TestMachine.python, TestMachine.fixture("without.py"), "248,249,250"])
-    try daemon.wait("web", toBe: "foreground")
-    let connection = try HTTPConnection(port: web.port)
-    let digest = try connection.get("/digest")
-    let outcome = try daemon.verb("hibernate", "web")
-    #expect(outcome.code == 1)
-    #expect(
-      outcome.error.contains("its image can't be encrypted: the kernel's keyring can't be used"))
-    #expect(try daemon.worker("web").state == "suspended")
-    #expect(try daemon.done("status", "web").contains("can't be encrypted"))
-    #expect(try listDirectory("\(daemon.state)/images").isEmpty)
-    try daemon.done("foreground", "web")
-    #expect(try connection.get("/digest") == digest)
+    try expectNoImage(of: web, under: daemon, "the kernel's keyring can't be used")
   }
 
   @Test(
@@ -141,21 +128,26 @@ extension TestMachine {
     library.hide()
     let daemon = try TestDaemon(
       Self.encrypted + web.entry(setting), setting: setting, wrapper: library.wrapper)
-    try daemon.wait("web", toBe: "foreground")
     // The warning is in the log before the first hibernation.
     try daemon.waitForLogText("images can't be encrypted (hibernate.encrypt)")
-    let connection = try HTTPConnection(port: web.port)
-    let digest = try connection.get("/digest")
+    let outcome = try expectNoImage(of: web, under: daemon, "can't load OpenSSL's libcrypto.so.3")
+    #expect(outcome.error.contains("install OpenSSL 3 (Debian: libssl3)"))
+  }
+
+  @discardableResult
+  private func expectNoImage(
+    of web: WebWorker, under daemon: TestDaemon, _ reason: String
+  ) throws -> Outcome {
+    let (connection, digest) = try web.answer(under: daemon)
     let outcome = try daemon.verb("hibernate", "web")
     #expect(outcome.code == 1)
-    #expect(
-      outcome.error.contains("its image can't be encrypted: can't load OpenSSL's libcrypto.so.3"))
-    #expect(outcome.error.contains("install OpenSSL 3 (Debian: libssl3)"))
+    #expect(outcome.error.contains("its image can't be encrypted: \(reason)"))
     #expect(try daemon.worker("web").state == "suspended")
     #expect(try daemon.done("status", "web").contains("can't be encrypted"))
     #expect(try listDirectory("\(daemon.state)/images").isEmpty)
     try daemon.done("foreground", "web")
     #expect(try connection.get("/digest") == digest)
+    return outcome
   }
 
   @Test(
@@ -167,9 +159,7 @@ extension TestMachine {
     let library = try HiddenLibrary()
     let daemon = try TestDaemon(
       Self.encrypted + web.entry(setting), setting: setting, wrapper: library.wrapper)
-    try daemon.wait("web", toBe: "foreground")
-    let connection = try HTTPConnection(port: web.port)
-    let digest = try connection.get("/digest")
+    let (connection, digest) = try web.answer(under: daemon)
     try daemon.done("hibernate", "web")
     let pid = try #require(try daemon.worker("web").pid)
     try daemon.crash()

@@ -9,9 +9,7 @@ import Testing
     let web = try WebWorker(megabytes: 1)
     let daemon = try TestDaemon(
       MainJobTests.patient + web.entry(.ordinaryUser), setting: .ordinaryUser)
-    try daemon.wait("web", toBe: "foreground")
-    let connection = try HTTPConnection(port: web.port)
-    let digest = try connection.get("/digest")
+    let (connection, digest) = try web.answer(under: daemon)
     try daemon.limitThreads(to: 1)
     try daemon.done("hibernate", "web")
     try daemon.done("foreground", "web")

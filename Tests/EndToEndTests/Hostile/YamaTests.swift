@@ -38,9 +38,7 @@ struct YamaTests {
       daemon.set("DORMOUSE_TEST_YAMA", permissions)
       if forced { daemon.set("DORMOUSE_TEST_PROC_MEM", "1") }
       try daemon.start()
-      try daemon.wait("web", toBe: "foreground")
-      connection = try HTTPConnection(port: web.port)
-      digest = try connection.get("/digest")
+      (connection, digest) = try web.answer(under: daemon)
       pid = try #require(try daemon.worker("web").pid)
       #expect(try listDirectory(permissions).count == 1)
       try daemon.done("hibernate", "web")

@@ -131,9 +131,7 @@ import Testing
       wrapper: try failure.code.map { try Self.failingDisk(scratch, $0) } ?? [])
     daemon.set("FAILING_DISK", "\(daemon.scratch.path)/fail")
     try daemon.start()
-    try daemon.wait("web", toBe: "foreground")
-    let connection = try HTTPConnection(port: web.port)
-    let digest = try connection.get("/digest")
+    let (connection, digest) = try web.answer(under: daemon)
     let disk = try ImageDisk(daemon)
 
     try failure.begin(disk)
@@ -170,9 +168,7 @@ import Testing
   func removing(setting: Setting) throws {
     let web = try WebWorker(megabytes: 1)
     let daemon = try TestDaemon(Self.anyDisk + web.entry(setting), setting: setting)
-    try daemon.wait("web", toBe: "foreground")
-    let connection = try HTTPConnection(port: web.port)
-    let digest = try connection.get("/digest")
+    let (connection, digest) = try web.answer(under: daemon)
     let disk = try ImageDisk(daemon)
     try disk.mount("size=64m")
     try daemon.done("hibernate", "web")

@@ -41,9 +41,8 @@ struct OrdinaryUserfaultTests {
 
   private func start() throws -> (HTTPConnection, digest: String, pid: Int32) {
     try daemon.start()
-    try daemon.wait("web", toBe: "foreground")
-    let connection = try HTTPConnection(port: web.port)
-    return (connection, try connection.get("/digest"), try #require(try daemon.worker("web").pid))
+    let (connection, digest) = try web.answer(under: daemon)
+    return (connection, digest, try #require(try daemon.worker("web").pid))
   }
 
   /// The kinds of the worker's descriptors that have something to do with userfaultfd.

@@ -11,10 +11,8 @@ import Testing
   func inBetween(setting: Setting) throws {
     let web = try WebWorker(megabytes: 1)
     let daemon = try TestDaemon(MainJobTests.patient + web.entry(setting), setting: setting)
-    try daemon.wait("web", toBe: "foreground")
+    let (connection, digest) = try web.answer(under: daemon)
     let pid = try daemon.worker("web").pid
-    let connection = try HTTPConnection(port: web.port)
-    let digest = try connection.get("/digest")
     var random = TestRandom()
     for round in 1...8 {
       #expect(try daemon.ask(.suspend, "web").result == .done)

@@ -153,9 +153,7 @@ import Testing
     let web = try WebWorker(megabytes: 1)
     let policy = MainJobTests.patient.replacing("hibernate: {", with: "hibernate: { \(rule),")
     let daemon = try TestDaemon(policy + web.entry())
-    try daemon.wait("web", toBe: "foreground")
-    let connection = try HTTPConnection(port: web.port)
-    let digest = try connection.get("/digest")
+    let (connection, digest) = try web.answer(under: daemon)
     for _ in 0..<2 {
       try daemon.done("hibernate", "web")
       try daemon.done("foreground", "web")

@@ -18,6 +18,13 @@ struct WebWorker {
     self.more = more
   }
 
+  /// Waits until it is in the foreground. Returns a connection to it, and what its state is by that.
+  func answer(under daemon: TestDaemon) throws -> (HTTPConnection, digest: String) {
+    try daemon.wait(name, toBe: "foreground")
+    let connection = try HTTPConnection(port: port)
+    return (connection, try connection.get("/digest"))
+  }
+
   /// Waits until it has read all hang-ups: the daemon's readiness probe hangs up, as clients do,
   /// and a worker that hasn't read that yet would be woken by it.
   func waitForItsReads() throws {
