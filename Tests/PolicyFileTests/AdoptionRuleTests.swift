@@ -65,83 +65,67 @@ import Testing
       origins.origin(of: "mode", worker: Origins.name(ofRule: "tsserver")).layer == .policy)
   }
 
-  static let errors: [(String, String, String?)] = [
-    (
+  static let errors: [BadText] = [
+    BadText(
       "adopt: { match: { name: x } }", "`adopt` must be a list of rules, not a mapping",
-      "begin each rule with `- `"
-    ),
-    (
-      "adopt: [ { name: x } ]",
-      "a rule needs `match`, or `rules` with the name of a file of rules",
-      #"write `match: { command: "*/tsserver.js*" }`"#
-    ),
-    (
+      "begin each rule with `- `"),
+    BadText(
+      "adopt: [ { name: x } ]", "a rule needs `match`, or `rules` with the name of a file of rules",
+      #"write `match: { command: "*/tsserver.js*" }`"#),
+    BadText(
       "adopt: [ { match: { user: me, older_than: 1m } } ]",
       "`match` needs one of `command`, `exe`, `name`, `cgroup` or `unit`",
-      "a rule without one of them would match every process"
-    ),
-    (
+      "a rule without one of them would match every process"),
+    BadText(
       "adopt: [ { match: { comand: x } } ]", "unknown key `comand` in `adopt.match`",
-      "did you mean `command`?"
-    ),
-    (
+      "did you mean `command`?"),
+    BadText(
       "adopt: [ { match: { command: '' } } ]",
-      "`command` is an empty pattern, which matches nothing", nil
-    ),
-    (
+      "`command` is an empty pattern, which matches nothing"),
+    BadText(
       "adopt: [ { match: { name: x, older_than: 10 } } ]", "`older_than` needs a unit",
-      "write `10s`"
-    ),
-    (
+      "write `10s`"),
+    BadText(
       "adopt: [ { match: { name: x, user: 'a b' } } ]",
-      "`user` must be a user's name or number, or `me`, not `a b`", nil
-    ),
-    (
+      "`user` must be a user's name or number, or `me`, not `a b`"),
+    BadText(
       "adopt: [ { match: { name: x }, mode: managed } ]",
-      "`mode` must be `shadow` or `manage`, not `managed`", "did you mean `manage`?"
-    ),
-    (
+      "`mode` must be `shadow` or `manage`, not `managed`", "did you mean `manage`?"),
+    BadText(
       "adopt: [ { match: { name: x }, limit: 0 } ]",
-      "`limit` must be a whole number from 1 to 1000, not `0`", nil
-    ),
-    (
+      "`limit` must be a whole number from 1 to 1000, not `0`"),
+    BadText(
       "adopt: [ { match: { name: x }, except: {} } ]",
-      "`except` without a key would match every process", nil
-    ),
-    ("adopt: [ { match: [] } ]", "`match` is an empty list", nil),
-    (
+      "`except` without a key would match every process"),
+    BadText("adopt: [ { match: [] } ]", "`match` is an empty list"),
+    BadText(
       "adopt: [ { match: { name: x }, policy: { mode: shadow } } ]",
-      "`mode` applies to all workers together and can't be set for one", nil
-    ),
-    (
+      "`mode` applies to all workers together and can't be set for one"),
+    BadText(
       "adopt: [ { name: a, match: { name: x } }, { name: a, match: { name: y } } ]",
       "the rule `a` is given twice; the first is etc/dormouse.yaml:1:10",
-      "give one of them another `name`, or leave it out"
-    ),
-    (
+      "give one of them another `name`, or leave it out"),
+    BadText(
       "adopt: [ { rules: goples } ]", "there are no rules named `goples`",
       "did you mean `gopls`? Available: chrome, gopls, pyright, rust-analyzer, tsserver, "
-        + "vscode-server"
-    ),
-    (
+        + "vscode-server"),
+    BadText(
       "adopt: [ { rules: gopls, match: { name: x } } ]", "`match` can't stand beside `rules`",
-      "make it a rule of its own, with its own `match`"
-    ),
-    (
+      "make it a rule of its own, with its own `match`"),
+    BadText(
       "adopt: [ { rules: gopls, limt: 3 } ]", "unknown key `limt` in `adopt`",
-      "did you mean `limit`?"
-    ),
+      "did you mean `limit`?"),
   ]
 
   @Test(arguments: errors)
-  func `A mistake is an error with its position and a way to correct it`(
-    text: String, message: String, suggestion: String?
-  ) {
-    let result = configuration(text)
+  func `A mistake is an error with its position and a way to correct it`(bad: BadText) {
+    let result = configuration(bad.text)
     #expect(result.value == nil)
-    let error = result.errors.first { $0.message.contains(message) }
+    let error = result.errors.first { $0.message.contains(bad.message) }
     #expect(error != nil, "\(result.rendered)")
-    if let suggestion { #expect(error?.suggestion == suggestion, "\(result.rendered)") }
+    if let suggestion = bad.suggestion {
+      #expect(error?.suggestion == suggestion, "\(result.rendered)")
+    }
     #expect(error?.position != nil)
   }
 

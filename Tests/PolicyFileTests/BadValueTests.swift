@@ -3,19 +3,6 @@ import Testing
 
 @testable import PolicyFile
 
-/// A text, and the message and the suggestion of its only error.
-struct BadText: Sendable, CustomTestStringConvertible {
-  var text: String
-  var message: String
-  var suggestion: String?
-
-  init(_ text: String, _ message: String, _ suggestion: String? = nil) {
-    (self.text, self.message, self.suggestion) = (text, message, suggestion)
-  }
-
-  var testDescription: String { text }
-}
-
 @Suite struct `Bad values` {
   static let errors: [BadText] = [
     BadText(

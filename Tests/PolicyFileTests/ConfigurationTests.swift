@@ -87,119 +87,91 @@ import Testing
     #expect(configuration("policy: \(shippedDirectory)/server.yaml").value?.policy.name == "server")
   }
 
-  static let worker: [(String, String, String?)] = [
-    ("command: []", "`command` names no program", nil),
-    ("command: ''", "`command` names no program", nil),
-    (
+  static let worker: [BadText] = [
+    BadText("command: []", "`command` names no program"),
+    BadText("command: ''", "`command` names no program"),
+    BadText(
       "command: [a, [b]]",
-      "`command` must be a list of words such as `[sleep, \"60\"]`, not a list", nil
-    ),
-    ("command: say 'hi", "`command` has a quote (') without its end", nil),
-    ("command: 'a\\'", "`command` ends with a `\\` that escapes nothing", nil),
-    ("importance: 5", "`w` has no `command`", "write `command: [program, argument]`"),
-    ("command: a, comand: b", "unknown key `comand` in `workers.w`", "did you mean `command`?"),
-    (
-      "command: a, importance: 101", "`importance` must be a whole number from 0 to 100, not `101`",
-      nil
-    ),
-    (
+      "`command` must be a list of words such as `[sleep, \"60\"]`, not a list"),
+    BadText("command: say 'hi", "`command` has a quote (') without its end"),
+    BadText("command: 'a\\'", "`command` ends with a `\\` that escapes nothing"),
+    BadText("importance: 5", "`w` has no `command`", "write `command: [program, argument]`"),
+    BadText(
+      "command: a, comand: b", "unknown key `comand` in `workers.w`", "did you mean `command`?"),
+    BadText(
+      "command: a, importance: 101",
+      "`importance` must be a whole number from 0 to 100, not `101`"),
+    BadText(
       "command: a, stop_signal: TREM",
-      "`stop_signal` must be a signal's name such as `TERM`, not `TREM`",
-      "did you mean `TERM`?"
-    ),
-    (
+      "`stop_signal` must be a signal's name such as `TERM`, not `TREM`", "did you mean `TERM`?"),
+    BadText(
       "command: a, stop_signal: 15",
-      "`stop_signal` must be a signal's name such as `TERM`, not `15`",
-      "write `TERM`"
-    ),
-    (
-      "command: a, reload_signal: KILL", "`reload_signal` can't be `KILL`: no process can catch it",
-      nil
-    ),
-    (
-      "command: a, umask: 88", "`umask` must be octal permission bits such as `022`, not `88`", nil
-    ),
-    (
-      "command: a, umask: 1777", "`umask` must be octal permission bits such as `022`, not `1777`",
-      nil
-    ),
-    (
-      "command: a, stop_signal: STOP", "`stop_signal` can't be `STOP`: it doesn't end a process",
-      nil
-    ),
-    (
-      "command: a, shed: { signal: KILL }", "`signal` can't be `KILL`: no process can catch it", nil
-    ),
-    ("command: a, shed: { http: { path: /shed } }", "`http` needs `port`", nil),
-    (
+      "`stop_signal` must be a signal's name such as `TERM`, not `15`", "write `TERM`"),
+    BadText(
+      "command: a, reload_signal: KILL",
+      "`reload_signal` can't be `KILL`: no process can catch it"),
+    BadText(
+      "command: a, umask: 88", "`umask` must be octal permission bits such as `022`, not `88`"),
+    BadText(
+      "command: a, umask: 1777", "`umask` must be octal permission bits such as `022`, not `1777`"),
+    BadText(
+      "command: a, stop_signal: STOP", "`stop_signal` can't be `STOP`: it doesn't end a process"),
+    BadText(
+      "command: a, shed: { signal: KILL }", "`signal` can't be `KILL`: no process can catch it"),
+    BadText("command: a, shed: { http: { path: /shed } }", "`http` needs `port`"),
+    BadText(
       "command: a, shed: { http: { port: 80, method: GET } }",
-      "`method` must be `POST`, `PUT`, `PATCH` or `DELETE`, not `GET`", nil
-    ),
-    ("command: a, fdstore: 513", "`fdstore` must be a whole number from 0 to 512, not `513`", nil),
-    (
+      "`method` must be `POST`, `PUT`, `PATCH` or `DELETE`, not `GET`"),
+    BadText(
+      "command: a, fdstore: 513", "`fdstore` must be a whole number from 0 to 512, not `513`"),
+    BadText(
       "command: a, readiness: { http: { path: / } }", "unknown key `http` in `workers.w.readiness`",
-      "write `httpGet: { path: /healthz, port: 8080 }`, as Kubernetes does"
-    ),
-    (
+      "write `httpGet: { path: /healthz, port: 8080 }`, as Kubernetes does"),
+    BadText(
       "command: a, readiness: { tcp: 80, notify: true }",
       "only one of `notify`, `notification_fd`, `tcp`, `log_line`, `log_pattern`, `exec`, "
-        + "`httpGet` or `tcpSocket` can be chosen", nil
-    ),
-    (
+        + "`httpGet` or `tcpSocket` can be chosen"),
+    BadText(
       "command: a, shed: {}", "this needs one of `signal`, `command`, `http` or `notify`",
-      "write `{ signal: USR1 }`"
-    ),
-    (
+      "write `{ signal: USR1 }`"),
+    BadText(
       "command: a, readiness: { tcp: 70000 }",
-      "`tcp` must be a whole number from 1 to 65535, not `70000`",
-      nil
-    ),
-    (
+      "`tcp` must be a whole number from 1 to 65535, not `70000`"),
+    BadText(
       "command: a, environment: { A: '${NOPE}' }",
       "`A` needs the variable `NOPE`, which the daemon doesn't have",
-      "set it, or write `${NOPE:-default}`"
-    ),
-    (
+      "set it, or write `${NOPE:-default}`"),
+    BadText(
       "command: a, environment: { A: '${' }", "`A` has `${` without its `}`",
-      "write `$$` for a `$`"
-    ),
-    (
+      "write `$$` for a `$`"),
+    BadText(
       "command: a, environment: { A: '${a-b}' }", "`A` can't read `${a-b}`",
-      "write `${VAR}`, `${VAR:-default}` or `${VAR:+text}`"
-    ),
-    (
+      "write `${VAR}`, `${VAR:-default}` or `${VAR:+text}`"),
+    BadText(
       "command: a, environment: { 'A=B': c }",
-      "`A=B` can't be a variable's name: empty, or with `=` or NUL in it", nil
-    ),
-    (
+      "`A=B` can't be a variable's name: empty, or with `=` or NUL in it"),
+    BadText(
       "command: a, environment: { A: [b] }",
-      "`A` must be a text, a number, true or false, not a list",
-      nil
-    ),
-    (
+      "`A` must be a text, a number, true or false, not a list"),
+    BadText(
       "command: a, directory: ~/x", "`directory` can't begin with `~`: only a shell expands it",
-      "write the path out, or `${HOME}`"
-    ),
-    (
+      "write the path out, or `${HOME}`"),
+    BadText(
       "command: a, policy: { ladder: { warning: [warn] } }",
       "`ladder` applies to all workers together and can't be set for one",
-      "put it under `policy_overrides` at the top of the file"
-    ),
-    (
+      "put it under `policy_overrides` at the top of the file"),
+    BadText(
       "command: a, policy: { hibernate: { max_footprnt: 1MB } }",
       "unknown key `max_footprnt` in `workers.w.policy.hibernate`",
-      "did you mean `max_footprint`?"
-    ),
+      "did you mean `max_footprint`?"),
   ]
 
   @Test(arguments: worker)
-  func `A wrong value of a worker gives one error that says what is wrong`(
-    body: String, message: String, suggestion: String?
-  ) {
-    let result = configuration("workers: { w: { \(body) } }")
+  func `A wrong value of a worker gives one error that says what is wrong`(bad: BadText) {
+    let result = configuration("workers: { w: { \(bad.text) } }")
     #expect(result.value == nil)
-    #expect(result.diagnostics.map(\.message) == [message])
-    #expect(result.diagnostics.first?.suggestion == suggestion)
+    #expect(result.diagnostics.map(\.message) == [bad.message])
+    #expect(result.diagnostics.first?.suggestion == bad.suggestion)
     #expect(result.diagnostics.first?.position?.line == 1)
   }
 

@@ -117,32 +117,28 @@ import Testing
         "p5.yaml:1:10: error: `extends` would make a chain of more than 5 policies"))
   }
 
-  static let mistakes: [(String, message: String, suggestion: String?)] = [
-    (
+  static let mistakes: [BadText] = [
+    BadText(
       "extends: sever", "`extends` names no policy: there is no policy named `sever`",
-      "did you mean `server`? Available: "
-    ),
-    (
+      "did you mean `server`? Available: "),
+    BadText(
       "extends: ./bsae.yaml", "`extends` names a file that doesn't exist: `",
-      "did you mean `base.yaml`?"
-    ),
-    ("extends: base", "`extends` names no policy", "write `base.yaml` for the file beside"),
-    ("extends: ~/base.yaml", "`extends` can't begin with `~`", "write the path out"),
-    ("extends: []", "`extends` must be the name of a policy, or the path of", nil),
-    ("extnds: server", "unknown key `extnds`", "did you mean `extends`?"),
+      "did you mean `base.yaml`?"),
+    BadText("extends: base", "`extends` names no policy", "write `base.yaml` for the file beside"),
+    BadText("extends: ~/base.yaml", "`extends` can't begin with `~`", "write the path out"),
+    BadText("extends: []", "`extends` must be the name of a policy, or the path of"),
+    BadText("extnds: server", "unknown key `extnds`", "did you mean `extends`?"),
   ]
 
   @Test(arguments: mistakes)
-  func `A mistake in extends is an error with its position and a suggestion`(
-    text: String, message: String, suggestion: String?
-  ) throws {
-    try write(["in/mine.yaml": text + "\n", "in/base.yaml": ""])
+  func `A mistake in extends is an error with its position and a suggestion`(bad: BadText) throws {
+    try write(["in/mine.yaml": bad.text + "\n", "in/base.yaml": ""])
     let result = load("in/mine.yaml")
     #expect(result.value == nil && result.diagnostics.count == 1, "\(result.rendered)")
     let only = try #require(result.diagnostics.first)
-    #expect(only.message.hasPrefix(message), "\(only.message)")
+    #expect(only.message.hasPrefix(bad.message), "\(only.message)")
     #expect(only.position?.line == 1)
-    #expect(suggestion.map { only.suggestion?.hasPrefix($0) == true } ?? true, "\(only)")
+    #expect(bad.suggestion.map { only.suggestion?.hasPrefix($0) == true } ?? true, "\(only)")
   }
 
   @Test func `An error in an extended policy is reported at its position, and at extends`() throws {
