@@ -10,17 +10,19 @@ import Testing
     return try FileContents.read(path).get()
   }
 
-  @Test func `The example in the page about the configuration works`() throws {
-    let text = try Self.document("configuration.md")
+  @Test(arguments: [
+    ("configuration.md", ["web", "cache"]), ("adoption.md", ["tsserver", "jupyter"]),
+  ])
+  func `The first example of a page works`(page: String, names: [String]) throws {
+    let text = try Self.document(page)
     let start = try #require(text.firstRange(of: "```yaml\n")?.upperBound)
     let end = try #require(text[start...].firstRange(of: "```")?.lowerBound)
     let result = configuration(String(text[start..<end]))
     #expect(result.diagnostics.isEmpty, "\(result.rendered)")
-    #expect(result.value?.workers.map(\.name) == ["web", "cache"])
+    let read = try #require(result.value)
+    #expect(read.workers.map(\.name) + read.adoption.map(\.name) == names)
   }
-}
 
-extension `The documentation` {
   @Test(
     arguments: KeyExplorer.worker().paths().filter {
       !$0.hasPrefix("policy.") && !$0.hasPrefix("liveness.") && !$0.hasPrefix("on.")
@@ -35,9 +37,7 @@ extension `The documentation` {
   func `The page about commands for events lists every event of a worker`(key: String) throws {
     #expect(try Self.document("hooks.md").contains("`\(key.dropFirst(3))`"))
   }
-}
 
-extension `The documentation` {
   @Test(arguments: KeyExplorer.adoptionRule().paths().filter { !$0.hasPrefix("policy.") })
   func `The page about the configuration lists every key of a rule of adoption`(key: String) throws
   {
@@ -45,15 +45,6 @@ extension `The documentation` {
     let section = try #require(text.split(separator: "\n## ").first { $0.hasPrefix("Adopt\n") })
     let leaf = key.split(separator: ".").last.map(String.init) ?? key
     #expect(section.contains("| `\(leaf)` |"), "\(key)")
-  }
-
-  @Test func `The example in the page about adoption works`() throws {
-    let text = try Self.document("adoption.md")
-    let start = try #require(text.firstRange(of: "```yaml\n")?.upperBound)
-    let end = try #require(text[start...].firstRange(of: "```")?.lowerBound)
-    let result = configuration(String(text[start..<end]))
-    #expect(result.diagnostics.isEmpty, "\(result.rendered)")
-    #expect(result.value?.adoption.map(\.name) == ["tsserver", "jupyter"])
   }
 }
 

@@ -1,4 +1,3 @@
-import Glibc
 import Policy
 import TestSupport
 import Testing
@@ -128,21 +127,14 @@ import YAML
     #expect((40..<400).contains(refused), "\(refused)")
   }
 
-  /// The seed, which is another one on each run. `DORMOUSE_SEED` repeats the one that was printed.
-  private static let seed: UInt64 =
-    getenv("DORMOUSE_SEED").flatMap { UInt64(String(cString: $0)) } ?? .random(in: 0 ... .max)
-
   @Test(arguments: shipped)
   func `Damaged shipped policies don't crash a reader and don't make it hang`(name: String) throws {
-    // The seed is printed before the rounds, because a crash would prevent it later.
-    print("damage to \(name): DORMOUSE_SEED=\(Self.seed)")
-    fflush(nil)
     let plain = try FileContents.read("\(shippedDirectory)/\(name).yaml").get().unicodeScalars
     let workers = "processes: &all\n  web: &web { command: run, vars: { A: b } }\nservices: *all\n"
-    var random = TestRandom(seed: Self.seed)
+    var random = TestRandom(runSeed: TestRandom.runSeed, for: name)
     for round in 0..<100 {
       let text = Self.damaged(Array(workers.unicodeScalars + plain), by: &random)
-      let comment: Comment = "DORMOUSE_SEED=\(Self.seed), \(name), round \(round)"
+      let comment: Comment = "round \(round)"
       let asPolicy = policy(text)
       #expect((asPolicy.value == nil) == !asPolicy.errors.isEmpty, comment)
       let asConfiguration = configuration(text)
