@@ -14,11 +14,10 @@ import Testing
   private func read(
     _ services: String, _ environment: [String: String] = [:], beside: String? = nil
   ) throws -> [WorkerConfiguration] {
-    let text = try text(services, beside: beside)
-    let result = ConfigurationFile.parse(
-      text: text, file: "dormouse.yaml", library: library, environment: environment)
-    #expect(result.errors.isEmpty, "\(result.rendered) \(text)")
-    return try #require(result.value).workers
+    let result = ComposeImport.convert(
+      text: services, file: "compose.yaml", environmentFile: beside)
+    #expect(result.diagnostics.isEmpty, "\(result.rendered)")
+    return try readImport(result, environment: environment, mayWarn: true).1.workers
   }
 
   @Test("Variables of a command stay variables, and a blank in a fallback ends no word")
@@ -52,12 +51,8 @@ import Testing
     let result = ComposeImport.convert(text: services, file: "compose.yaml") {
       ["./web", "redis-server", "./jobs"].contains($0)
     }
-    let text = try #require(result.value).text
-    let workers = try #require(
-      ConfigurationFile.parse(
-        text: text, file: "dormouse.yaml", library: library, environment: [:]
-      ).value
-    ).workers
+    let (text, configuration) = try readImport(result, mayWarn: true)
+    let workers = configuration.workers
     #expect(workers.filter(\.autostart).map(\.name) == ["web", "cache"], "\(text)")
     for reason in [
       "it needs `db`, which isn't", "it needs `jobs`, which isn't", "its command is missing",

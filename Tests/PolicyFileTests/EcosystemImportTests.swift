@@ -4,23 +4,18 @@ import Testing
 @testable import PolicyFile
 
 @Suite("Imports of pm2's ecosystem file and of Podman's Quadlets") struct EcosystemImportTests {
-  private func read(_ result: ParseResult<ImportedConfiguration>) throws -> (
+  private func readFlat(_ result: ParseResult<ImportedConfiguration>) throws -> (
     text: String, DaemonConfiguration
   ) {
-    let imported = try #require(result.value, "\(result.rendered)")
-    let parsed = ConfigurationFile.parse(
-      text: imported.text, file: "dormouse.yaml", library: library,
-      environment: ["HOME": "/root"])
-    #expect(parsed.diagnostics.isEmpty, "\(imported.text)\n\(parsed.rendered)")
+    let (text, configuration) = try readImport(result, environment: ["HOME": "/root"])
     // Comments are broken into lines, which are joined here.
-    let flat = imported.text.replacing("\n    #", with: "").replacing("\n#", with: "")
-    return (flat, try #require(parsed.value))
+    return (text.replacing("\n    #", with: "").replacing("\n#", with: ""), configuration)
   }
 
   private func pm2(
     _ text: String, _ file: String = "ecosystem.config.js"
   ) throws -> (text: String, DaemonConfiguration) {
-    try read(PM2Import.convert(text: text, file: file))
+    try readFlat(PM2Import.convert(text: text, file: file))
   }
 
   @Test func `An ecosystem.config.js of literals becomes workers`() throws {
@@ -155,7 +150,7 @@ import Testing
         WantedBy=default.target
         """#, file: "/home/me/.config/containers/systemd/web.container"
     ) { _ in true }
-    let (text, configuration) = try read(result)
+    let (text, configuration) = try readFlat(result)
     let worker = try #require(configuration.workers.first)
     #expect(worker.name == "web" && !worker.autostart)
     #expect(
@@ -175,12 +170,12 @@ import Testing
 
   @Test("Arguments for an entrypoint keep their dash, and a note names an image's own command")
   func entrypoint() throws {
-    let some = try read(
+    let some = try readFlat(
       QuadletImport.convert(text: "[Container]\nExec=--port 80\n", file: "a.container") { _ in true
       })
     #expect(some.1.workers.first?.command == ["--port", "80"])
     #expect(some.text.contains("the image's entrypoint"))
-    let none = try read(
+    let none = try readFlat(
       QuadletImport.convert(text: "[Container]\nImage=x\n", file: "a.container") { _ in true })
     #expect(
       none.1.workers.first?.command == ["false"] && none.text.contains("command is the image's"))

@@ -4,14 +4,6 @@ import Testing
 @testable import PolicyFile
 
 @Suite struct `Imports` {
-  private static func check(_ imported: ImportedConfiguration?) throws -> DaemonConfiguration {
-    let text = try #require(imported).text
-    let result = ConfigurationFile.parse(
-      text: text, file: "dormouse.yaml", library: library, environment: [:])
-    #expect(result.errors.isEmpty, "\(text)\n\(result.rendered)")
-    return try #require(result.value)
-  }
-
   @Test func `An import of a Procfile makes a worker of each line`() throws {
     let result = ProcfileImport.convert(
       text: """
@@ -22,14 +14,14 @@ import Testing
         release: ./migrate && echo "done"
         """, file: "app/Procfile", environmentFile: nil)
     #expect(result.diagnostics.isEmpty)
-    let read = try Self.check(result.value)
-    #expect(read.policy.name == "standard")
-    #expect(read.workers.map(\.name) == ["web", "worker", "release"])
-    #expect(read.workers[0].command == ["sh", "-c", "bundle exec puma -p $PORT"])
-    #expect(read.workers.map(\.environment) == ["5000", "5100", "5200"].map { ["PORT": $0] })
-    #expect(read.workers[1].command == ["python3", "worker.py", "--queue", "high"])
-    #expect(read.workers[2].command == ["sh", "-c", "./migrate && echo \"done\""])
-    #expect(!read.workers[2].autostart)
+    let imported = try readImport(result, mayWarn: true).1
+    #expect(imported.policy.name == "standard")
+    #expect(imported.workers.map(\.name) == ["web", "worker", "release"])
+    #expect(imported.workers[0].command == ["sh", "-c", "bundle exec puma -p $PORT"])
+    #expect(imported.workers.map(\.environment) == ["5000", "5100", "5200"].map { ["PORT": $0] })
+    #expect(imported.workers[1].command == ["python3", "worker.py", "--queue", "high"])
+    #expect(imported.workers[2].command == ["sh", "-c", "./migrate && echo \"done\""])
+    #expect(!imported.workers[2].autostart)
     #expect(result.value?.notes == 1 && result.value?.workers == 3)
     let withFile = ProcfileImport.convert(
       text: "a: b\nc: d", file: "Procfile", environmentFile: "A=1\nPORT=3000\n")
@@ -97,8 +89,8 @@ import Testing
     let result = ProcessComposeImport.convert(
       text: Self.compose, file: "process-compose.yaml")
     #expect(result.diagnostics.isEmpty, "\(result.rendered)")
-    let read = try Self.check(result.value)
-    let (db, web, job) = (read.workers[0], read.workers[1], read.workers[2])
+    let (text, imported) = try readImport(result, mayWarn: true)
+    let (db, web, job) = (imported.workers[0], imported.workers[1], imported.workers[2])
     #expect(db.command == ["postgres", "-D", "data"])
     #expect(db.directory == "/srv/")
     #expect(db.environment == ["GLOBAL": "1", "SHARED": "old"])
@@ -124,7 +116,6 @@ import Testing
     #expect(job.readiness == .logLine("ready to accept"))
     #expect(!job.autostart && job.restart == RestartRules())
 
-    let text = try #require(result.value).text
     for snippet in [
       "# The database", "groups: data", "shutdown.parent_only", "`ghost`", "max_age_days", "is_tty",
       "exit_on_failure", "max_restarts",
@@ -149,19 +140,18 @@ import Testing
           nightly: { command: ./nightly, schedule: { cron: "0 2 * * *" } }
         """, file: "process-compose.yaml")
     #expect(result.diagnostics.isEmpty, "\(result.rendered)")
-    let read = try Self.check(result.value)
-    #expect(read.workers.count == 14)
-    #expect(read.workers[0].name == "web-00" && read.workers[11].name == "web-11")
+    let (text, imported) = try readImport(result, mayWarn: true)
+    #expect(imported.workers.count == 14)
+    #expect(imported.workers[0].name == "web-00" && imported.workers[11].name == "web-11")
     #expect(
-      read.workers[11].command == [
+      imported.workers[11].command == [
         "./web", "--port", "8000", "--name", "shop", "--copy", "11",
       ])
-    #expect(read.workers[11].environment == ["A": "1", "PC_REPLICA_NUM": "11"])
-    #expect(read.workers[11].autostart)
-    let (odd, nightly) = (read.workers[12], read.workers[13])
+    #expect(imported.workers[11].environment == ["A": "1", "PC_REPLICA_NUM": "11"])
+    #expect(imported.workers[11].autostart)
+    let (odd, nightly) = (imported.workers[12], imported.workers[13])
     #expect(!odd.autostart && !nightly.autostart)
-    #expect(odd.dependsOn.map(\.worker) == (read.workers[..<12].map(\.name)))
-    let text = try #require(result.value).text
+    #expect(odd.dependsOn.map(\.worker) == (imported.workers[..<12].map(\.name)))
     for snippet in ["`{{ end }}`", "`- C`", "`schedule`"] {
       #expect(text.contains(snippet), "\(snippet)")
     }
@@ -188,8 +178,8 @@ import Testing
         volumes: { data: {} }
         """, file: "compose.yaml")
     #expect(result.diagnostics.isEmpty, "\(result.rendered)")
-    let read = try Self.check(result.value)
-    let (web, db) = (read.workers[0], read.workers[1])
+    let (text, imported) = try readImport(result, mayWarn: true)
+    let (web, db) = (imported.workers[0], imported.workers[1])
     #expect(web.command == ["python3", "app.py", "--port", "8000"])
     #expect(web.environment == ["A": "1", "B": "two words"])
     #expect(web.dependsOn == [Dependency("db", .ready)])
@@ -202,7 +192,6 @@ import Testing
             .exec(["sh", "-c", "curl -f localhost:8000"]), period: .seconds(30),
             failureThreshold: 3)))
     #expect(!web.autostart && !db.autostart && db.command == ["false"])
-    let text = try #require(result.value).text
     for snippet in ["shop/web:3", "`ports`", "`volumes`", "postgres:16"] {
       #expect(text.contains(snippet), "\(snippet)")
     }
@@ -239,13 +228,13 @@ import Testing
             description: "one\\ntwo: { evil: true }"
             environment: [ "A=: #{ ", "B=\\u0007", "=bad", "C= - ", "D=~", "E=yes", "F=1e3" ]
         """, file: "p.yaml")
-    let read = try Self.check(result.value)
-    #expect(read.workers.map(\.name) == ["a"])
+    let imported = try readImport(result, mayWarn: true).1
+    #expect(imported.workers.map(\.name) == ["a"])
     #expect(
-      read.workers[0].command.last
+      imported.workers[0].command.last
         == "echo 'it''s' \"x: y\" # no comment \u{85} \u{2028} ${")
     #expect(
-      read.workers[0].environment == [
+      imported.workers[0].environment == [
         "A": ": #{ ", "B": "\u{7}", "C": " - ", "D": "~", "E": "yes", "F": "1e3",
       ])
   }

@@ -1,6 +1,7 @@
 import Policy
 import TestSupport
 import Testing
+import Testing
 
 @testable import PolicyFile
 
@@ -44,6 +45,18 @@ func configuration(
   return ConfigurationFile.parse(
     text: text, file: "etc/dormouse.yaml", library: isNamed ? library : .builtIn,
     environment: environment, policy: isNamed ? nil : "ios-5")
+}
+
+/// Reads a configuration that was imported. Returns its text, too.
+func readImport(
+  _ result: ParseResult<ImportedConfiguration>, environment: [String: String] = [:],
+  mayWarn: Bool = false
+) throws -> (text: String, DaemonConfiguration) {
+  let text = try #require(result.value, "\(result.rendered)").text
+  let parsed = ConfigurationFile.parse(
+    text: text, file: "dormouse.yaml", library: library, environment: environment)
+  #expect((mayWarn ? parsed.errors : parsed.diagnostics).isEmpty, "\(text)\n\(parsed.rendered)")
+  return (text, try #require(parsed.value))
 }
 
 extension Scratch {

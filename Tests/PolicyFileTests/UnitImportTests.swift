@@ -4,15 +4,11 @@ import Testing
 @testable import PolicyFile
 
 @Suite("Imports of systemd's services and of supervisord's programs") struct UnitImportTests {
-  private func read(_ result: ParseResult<ImportedConfiguration>) throws -> (
-    text: String, DaemonConfiguration
-  ) {
-    let imported = try #require(result.value, "\(result.rendered)")
-    let parsed = ConfigurationFile.parse(
-      text: imported.text, file: "dormouse.yaml", library: library,
-      environment: ["HOME": "/root", "PORT": "8080"])
-    #expect(parsed.diagnostics.isEmpty, "\(imported.text)\n\(parsed.rendered)")
-    return (imported.text, try #require(parsed.value))
+  /// Converts one file, where all other files exist.
+  private func convert(_ text: String, path: String = "a.service") -> ParseResult<
+    ImportedConfiguration
+  > {
+    UnitImport.convert(unit: "a.service", files: [.init(path: path, text: text)]) { _ in true }
   }
 
   private func unit(
@@ -21,7 +17,9 @@ import Testing
     let files = texts.enumerated().map {
       UnitImport.File(path: "/etc/systemd/system/\($0.offset)", text: $0.element)
     }
-    return try read(UnitImport.convert(unit: name, files: files, pathExists: pathExists))
+    return try readImport(
+      UnitImport.convert(unit: name, files: files, pathExists: pathExists),
+      environment: ["HOME": "/root", "PORT": "8080"])
   }
 
   @Test("Debian's redis unit becomes a worker with the same command, limits and ending")
@@ -131,18 +129,17 @@ import Testing
   }
 
   @Test func `The directories of a user's unit aren't guessed`() {
-    let file = UnitImport.File(
-      path: "/usr/lib/systemd/user/a.service",
-      text: "[Service]\nExecStart=/bin/a %t/x\nStateDirectory=a\nKillMode=process\n")
-    let text = UnitImport.convert(unit: "a.service", files: [file]) { _ in true }.value?.text ?? ""
+    let result = convert(
+      "[Service]\nExecStart=/bin/a %t/x\nStateDirectory=a\nKillMode=process\n",
+      path: "/usr/lib/systemd/user/a.service")
+    let text = result.value?.text ?? ""
     #expect(text.contains("/bin/a, \"%t/x\"") && text.contains("`%t`"), "\(text)")
     #expect(text.contains("autostart: false") && text.contains("`KillMode=process`"), "\(text)")
   }
 
   @Test func `A file that is no service, or has no single command, is an error`() {
     for text in ["", "[Socket]\nListenStream=80", "[Service]\nType=oneshot", "x=1", "[Service"] {
-      let file = UnitImport.File(path: "a.service", text: text)
-      let result = UnitImport.convert(unit: "a.service", files: [file]) { _ in true }
+      let result = convert(text)
       #expect(result.value == nil && !result.errors.isEmpty, "\(text)")
     }
   }
@@ -165,8 +162,7 @@ import Testing
     "ExecStart=/bin/a\nExecStart=/bin/b",
   ])
   func `A service with several commands is refused with the line`(lines: String) {
-    let file = UnitImport.File(path: "a.service", text: "[Service]\nType=oneshot\n\(lines)\n")
-    let result = UnitImport.convert(unit: "a.service", files: [file]) { _ in true }
+    let result = convert("[Service]\nType=oneshot\n\(lines)\n")
     let line = lines.contains("\n") ? 4 : 3
     let message = "a.service:\(line):1: error: `ExecStart` has 2 commands, a worker one"
     #expect(result.value == nil && result.rendered.contains(message), "\(result.rendered)")
@@ -188,7 +184,7 @@ import Testing
 
   @Test("Comments of supervisord begin with ` #`, too")
   func supervisorComments() throws {
-    let worker = try read(
+    let worker = try readImport(
       SupervisorImport.convert(
         text: """
           [program: app]
@@ -222,7 +218,7 @@ import Testing
 
   @Test("Programs of supervisord become workers, with groups, copies and their variables")
   func supervisor() throws {
-    let (text, configuration) = try read(
+    let (text, configuration) = try readImport(
       SupervisorImport.convert(
         text: """
           ; a comment
@@ -248,7 +244,7 @@ import Testing
           autostart=true
           [group:all]
           programs=web,bot
-          """, file: "supervisord.conf", directory: "/srv"))
+          """, file: "supervisord.conf", directory: "/srv"), environment: ["PORT": "8080"])
     let workers = configuration.workers
     #expect(workers.map(\.name) == ["web", "bot-0", "bot-1", "odd"])
     #expect(workers[0].command == ["/bin/web", "8080", "/srv/www root", "${x}"])
