@@ -121,11 +121,8 @@ struct EligibilityTests {
   @Test func `A child that has ended since it was found is no obstacle`() throws {
     let program = "import time; print('ready', flush=True); time.sleep(3600)"
     let command = ["/usr/bin/python3", "-c", program]
-    let (living, ended) = (try Victim(command), try Victim(command))
-    let processes = try [ended, living].map { victim in
-      #expect(try victim.line() == "ready")
-      return try ProcessStat.read(victim.process.pid)
-    }
+    let (living, ended) = (try Victim(ready: command), try Victim(ready: command))
+    let processes = try [ended, living].map { try ProcessStat.read($0.process.pid) }
     kill(ended.process.pid, SIGKILL)
     reap(ended.process.pid)
     try Eligibility.check(processes: processes)

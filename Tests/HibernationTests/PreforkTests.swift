@@ -17,8 +17,8 @@ struct PreforkTests {
   private func asleep(_ parking: Victim.Parking, _ arguments: String...) throws -> (
     Victim, HibernationTarget, ProcessTree
   ) {
-    let victim = try Victim(["python3", Fixture.path("prefork.py")] + arguments, parking: parking)
-    #expect(try victim.line() == "ready")
+    let command = ["python3", Fixture.path("prefork.py")] + arguments
+    let victim = try Victim(ready: command, parking: parking)
     // The master waits at its pipe.
     #expect(try eventually { try ProcessStat.read(victim.process.pid).state == .sleeping })
     try victim.suspend()

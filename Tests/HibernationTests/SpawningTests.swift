@@ -15,8 +15,7 @@ struct SpawningTests {
     "A worker inside vfork is woken at once, none of its threads stays traced, and it continues",
     .enabled(if: Victim.cgroupRoot != nil, "needs a cgroup"))
   func longVfork() throws {
-    let victim = try Victim([try Fixture.compile("longvfork"), "2500"], parking: .frozen)
-    #expect(try victim.line() == "ready")
+    let victim = try Victim(ready: "longvfork", "2500", parking: .frozen)
     #expect(try eventually { try victim.hasThread(in: .uninterruptible) })
     try victim.suspend()
     let started = Clocks.monotonic
@@ -35,8 +34,7 @@ struct SpawningTests {
     "A hibernation that a vfork prevents leaves no thread traced, and the worker continues",
     arguments: Nightly.one(of: Victim.Parking.available))
   func refusedForVfork(parking: Victim.Parking) throws {
-    let victim = try Victim([try Fixture.compile("longvfork"), "2500"], parking: parking)
-    #expect(try victim.line() == "ready")
+    let victim = try Victim(ready: "longvfork", "2500", parking: parking)
     let target = victim.target
     if parking == .frozen { try victim.suspend() }
     let error = #expect(throws: HibernationError.self) {
@@ -59,27 +57,13 @@ struct SpawningTests {
   func storm(parking: Victim.Parking) throws {
     // Without a cgroup, a child that its parent continues (SIGCONT) can't be kept stopped.
     let command = [try Fixture.compile("spawnstorm"), "3"] + (parking == .frozen ? ["stops"] : [])
-    let victim = try Victim(command, parking: parking)
-    #expect(try victim.line() == "ready")
+    let victim = try Victim(ready: command, parking: parking)
     var random = TestRandom()
     var hibernated = 0
     for round in 1...Nightly.rounds(8, of: 20) {
       usleep(useconds_t.random(in: 0...5000, using: &random))
-      let path = Fixture.imagePath()
       do {
-        try victim.suspend()
-        if round.isMultiple(of: 2) {
-          try victim.sleep(service, at: path)
-          hibernated += 1
-          try victim.wake(service, from: path)
-        } else {
-          victim.target.restartInterruptedSyscalls()
-          try victim.target.wake(isStopped: parking == .traced)
-        }
-      } catch let error as HibernationError {
-        #expect(error.aftermath == .intact, "\(error)")
-        victim.target.restartInterruptedSyscalls()
-        try victim.carryOn()
+        if try rest(victim, parking, isHibernated: round.isMultiple(of: 2)) { hibernated += 1 }
       } catch let error as ProcessTreeError {
         // The tree couldn't be suspended. Without a cgroup that isn't possible at every moment.
         #expect(parking == .traced, "\(error)")
@@ -95,6 +79,27 @@ struct SpawningTests {
       try #require(free, "round \(round)")
     }
     print("spawnstorm, \(parking): hibernated \(hibernated) times")
+  }
+
+  /// Suspends a worker, hibernated or not, and wakes it. Returns whether it was hibernated.
+  private func rest(
+    _ victim: Victim, _ parking: Victim.Parking, isHibernated: Bool
+  ) throws -> Bool {
+    do {
+      try victim.suspend()
+      if isHibernated {
+        let path = try victim.sleep(service)
+        try victim.wake(service, from: path)
+        return true
+      }
+      victim.target.restartInterruptedSyscalls()
+      try victim.target.wake(isStopped: parking == .traced)
+    } catch let error as HibernationError {
+      #expect(error.aftermath == .intact, "\(error)")
+      victim.target.restartInterruptedSyscalls()
+      try victim.carryOn()
+    }
+    return false
   }
 
   private func counts(_ victim: Victim) throws -> [Int] {
@@ -118,23 +123,10 @@ struct SpawningTests {
       print("ready", flush=True)
       for line in sys.stdin: print(count, flush=True)
       """
-    let victim = try Victim(["python3", "-c", program], parking: parking)
-    #expect(try victim.line() == "ready")
+    let victim = try Victim(ready: ["python3", "-c", program], parking: parking)
     for round in 1...8 {
-      let path = Fixture.imagePath()
       do {
-        try victim.suspend()
-        if round.isMultiple(of: 2) {
-          try victim.sleep(service, at: path)
-          try victim.wake(service, from: path)
-        } else {
-          victim.target.restartInterruptedSyscalls()
-          try victim.target.wake(isStopped: parking == .traced)
-        }
-      } catch let error as HibernationError {
-        #expect(error.aftermath == .intact, "\(error)")
-        victim.target.restartInterruptedSyscalls()
-        try victim.carryOn()
+        _ = try rest(victim, parking, isHibernated: round.isMultiple(of: 2))
       } catch is ProcessTreeError {}
       let before = try victim.ask("count")
       try #require(try eventually { try victim.ask("count") != before }, "round \(round)")
@@ -163,8 +155,7 @@ struct SpawningTests {
 
   @Test("A service releases a thread that it couldn't detach as soon as the thread stops")
   func followedUp() throws {
-    let victim = try Victim([try Fixture.compile("longvfork"), "4000"])
-    #expect(try victim.line() == "ready")
+    let victim = try Victim(ready: "longvfork", "4000")
     let pid = victim.process.pid
     #expect(try eventually { try victim.hasThread(in: .uninterruptible) })
     try service.wait { (_) throws(HibernationError) in

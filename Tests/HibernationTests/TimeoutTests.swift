@@ -45,8 +45,7 @@ struct TimeoutTests {
     init(_ kinds: [String], _ milliseconds: Int, _ sleep: Sleep, _ parking: Victim.Parking) throws {
       self.sleep = sleep
       victim = try Victim(
-        [try Fixture.compile("timeouts"), "\(milliseconds)"] + kinds, parking: parking)
-      #expect(try victim.line() == "ready")
+        ready: [try Fixture.compile("timeouts"), "\(milliseconds)"] + kinds, parking: parking)
       began = Clocks.monotonic
       target = victim.target
       target.waits = waits

@@ -14,8 +14,7 @@ struct TreeTests {
     "A tree that forks, executes and starts threads all the time is held as a whole",
     arguments: Nightly.one(of: Victim.Parking.available))
   func forkStorm(parking: Victim.Parking) throws {
-    let victim = try Victim([try Fixture.compile("forkstorm"), "3", "4"], parking: parking)
-    #expect(try victim.line() == "ready")
+    let victim = try Victim(ready: "forkstorm", "3", "4", parking: parking)
     let first = try victim.ask("sum").split(separator: " ")
     try #require(first.first == "sum")
     var births = try #require(Int(first[2]))
@@ -61,8 +60,8 @@ struct TreeTests {
     .enabled(if: Program.find("python3") != nil, "python3 is not installed"),
     arguments: Nightly.one(of: Victim.Parking.available))
   func pool(parking: Victim.Parking) throws {
-    let victim = try Victim(["python3", Fixture.path("pool.py"), "3", "8"], parking: parking)
-    #expect(try victim.line() == "ready")
+    let command = ["python3", Fixture.path("pool.py"), "3", "8"]
+    let victim = try Victim(ready: command, parking: parking)
     // Writes to reference counts un-share pages; the second time no more pages change.
     let digest = try victim.ask("digest")
     #expect(try victim.ask("digest") == digest)

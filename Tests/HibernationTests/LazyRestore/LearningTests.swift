@@ -102,7 +102,7 @@ import Testing
   func kept() throws {
     let service = HibernationService()
     let victim = try Victim(
-      [
+      ready: [
         "python3", "-c",
         """
         import sys
@@ -111,7 +111,6 @@ import Testing
         for line in sys.stdin: print(sum(map(len, objects[::1000])), flush=True)
         """,
       ], parking: .frozen)
-    #expect(try victim.line() == "ready")
     let answer = try victim.ask("sum")
     let (target, identity) = (victim.target, victim.process.identity)
     let path = Fixture.imagePath()
@@ -150,7 +149,7 @@ import Testing
     let scratch = try Scratch([:])
     let mark = "\(scratch.path)/woken"
     let victim = try Victim(
-      [
+      ready: [
         "python3", "-c",
         """
         import os, sys
@@ -164,7 +163,6 @@ import Testing
         sys.stdin.readline()
         """, mark,
       ])
-    #expect(try victim.line() == "ready")
     var output = FirstOutput(of: [victim.process.pid])
     try victim.send("wake your threads")
     let isWoken = waitUntil(Deadline(in: .seconds(60))) { fileExists(mark) }

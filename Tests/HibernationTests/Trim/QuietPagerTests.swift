@@ -125,11 +125,8 @@ struct QuietPagerTests {
   @Test("Pagers that need no lists have no threads, and end when their workers end")
   func ends() throws {
     let command = [try Fixture.compile("torture"), "16", "4", "7"]
-    let victims = try (0..<12).map { _ in try Victim(command, parking: .frozen) }
-    for victim in victims {
-      #expect(try victim.line().hasPrefix("ready"))
-      try trim(victim, to: Fixture.imagePath())
-    }
+    let victims = try (0..<12).map { _ in try Victim(ready: command, parking: .frozen) }
+    for victim in victims { try trim(victim, to: Fixture.imagePath()) }
     for victim in victims { try waitForDroppedLists(of: victim) }
     // Other tests may have pagers that run.
     let areResting = try eventually {
