@@ -6,14 +6,21 @@ import Testing
 @testable import Supervision
 
 @Suite struct LogRotationTests {
+  private let scratch: Scratch
+
+  init() throws { scratch = try Scratch() }
+
   private func contents(_ path: String) -> String { (try? readText(path)) ?? "none" }
+
+  private func open(keep: Int) throws -> (LogDestination, WorkerLog) {
+    let destination = LogDestination(path: "\(scratch.path)/log", keep: keep)
+    return (destination, try WorkerLog.open(destination, limit: .max))
+  }
 
   @Test func `After a rotation the old log and the new one together have all lines, in order`()
     throws
   {
-    let scratch = try Scratch()
-    let destination = LogDestination(path: "\(scratch.path)/log", keep: 2)
-    let log = try WorkerLog.open(destination, limit: .max)
+    let (destination, log) = try open(keep: 2)
     let lines = (0..<5000).map { "line \($0)\n" }
     try log.descriptor.writeAll(lines[..<3000].joined())
     try LogRotation(destination).rotate()
@@ -36,9 +43,7 @@ import Testing
   func `Rotation loses little of writers that never stop, and nothing where files can be cut`()
     throws
   {
-    let scratch = try Scratch()
-    let destination = LogDestination(path: "\(scratch.path)/log", keep: 100)
-    let log = try WorkerLog.open(destination, limit: .max)
+    let (destination, log) = try open(keep: 100)
     // Only a file system that can't remove a file's beginning can lose output here.
     try log.descriptor.writeAll(String(repeating: "-", count: 8191) + "\n")
     let cuts = canRemoveBeginning(log.descriptor)
@@ -79,9 +84,7 @@ import Testing
   }
 
   @Test func `Rotating a log with a huge hole copies no hole`() throws {
-    let scratch = try Scratch()
-    let destination = LogDestination(path: "\(scratch.path)/log", keep: 1)
-    let log = try WorkerLog.open(destination, limit: .max)
+    let (destination, log) = try open(keep: 1)
     try log.descriptor.writeAll("begin\n")
     #expect(ftruncate(log.descriptor.raw, 4_000_000_000) == 0)
     try log.descriptor.writeAll("the end\n")
@@ -100,9 +103,7 @@ import Testing
   }
 
   @Test func `Of a log of more than twice its limit only the last part is copied`() throws {
-    let scratch = try Scratch()
-    let destination = LogDestination(path: "\(scratch.path)/log", keep: 1)
-    let log = try WorkerLog.open(destination, limit: .max)
+    let (destination, log) = try open(keep: 1)
     let line = "a line of thirty-two characters\n"
     try log.descriptor.writeAll(String(repeating: line, count: 4 << 15))
     // The log is four times as large as the limit.
@@ -119,7 +120,6 @@ import Testing
   @Test func `A log under its limit, a FIFO and a missing log are left unchanged by rotation`()
     throws
   {
-    let scratch = try Scratch()
     let destination = LogDestination(path: "\(scratch.path)/log", keep: 1)
     try LogRotation(destination, limit: 0).rotateIfTooLarge()
     #expect(mkfifo(destination.path, 0o600) == 0)
@@ -132,9 +132,7 @@ import Testing
   }
 
   @Test func `A rotation that keeps no files empties the log`() throws {
-    let scratch = try Scratch()
-    let destination = LogDestination(path: "\(scratch.path)/log", keep: 0)
-    let log = try WorkerLog.open(destination, limit: .max)
+    let (destination, log) = try open(keep: 0)
     try log.descriptor.writeAll("much")
     try LogRotation(destination).rotate()
     #expect(contents(destination.path) == "")
@@ -142,9 +140,7 @@ import Testing
   }
 
   @Test func `A rotation keeps the copy that a killed daemon left`() throws {
-    let scratch = try Scratch()
-    let destination = LogDestination(path: "\(scratch.path)/log", keep: 3)
-    let log = try WorkerLog.open(destination, limit: .max)
+    let (destination, log) = try open(keep: 3)
     try Descriptor.open(destination.path + ".1.partial", O_WRONLY | O_CREAT, mode: 0o600)
       .writeAll("left\n")
     try log.descriptor.writeAll("new\n")
@@ -155,7 +151,6 @@ import Testing
 
   @Test(.enabled(if: geteuid() == 0, "only root can be two users"))
   func `A log in a user's directory is opened with that user's rights`() throws {
-    let scratch = try Scratch()
     chmod(scratch.path, 0o755)
     let secret = "\(scratch.path)/secret"
     try Descriptor.open(secret, O_WRONLY | O_CREAT, mode: 0o600).writeAll("root's")

@@ -26,8 +26,7 @@ import Testing
     for _ in 0..<20 {
       #expect(try !sample(monitor, worker))
       var client: Descriptor? = try Client.connect(port: port)
-      try client?.writeAll("hello\n")
-      #expect(try client?.read(upTo: 64) == Array("hello\n".utf8))
+      try client?.expectEcho()
       client = nil
       // The thread that served the client has read the end of the connection.
       #expect(try eventually { try worker.threadCount() == threads })
@@ -55,14 +54,12 @@ import Testing
   @Test func `Requests on an old connection count as traffic, and its silence doesn't`() throws {
     let worker = try Sleeper(WakeSourcesTests.echo)
     let client = try Client.connect(port: try worker.port())
-    try client.writeAll("hello\n")
-    #expect(try client.read(upTo: 64) == Array("hello\n".utf8))
+    try client.expectEcho()
     try worker.waitForEmptyQueues()
     let monitor = try TrafficMonitor(latches: latches, daemonSockets: [])
     #expect(try !sample(monitor, worker))
     for _ in 0..<20 { #expect(try !sample(monitor, worker)) }
-    try client.writeAll("hello\n")
-    #expect(try client.read(upTo: 64) == Array("hello\n".utf8))
+    try client.expectEcho()
     try worker.waitForEmptyQueues()
     #expect(try sample(monitor, worker))
     for _ in 0..<20 { #expect(try !sample(monitor, worker)) }
@@ -75,8 +72,7 @@ import Testing
     _ = try sample(monitor, worker)
     do {
       let short = try Client.connect(port: port)
-      try short.writeAll("hello\n")
-      #expect(try short.read(upTo: 64) == Array("hello\n".utf8))
+      try short.expectEcho()
     }
     latches.collect()
     let first = monitor.begin()
@@ -84,8 +80,7 @@ import Testing
     #expect(first.source?.port == port, "\(String(describing: first.source))")
     let client = try Client.connect(port: port)
     for _ in 0..<2 {
-      try client.writeAll("hello\n")
-      #expect(try client.read(upTo: 64) == Array("hello\n".utf8))
+      try client.expectEcho()
       try worker.waitForEmptyQueues()
       latches.collect()
       let current = monitor.begin()

@@ -21,14 +21,21 @@ import Testing
     time.sleep(60)
     """
 
+  /// Accepts a connection, and reads nothing.
+  private static let unreading = """
+    listener = socket.create_server(('127.0.0.1', 0))
+    print('ready', listener.getsockname()[1], flush=True)
+    connection, _ = listener.accept()
+    print('accepted', flush=True)
+    time.sleep(60)
+    """
+
   @Test func `A connection to a sleeping worker is reported with its port and isn't accepted`()
     throws
   {
     let worker = try Sleeper(Self.echo)
     let port = try worker.port()
-    let sources = try worker.sleep()
-    #expect(sources.waiting == nil)
-    #expect(sources.nextReason() == nil)
+    let sources = try worker.sleepQuietly()
     let client = try Client.connect(port: port)
     try client.writeAll("hello\n")
     #expect(try sources.next() == "a connection on port \(port)")
@@ -44,12 +51,9 @@ import Testing
     let port = try worker.port()
     var client: Descriptor? = try Client.connect(port: port)
     for _ in 0..<3 {
-      try client?.writeAll("hello\n")
-      #expect(try client?.read(upTo: 64) == Array("hello\n".utf8))
+      try client?.expectEcho()
       try worker.waitForEmptyQueues()
-      let sources = try worker.sleep()
-      #expect(sources.waiting == nil)
-      #expect(sources.nextReason() == nil)
+      let sources = try worker.sleepQuietly()
       try client?.writeAll("again\n")
       #expect(try sources.next() == "data on a connection to port \(port)")
       try worker.resume()
@@ -99,14 +103,7 @@ import Testing
   func `Input that a worker leaves unread wakes it once, and then only further input wakes it`()
     throws
   {
-    let worker = try Sleeper(
-      """
-      listener = socket.create_server(('127.0.0.1', 0))
-      print('ready', listener.getsockname()[1], flush=True)
-      connection, _ = listener.accept()
-      print('accepted', flush=True)
-      time.sleep(60)
-      """)
+    let worker = try Sleeper(Self.unreading)
     let port = try worker.port()
     let first = try Client.connect(port: port)
     #expect(try eventually { worker.log.contains("accepted") })
@@ -117,9 +114,7 @@ import Testing
     #expect(try worker.sleep().waiting != nil)
     #expect(worker.unreadBaseline.unread.count == 3)
     try worker.resume()
-    let sources = try worker.sleep()
-    #expect(sources.waiting == nil)
-    #expect(sources.nextReason() == nil)
+    let sources = try worker.sleepQuietly()
     try first.writeAll("more")
     #expect(try sources.next() == "data on a connection to port \(port)")
     let third = try Client.connect(port: port)
@@ -132,14 +127,7 @@ import Testing
   @Test(arguments: ["stdin", "connection", "listener"])
   func `Input that comes between the look at a worker and the watch is found`(place: String) throws
   {
-    let worker = try Sleeper(
-      """
-      listener = socket.create_server(('127.0.0.1', 0))
-      print('ready', listener.getsockname()[1], flush=True)
-      connection, _ = listener.accept()
-      print('accepted', flush=True)
-      time.sleep(60)
-      """)
+    let worker = try Sleeper(Self.unreading)
     let port = try worker.port()
     let first = try Client.connect(port: port)
     #expect(try eventually { worker.log.contains("accepted") })
@@ -250,8 +238,7 @@ import Testing
     let worker = try Sleeper(Self.echo)
     let port = try worker.port()
     let client = try Client.connect(port: port)
-    try client.writeAll("hello\n")
-    #expect(try client.read(upTo: 64) == Array("hello\n".utf8))
+    try client.expectEcho()
     let sources = try worker.sleep()
     kill(worker.process.pid, SIGKILL)
     #expect(try pollDescriptor(client.raw, for: POLLIN, until: Deadline(in: .seconds(60))))

@@ -1,6 +1,7 @@
 import Glibc
 import Linux
 import TestSupport
+import Testing
 
 @testable import Supervision
 
@@ -111,6 +112,22 @@ final class Sleeper {
       of: tree(), daemonSockets: daemonSockets, ignored: ignored, openFor: limit)
     unreadBaseline = sources.unreadBaseline
     return sources
+  }
+
+  /// Stops the program, which has no reason to wake.
+  func sleepQuietly() throws -> WakeSources {
+    let sources = try sleep()
+    #expect(sources.waiting == nil)
+    #expect(sources.nextReason() == nil)
+    return sources
+  }
+}
+
+extension Descriptor {
+  /// Sends a line to `WakeSourcesTests.echo`, and gets it back.
+  func expectEcho() throws {
+    try writeAll("hello\n")
+    #expect(try read(upTo: 64) == Array("hello\n".utf8))
   }
 }
 
