@@ -115,15 +115,21 @@ import Testing
     return request
   }
 
-  @Test("A child that waits for its release executes its program after that, and not before")
-  func released() throws {
-    let forked = try ForkThread.shared.fork(waiting())
+  /// Makes a child that waits for its release.
+  private func waitingChild(_ request: SpawnRequest) throws -> (ForkedChild, StartingProcess) {
+    let forked = try ForkThread.shared.fork(request)
     let child = StartingProcess(forked)
     let isWaiting = try eventually {
       try forked.step == SpawnError.Step.exec.rawValue
         && ProcessStat.read(child.process.pid).state == .sleeping
     }
     #expect(isWaiting)
+    return (forked, child)
+  }
+
+  @Test("A child that waits for its release executes its program after that, and not before")
+  func released() throws {
+    let (forked, child) = try waitingChild(waiting())
     #expect(try child.poll() == nil)
     forked.release()
     #expect(
@@ -141,13 +147,7 @@ import Testing
     var terms = SpawnTerms()
     terms.placed = [SpawnTerms.Placed(STDIN_FILENO, at: 7)]
     request.terms = terms
-    let forked = try ForkThread.shared.fork(request)
-    let child = StartingProcess(forked)
-    let isWaiting = try eventually {
-      try forked.step == SpawnError.Step.exec.rawValue
-        && ProcessStat.read(child.process.pid).state == .sleeping
-    }
-    #expect(isWaiting)
+    let (forked, child) = try waitingChild(request)
     let open = try listDirectory("/proc/\(child.process.pid)/fd").compactMap { Int32($0) }
     // The fourth descriptor is the child's end of the report pipe.
     #expect(open.count == 5 && Set([0, 1, 2, 7]).isSubset(of: open), "\(open)")
