@@ -75,7 +75,7 @@ struct TouchedPages: Sendable {
   /// memory (a garbage collection, say), and pages for that would only delay the next answer. Few
   /// are learned nevertheless: the first output may have been a line in a log.
   private(set) var late: [UInt64] = []
-  /// The number of pages, those included that are in neither list.
+  /// The number of pages, those included that are in neither list: each of their faults counts.
   private(set) var count = 0
 
   static let lateLimit = 64

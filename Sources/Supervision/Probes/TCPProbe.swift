@@ -40,6 +40,6 @@ public final class TCPProbe {
   /// itself if its local port happens to be the port that it connects to. Repeated attempts hit
   /// this.
   private func reachesAnotherSocket(_ connection: Descriptor) -> Bool {
-    InternetAddress.localPort(of: connection) != port
+    InternetAddress.localPort(of: connection).map { $0 != port } ?? false
   }
 }
