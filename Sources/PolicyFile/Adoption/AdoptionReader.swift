@@ -21,14 +21,8 @@ struct AdoptionReader {
 
   func read(_ files: [MappingReader]) -> [ReadRule] {
     var readRules: [ReadRule] = []
-    for file in files {
-      if let shape = file.shape {
-        shape.add("adopt", .list(.mapping(KeyExplorer.adoptionRule())))
-        continue
-      }
-      for item in items(of: file) {
-        readRules += entry(item, number: readRules.count + 1)
-      }
+    for item in files.flatMap(items(of:)) {
+      readRules += entry(item, number: readRules.count + 1)
     }
     return unique(readRules)
   }
@@ -61,7 +55,7 @@ struct AdoptionReader {
   }
 
   /// Reads one entry: a rule, or a file of rules.
-  func entry(_ reader: MappingReader, number: Int) -> [ReadRule] {
+  private func entry(_ reader: MappingReader, number: Int) -> [ReadRule] {
     var rule = AdoptionRule(name: "rule-\(number)", matches: [], policy: policy)
     (AdoptionKeys.changes + AdoptionKeys.rule).read(reader, into: &rule)
     rule.set = set
@@ -74,7 +68,7 @@ struct AdoptionReader {
         for index in readRules.indices { key.copy(rule, &readRules[index].rule) }
       }
     } else {
-      if reader.shape == nil, reader.position(ofKey: "match") == nil {
+      if reader.position(ofKey: "match") == nil {
         reader.sink.error(
           at: reader.start, "a rule needs `match`, or `rules` with the name of a file of rules",
           suggestion: #"write `match: { command: "*/tsserver.js*" }`"#)
@@ -82,7 +76,7 @@ struct AdoptionReader {
       let source = Origins.Source(layer: .rule, file: reader.sink.source.file, keys: [:])
       readRules = [ReadRule(rule: rule, sink: reader.sink, position: reader.start, source: source)]
     }
-    let overrides = reader.overrides("policy", scope: .worker)
+    let overrides = reader.overrides("policy")
     for index in readRules.indices {
       guard let overrides else { continue }
       let base = readRules[index].rule.policy

@@ -49,7 +49,7 @@ enum AdoptionKeys {
   ) -> RuleKey {
     let shape = ValueShape.mapping(MappingShape(pattern))
     return RuleKey(
-      name, shape: .either([shape, .list(shape)]), about: about,
+      name, shape: shape.orList, about: about,
       read: { reader, rule in
         guard let node = reader.node(name) else { return }
         let items = node.sequence?.items ?? [node]
@@ -105,7 +105,7 @@ enum AdoptionKeys {
   ) -> Key<ProcessPattern> {
     let shape = Converter.glob.shape
     return Key<ProcessPattern>(
-      name, shape: .either([shape, .list(shape)]),
+      name, shape: shape.orList,
       about: "a pattern for \(subject), or a list of patterns",
       read: { $1[keyPath: path] = $0.oneOrMore(name, of: .glob).map(\.value) },
       write: { _ in nil })

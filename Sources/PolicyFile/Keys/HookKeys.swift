@@ -33,7 +33,7 @@ enum HookKeys {
   private static func key(_ event: Hooks.Event) -> Key<Hooks> {
     let name = event.rawValue
     return Key<Hooks>(
-      name, shape: .either([.text, .list(.either([.text, .list(.text)]))]), about: event.about,
+      name, shape: .either([.text, .list(ValueShape.text.orList)]), about: event.about,
       read: { reader, hooks in
         if let commands = reader.commands.readSeveral(name, in: reader), !commands.isEmpty {
           hooks.commands[event] = commands

@@ -191,10 +191,6 @@ struct ChangeMeaning {
 extension Array {
   /// Reads each key that the text may contain, and refuses the others.
   func read<Root>(_ reader: MappingReader, into root: inout Root) where Element == Key<Root> {
-    if let shape = reader.shape {
-      for key in self { shape.add(key.name, key.shape, about: key.about, usual: key.usual) }
-      return
-    }
     for key in self {
       guard let refusal = key.holder.refusal(in: reader.scope) else {
         key.read(reader, &root)
@@ -255,6 +251,10 @@ extension MappingShape {
   ) {
     self.init()
     self.shorthands = shorthands
+    add(keys, in: scope)
+  }
+
+  func add<Root>(_ keys: [Key<Root>], in scope: PolicyReader.Scope = .policy) {
     for key in keys where key.holder.refusal(in: scope) == nil {
       let shape = key.sectionKeys.map { sectionKeys -> ValueShape in
         let inner = MappingShape(

@@ -82,7 +82,7 @@ extension Key {
   /// Makes a key with a program and its arguments. An empty list means that there is none.
   init(_ name: String, command path: WritableKeyPath<Root, [String]>, about: String) {
     self.init(
-      name, shape: .either([.text, .list(.text)]), about: about,
+      name, shape: ValueShape.text.orList, about: about,
       read: { reader, root in
         reader.commands.read(name, in: reader).map { root[keyPath: path] = $0 }
       },

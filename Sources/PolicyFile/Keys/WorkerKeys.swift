@@ -13,7 +13,7 @@ enum WorkerKeys {
       .called("list, or a text", usual: "required", isAtLaunch: true)
     WorkerKey(
       "directory", kind: "path", about: "the working directory",
-      usual: "the configuration's directory", isAtLaunch: true,
+      usual: "the configuration's directory", isAtLaunch: true, shape: .text,
       read: {
         let path = Converter.path("a directory's path", from: $0.directory)
         $0.read("directory", into: &$1.directory, as: path)
@@ -33,7 +33,7 @@ enum WorkerKeys {
       "env_file", kind: "path, or a list of paths",
       about:
         "files of variables, read together with the configuration; with `user`, at each launch",
-      isAtLaunch: true, shape: .either([.text, .list(.text)]), read: { _, _ in },
+      isAtLaunch: true, shape: ValueShape.text.orList, read: { _, _ in },
       write: { .list($0.environmentFiles.map(WorkerRenderer.escaped)) })
     WorkerKey(
       "user", \.user, as: .account("a user's name or number"),
@@ -75,6 +75,7 @@ enum WorkerKeys {
         groups that it belongs to; verbs take `@NAME` for a group's workers. See \
         [Instances and groups](#instances-and-groups)
         """,
+      shape: Converter.name("").shape.orList,
       read: { reader, worker in
         let names = reader.oneOrMore("groups", of: .name("a group's name"))
         worker.groups = reader.unique(names.map { ($0.value, $0.value, $0.node) })
@@ -92,7 +93,7 @@ enum WorkerKeys {
     WorkerKey(
       "depends_on", kind: "names, or a mapping",
       about: "workers that must run before it is started; see [Dependencies](#dependencies)",
-      isAtLaunch: true,
+      isAtLaunch: true, shape: DependencyReader.shape,
       read: { $1.dependsOn = DependencyReader(reader: $0).read("depends_on") },
       write: { worker in
         .mapping(
@@ -124,6 +125,7 @@ enum WorkerKeys {
     WorkerKey(
       "stop_command", kind: "command",
       about: "runs before `stop_signal`; see [Stopping a worker](#stopping-a-worker)",
+      shape: ValueShape.text.orList,
       read: { $1.stopCommand = $0.commands.read("stop_command", in: $0) },
       write: { WorkerRenderer.command($0.stopCommand ?? []) })
     WorkerKey(
@@ -146,11 +148,13 @@ enum WorkerKeys {
       "listen", kind: "address, list or mapping",
       about: "sockets that the daemon opens for it; see [Sockets](#sockets)",
       isAtLaunch: true,
+      shape: .either([.text, .list(.text), .named(.text, names: NameRule.pattern)]),
       read: { $1.listen = ListenReader(worker: $1.name, reader: $0).read("listen") },
       write: WorkerRenderer.listen)
     WorkerKey(
       "wake_at", kind: "line of cron, or a list",
       about: "times at which it is started or woken; see [Schedules](#schedules)",
+      shape: ValueShape.text.orList,
       read: { $1.wakeAt = $0.oneOrMore("wake_at", of: .schedule).map(\.value) },
       write: { .list($0.wakeAt.map { .text($0.text) }) })
     WorkerKey(
@@ -163,6 +167,7 @@ enum WorkerKeys {
         health checks that the daemon answers; \
         see [Health checks while asleep](#health-checks-while-asleep)
         """,
+      shape: Converter.asleepAnswer.shape.orList,
       read: { reader, worker in
         let answers = reader.oneOrMore("health_checks_while_asleep", of: .asleepAnswer)
         _ = reader.unique(answers.map { ($0.value, $0.value.text, $0.node) })
@@ -175,6 +180,7 @@ enum WorkerKeys {
         commands that are run when something happens to this worker; see \
         [commands for events](hooks.md)
         """,
+      shape: .mapping(MappingShape(HookKeys.all(isOfWorker: true))),
       read: { reader, worker in
         reader.section("on") { worker.hooks = HookKeys.read($0, isOfWorker: true) }
       },
@@ -215,28 +221,16 @@ extension Key where Root == WorkerConfiguration {
   ///
   /// - Parameters:
   ///   - kind: the name of the value's kind in the documentation.
-  ///   - shape: the shape of the value. nil: the shape that the reader requests.
   ///   - write: returns an empty list or mapping if there is nothing to write.
   fileprivate init(
     _ name: String, kind: String, about: String, usual: String = "none", isAtLaunch: Bool = false,
-    shape: @escaping @autoclosure () -> ValueShape? = nil,
+    shape: @escaping @autoclosure () -> ValueShape,
     read: @escaping (MappingReader, inout Root) -> Void, write: @escaping (Root) -> YAMLText
   ) {
     self.init(
-      name,
-      shape: (shape() ?? Self.explored(name, read)).called(kind), about: about, usual: usual,
-      read: read,
+      name, shape: shape().called(kind), about: about, usual: usual, read: read,
       write: { write($0).nonEmpty })
     self.isAtLaunch = isAtLaunch
-  }
-
-  private static func explored(
-    _ name: String, _ read: (MappingReader, inout Root) -> Void
-  ) -> ValueShape {
-    let shape = MappingShape()
-    var worker = WorkerConfiguration(name: "w", command: [])
-    read(MappingReader(exploring: shape), &worker)
-    return shape[name] ?? .any
   }
 
   fileprivate var atLaunch: Key {

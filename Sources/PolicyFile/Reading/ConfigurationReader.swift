@@ -147,13 +147,8 @@ extension MappingReader {
   func location(ofKey key: String) -> String { sink.location(position(ofKey: key)) }
 
   /// Returns a reader for keys of a policy below a key, with separate positions.
-  func overrides(_ key: String, scope: PolicyReader.Scope = .overrides) -> MappingReader? {
-    if let shape {
-      shape.add(key, .mapping(KeyExplorer.policy(scope)))
-      return nil
-    }
-    guard let node = node(key) else { return nil }
-    return reader(of: node, called: key, positions: KeyPositions())
+  func overrides(_ key: String) -> MappingReader? {
+    node(key).flatMap { reader(of: $0, called: key, positions: KeyPositions()) }
   }
 }
 

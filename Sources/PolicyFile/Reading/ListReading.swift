@@ -6,10 +6,6 @@ extension MappingReader {
   func list<Item>(
     _ key: String, of converter: Converter<Item>
   ) -> [(value: Item, node: YAMLNode)]? {
-    if let shape {
-      shape.add(key, .list(converter.shape))
-      return nil
-    }
     guard let node = node(key) else { return nil }
     guard case .sequence(let sequence) = node else {
       let inBrackets = node.scalar.flatMap { $0.string.isEmpty ? nil : "write `[\($0.string)]`" }
@@ -44,6 +40,6 @@ extension MappingReader {
   /// Marks a key as known and refused. Returns its position if the text has it.
   func refused(_ key: String) -> Position? {
     refusedKeys.insert(key)
-    return shape != nil || node(key) == nil ? nil : position(ofKey: key)
+    return node(key) == nil ? nil : position(ofKey: key)
   }
 }

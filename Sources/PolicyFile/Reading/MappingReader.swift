@@ -13,8 +13,6 @@ final class MappingReader {
   let path: String
   /// Replaces `${VAR}` in values. `nil`: a `$` is a `$`.
   let expander: Expander?
-  /// Set if there is no text: keys are recorded here instead of being read. See `ValueShape`.
-  let shape: MappingShape?
   /// The purpose of the text. Some keys of a policy are refused for one worker.
   var scope = PolicyReader.Scope.policy
   /// The directory to which paths are relative.
@@ -39,7 +37,6 @@ final class MappingReader {
     self.path = path
     self.positions = positions
     self.expander = expander
-    self.shape = nil
     var entries: [String: (key: Position?, value: YAMLNode)] = [:]
     for (key, value) in mapping {
       guard let word = key.scalar?.string else {
@@ -57,20 +54,11 @@ final class MappingReader {
     self.entries = entries
   }
 
-  /// Makes a reader without a text. It records the keys for which it is asked.
-  init(exploring shape: MappingShape, path: String = "") {
-    self.shape = shape
-    self.path = path
-    sink = DiagnosticSink(source: SourceText(text: "", file: ""))
-    (positions, title, start, expander, entries) = (KeyPositions(), path, nil, nil, [:])
-  }
-
   func position(ofKey key: String) -> Position? { entries[key]?.key }
 
   /// Returns the value of a known key, if the mapping has it.
   func node(_ key: String) -> YAMLNode? {
     asked.append(key)
-    shape?.add(key, .any)
     guard let entry = entries[key], untagged(entry.value, called: key) else { return nil }
     positions.record(path(of: key), entry.value.position, key: entry.key)
     return entry.value
@@ -91,10 +79,6 @@ final class MappingReader {
   }
 
   func read<Value>(_ key: String, as converter: Converter<Value>) -> Value? {
-    if let shape {
-      shape.add(key, converter.shape)
-      return nil
-    }
     guard let node = node(key) else { return nil }
     return convert(node, called: key, as: converter)
   }
@@ -143,10 +127,6 @@ final class MappingReader {
     _ key: String, or shorthands: [(word: String, key: String)] = [],
     _ body: (MappingReader) -> Void
   ) -> String? {
-    if let explored = exploring(key) {
-      body(explored)
-      return nil
-    }
     guard let node = node(key) else { return nil }
     if !shorthands.isEmpty, let text = node.scalar?.string, !node.isEmpty {
       guard let shorthand = shorthands.first(where: { $0.word == text }) else {
@@ -178,21 +158,9 @@ final class MappingReader {
   /// Reads a mapping inside this one that is written as a whole, or a word instead of it. `nil`:
   /// the key is missing or wrong. The caller ends with the mapping's `finish()`.
   func mapping(_ key: String, or word: String) -> Choice? {
-    if let explored = exploring(key, or: word) { return .mapping(explored) }
     guard let node = node(key) else { return nil }
     if node.scalar?.string == word { return .word }
     return reader(of: node, called: key).map { .mapping($0) }
-  }
-
-  /// Returns a reader for a mapping below a key, if this reader explores.
-  ///
-  /// - Parameter word: a word that may replace the mapping.
-  func exploring(_ key: String, or word: String? = nil) -> MappingReader? {
-    guard let shape else { return nil }
-    let inner = MappingShape()
-    shape.add(
-      key, word.map { .either([.mapping(inner), .keywords([$0])]) } ?? .mapping(inner))
-    return MappingReader(exploring: inner, path: path(of: key))
   }
 
   /// Returns a reader for a mapping below `key`. Anything else is reported.

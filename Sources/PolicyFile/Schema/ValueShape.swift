@@ -1,6 +1,5 @@
 // These types describe what the readers accept. The JSON Schema, the lists of keys in tests, and
-// completions come from them, so that nothing is written twice. A reader that *explores* has no
-// text. It records each key for which it is asked, with the shape of the key's converter.
+// completions come from them, so that nothing is written twice.
 
 /// The possible forms of a value.
 indirect enum ValueShape {
@@ -40,17 +39,8 @@ final class MappingShape {
     var usual: String?
   }
 
-  /// Adds a key and its shape. If it is added twice, both shapes are possible.
   func add(_ key: String, _ shape: ValueShape, about: String? = nil, usual: String? = nil) {
-    guard let index = keys.firstIndex(where: { $0.name == key }) else {
-      return keys.append(Entry(name: key, shape: shape, about: about, usual: usual))
-    }
-    switch (keys[index].shape, shape) {
-    case (_, .any): break
-    case (.any, _): keys[index].shape = shape
-    case (.either(let shapes), _): keys[index].shape = .either(shapes + [shape])
-    case (let other, _): keys[index].shape = .either([other, shape])
-    }
+    keys.append(Entry(name: key, shape: shape, about: about, usual: usual))
   }
 
   /// Returns every key by its path: `hibernate`, `hibernate.disk`, `hibernate.disk.budget`.
@@ -97,6 +87,9 @@ extension ValueShape {
 
   func called(_ kind: String) -> ValueShape { .kind(kind, self) }
 
+  /// The shape, or a list of such values.
+  var orList: ValueShape { .either([self, .list(self)]) }
+
   /// The kind of the value for the documentation: ``duration over 0, or `never` ``.
   var kind: String {
     switch self {
@@ -125,17 +118,19 @@ enum KeyExplorer {
   /// The shape of `dormouse.yaml`.
   static func configuration() -> MappingShape {
     let shape = MappingShape()
-    let reader = ConfigurationReader(
-      directory: ".", library: .init(directories: []), environment: [:])
-    _ = reader.read([MappingReader(exploring: shape)])
+    shape.add("policy", .text)
+    shape.add("policy_overrides", .mapping(policy(.overrides)))
+    shape.add(ConfigurationKeys.all)
+    shape.add("workers", .named(.mapping(worker()), names: NameRule.pattern))
+    shape.add("adopt", .list(.mapping(adoptionRule())))
     return shape
   }
 
   /// The shape of one entry of `adopt:`.
   static func adoptionRule() -> MappingShape {
-    let shape = MappingShape()
-    let reader = AdoptionReader(library: .init(directories: []), policy: .init())
-    _ = reader.entry(MappingReader(exploring: shape), number: 1)
+    let shape = MappingShape(AdoptionKeys.changes + AdoptionKeys.rule)
+    shape.add("rules", Converter.name("").shape)
+    shape.add("policy", .mapping(policy(.worker)))
     return shape
   }
 

@@ -12,12 +12,7 @@ struct CommandReader {
 
   /// Reads a list or one text. `nil`: the key is missing or wrong.
   func read(_ key: String, in reader: MappingReader) -> [String]? {
-    if let shape = reader.shape {
-      shape.add(key, .either([.text, .list(.text)]))
-      return nil
-    }
-    guard let node = reader.node(key) else { return nil }
-    return read(node, called: key, in: reader)
+    reader.node(key).flatMap { read($0, called: key, in: reader) }
   }
 
   /// Reads a value that is in a list.

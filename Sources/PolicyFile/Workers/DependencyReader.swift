@@ -5,19 +5,17 @@ import YAML
 struct DependencyReader {
   var reader: MappingReader
 
+  static var shape: ValueShape {
+    let condition = Converter<Dependency.Condition>.choice.shape
+    let details = MappingShape()
+    details.add("condition", condition, about: "what has to be true of the worker")
+    return .either([
+      .list(.matching(NameRule.pattern, example: "db")),
+      .named(.either([condition, .mapping(details), .nothing]), names: NameRule.pattern),
+    ])
+  }
+
   func read(_ key: String) -> [Dependency] {
-    if let shape = reader.shape {
-      let condition = Converter<Dependency.Condition>.choice.shape
-      let details = MappingShape()
-      details.add("condition", condition, about: "what has to be true of the worker")
-      shape.add(
-        key,
-        .either([
-          .list(.matching(NameRule.pattern, example: "db")),
-          .named(.either([condition, .mapping(details), .nothing]), names: NameRule.pattern),
-        ]))
-      return []
-    }
     guard let node = reader.node(key) else { return [] }
     if case .sequence = node {
       let names = reader.list(key, of: .name("the name of a worker")) ?? []

@@ -9,11 +9,6 @@ struct ListenReader {
 
   func read(_ key: String) -> [ListenSocket] {
     let converter = Converter<ListenSocket.Address>.address(from: reader.directory)
-    if let shape = reader.shape {
-      let one = converter.shape
-      shape.add(key, .either([one, .list(one), .named(one, names: NameRule.pattern)]))
-      return []
-    }
     guard let node = reader.node(key) else { return [] }
     guard case .mapping = node, let named = reader.reader(of: node, called: key) else {
       // Such a program doesn't expect `LISTEN_FDNAMES`, so the name of its sockets doesn't matter.

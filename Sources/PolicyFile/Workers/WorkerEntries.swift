@@ -23,10 +23,6 @@ struct WorkerEntries {
   func read(_ files: [MappingReader], into configuration: inout DaemonConfiguration) {
     var declared = Declared()
     for file in files {
-      if let shape = file.shape {
-        shape.add("workers", .named(.mapping(KeyExplorer.worker()), names: NameRule.pattern))
-        continue
-      }
       guard let node = file.node("workers"), let reader = file.reader(of: node, called: "workers")
       else { continue }
       for name in reader.order { read(name, in: reader, &declared, into: &configuration) }

@@ -97,7 +97,7 @@ struct WorkerReader {
   /// Reads `policy`, and `stop_grace`, which is another name for one of its keys.
   private func readPolicy(_ policy: inout LifecyclePolicy) -> [String: Position] {
     var overridden: [String: Position] = [:]
-    if let overrides = reader.overrides("policy", scope: .worker) {
+    if let overrides = reader.overrides("policy") {
       policy = PolicyReader(scope: .worker).read(overrides, over: policy)
       overridden = overrides.positions.settings
     }
@@ -121,10 +121,6 @@ extension MappingReader {
   func oneOrMore<Item>(
     _ key: String, of converter: Converter<Item>
   ) -> [(value: Item, node: YAMLNode)] {
-    if let shape {
-      shape.add(key, .either([converter.shape, .list(converter.shape)]))
-      return []
-    }
     guard let node = node(key) else { return [] }
     guard case .sequence(let items) = node else {
       return convert(node, called: key, as: converter).map { [($0, node)] } ?? []
