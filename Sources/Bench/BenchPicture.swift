@@ -35,30 +35,29 @@ private struct BenchPicture {
   }
 
   var text: String {
-    ([head] + grid + rows.enumerated().flatMap(strip) + foot + ["</svg>", ""])
-      .joined(separator: "\n")
+    svgDocument(
+      width: Self.width, height: height,
+      title: "Time from the order to wake until the first byte of the response",
+      light: Self.light, dark: Self.dark,
+      elements: head + grid + rows.enumerated().flatMap(strip) + foot)
   }
 
   // MARK: around the plot
 
-  private var head: String {
-    return """
-      \(svgOpening(width: Self.width, height: height))
-      <title>Time from the order to wake until the first byte of the response</title>
-      <style>
-      \(SVGPalette.light)
-      .dot { fill: #0969da } .mark { stroke: #cf222e }
-      .halo { fill: #59636e; stroke: #ffffff; stroke-width: 5px; paint-order: stroke }
-      @media (prefers-color-scheme: dark) {
-      \(SVGPalette.dark)
-      .dot { fill: #58a6ff } .mark { stroke: #ff7b72 }
-      .halo { fill: #9198a1; stroke: #0d1117 }
-      }
-      </style>
-      <rect class="back" width="100%" height="100%" rx="6"/>
-      \(label(20, 30, "Back from sleep: from the order to \(end)", size: 17, weight: "bold"))
-      \(label(20, 50, subtitle, size: 12, kind: "dim"))
-      """
+  private static let light = """
+    .dot { fill: #0969da } .mark { stroke: #cf222e }
+    .halo { fill: #59636e; stroke: #ffffff; stroke-width: 5px; paint-order: stroke }
+    """
+  private static let dark = """
+    .dot { fill: #58a6ff } .mark { stroke: #ff7b72 }
+    .halo { fill: #9198a1; stroke: #0d1117 }
+    """
+
+  private var head: [String] {
+    [
+      label(20, 30, "Back from sleep: from the order to \(end)", size: 17, weight: "bold"),
+      label(20, 50, subtitle, size: 12, kind: "dim"),
+    ]
   }
 
   private var end: String {

@@ -15,13 +15,35 @@ public func xmlText(_ text: String) -> String {
   }
 }
 
-/// The opening tag of a picture of that size, in pixels.
-public func svgOpening(width: Double, height: Double) -> String {
+/// A picture with its own background, which is dark if the viewer prefers that. Its style rules are
+/// `ink` and `dim` for text, `line` for the grid, and those that are given.
+///
+/// - Parameters:
+///   - width: pixels, as `height` is.
+///   - title: what screen readers read, with `description`.
+///   - light: further style rules.
+///   - dark: these rules for a dark background.
+public func svgDocument(
+  width: Double, height: Double, title: String, description: String? = nil, light: String,
+  dark: String, elements: [String]
+) -> String {
   let (width, height) = (fixed(width, 0), fixed(height, 0))
-  return """
+  let about = description.map { "\n<desc>\(xmlText($0))</desc>" } ?? ""
+  let head = """
     <svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 \(width) \(height)" width="\(width)" \
     height="\(height)" role="img" font-family="system-ui, Helvetica, Arial, sans-serif">
+    <title>\(xmlText(title))</title>\(about)
+    <style>
+    .back { fill: #ffffff } .ink { fill: #1f2328 } .dim { fill: #59636e } .line { stroke: #d1d9e0 }
+    \(light)
+    @media (prefers-color-scheme: dark) {
+    .back { fill: #0d1117 } .ink { fill: #e6edf3 } .dim { fill: #9198a1 } .line { stroke: #3d444d }
+    \(dark)
+    }
+    </style>
+    <rect class="back" width="100%" height="100%" rx="6"/>
     """
+  return ([head] + elements + ["</svg>", ""]).joined(separator: "\n")
 }
 
 /// A line of text. `kind` is the CSS class that gives its colour.
@@ -35,13 +57,12 @@ public func svgText(
   """
 }
 
-/// Style rules for light and dark backgrounds: `back` behind everything, `ink` and `dim` for text,
-/// `line` for the grid.
-public enum SVGPalette {
-  public static let light =
-    ".back { fill: #ffffff } .ink { fill: #1f2328 } .dim { fill: #59636e } "
-    + ".line { stroke: #d1d9e0 }"
-  public static let dark =
-    ".back { fill: #0d1117 } .ink { fill: #e6edf3 } .dim { fill: #9198a1 } "
-    + ".line { stroke: #3d444d }"
+/// A straight line. `kind` is the CSS class that gives its colour.
+public func svgLine(
+  _ x1: Double, _ y1: Double, _ x2: Double, _ y2: Double, kind: String = "line"
+) -> String {
+  """
+  <line class="\(kind)" x1="\(fixed(x1, 1))" y1="\(fixed(y1, 1))" x2="\(fixed(x2, 1))" \
+  y2="\(fixed(y2, 1))"/>
+  """
 }

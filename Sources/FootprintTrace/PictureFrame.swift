@@ -33,7 +33,7 @@ struct PictureFrame {
   var grid: [String] {
     stride(from: Int64(0), through: top, by: Int64.Stride(step)).flatMap { bytes in
       [
-        rule(Self.left, y(bytes), Self.right, y(bytes)),
+        svgLine(Self.left, y(bytes), Self.right, y(bytes)),
         svgText(
           Self.left - 8, y(bytes) + 4, bytes == 0 ? "0" : shortSizeText(bytes), size: 11,
           kind: "dim",
@@ -47,7 +47,7 @@ struct PictureFrame {
     return (0...Int(seconds / every + 1e-9)).flatMap { number in
       let moment = Double(number) * every
       return [
-        rule(x(moment), Self.lower, x(moment), Self.lower + 5),
+        svgLine(x(moment), Self.lower, x(moment), Self.lower + 5),
         svgText(
           x(moment), Self.lower + 19, number == 0 ? "0" : momentText(moment, step: every),
           size: 11, kind: "dim", anchor: "middle"),
@@ -55,19 +55,10 @@ struct PictureFrame {
     }
   }
 
-  func rule(_ x1: Double, _ y1: Double, _ x2: Double, _ y2: Double, kind: String = "line")
-    -> String
-  {
-    """
-    <line class="\(kind)" x1="\(fixed(x1, 1))" y1="\(fixed(y1, 1))" x2="\(fixed(x2, 1))" \
-    y2="\(fixed(y2, 1))"/>
-    """
-  }
-
   /// Draws the line of the limit, unless it would be at the edge.
   func limitLine(_ bytes: Int64) -> [String] {
     guard bytes > 0, bytes < top else { return [] }
-    let line = rule(Self.left, y(bytes), Self.right, y(bytes), kind: "limit")
+    let line = svgLine(Self.left, y(bytes), Self.right, y(bytes), kind: "limit")
     // The axis has a label at this height already.
     if bytes % step == 0 { return [line] }
     return [
@@ -83,23 +74,13 @@ struct PictureFrame {
   static func document(
     height: Double, title: String, description: String, subtitle: String, _ elements: [String]
   ) -> String {
-    let head = """
-      \(svgOpening(width: width, height: height))
-      <title>\(xmlText(title))</title>
-      <desc>\(xmlText(description))</desc>
-      <style>
-      \(SVGPalette.light)
-      \(light)
-      @media (prefers-color-scheme: dark) {
-      \(SVGPalette.dark)
-      \(dark)
-      }
-      </style>
-      <rect class="back" width="100%" height="100%" rx="6"/>
-      \(svgText(24, 32, title, size: 17, weight: "bold"))
-      \(svgText(24, 52, subtitle, size: 12, kind: "dim"))
-      """
-    return ([head] + elements + ["</svg>", ""]).joined(separator: "\n")
+    let head = [
+      svgText(24, 32, title, size: 17, weight: "bold"),
+      svgText(24, 52, subtitle, size: 12, kind: "dim"),
+    ]
+    return svgDocument(
+      width: width, height: height, title: title, description: description, light: light,
+      dark: dark, elements: head + elements)
   }
 
   // Colour-blind people can distinguish these colours (Okabe and Ito 2008).

@@ -105,7 +105,7 @@ private struct RecordingPicture {
       let width = Double(text.count) * 6.6
       let start = min(max(x - 4, PictureFrame.left), PictureFrame.right - width)
       var lines = ["<g><title>\(xmlText(warning.sentence))</title>"]
-      lines.append(frame.rule(x, PictureFrame.upper - 6, x, PictureFrame.lower, kind: "mark"))
+      lines.append(svgLine(x, PictureFrame.upper - 6, x, PictureFrame.lower, kind: "mark"))
       if let lane = free.firstIndex(where: { $0 <= start }) {
         free[lane] = start + width + 8
         lines.append(

@@ -1,3 +1,4 @@
+import Drawing
 import Policy
 
 /// The reports of several policies over one trace, side by side.
@@ -126,15 +127,3 @@ func filled(_ text: String, to width: Int) -> String {
 
 /// A number with one decimal, or with three if that would be 0.0.
 func gigabyteHours(_ value: Double) -> String { fixed(value, value < 0.05 ? 3 : 1) }
-
-/// A number with a fixed number of decimals.
-func fixed(_ value: Double, _ decimals: Int) -> String {
-  guard value.isFinite, value.magnitude < 1e15 else { return "–" }
-  let scale = [1.0, 10, 100, 1000][min(decimals, 3)]
-  let scaled = Int((value.magnitude * scale).rounded())
-  let sign = value < 0 && scaled > 0 ? "-" : ""
-  guard decimals > 0 else { return sign + String(scaled) }
-  let fraction = String(scaled % Int(scale))
-  let zeros = String(repeating: "0", count: decimals - fraction.count)
-  return "\(sign)\(scaled / Int(scale)).\(zeros)\(fraction)"
-}

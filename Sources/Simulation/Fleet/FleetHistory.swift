@@ -1,3 +1,5 @@
+import Drawing
+
 /// The journal from which a trace was made.
 public struct FleetHistory: Codable, Sendable, Hashable {
   /// When the history begins, by the wall clock: ISO 8601.

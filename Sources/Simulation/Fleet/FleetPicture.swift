@@ -31,34 +31,30 @@ struct FleetPicture {
   var height: Double { tailBottom + 64 }
 
   var text: String {
-    ([head] + bars + trade + tail + ["</svg>", ""]).joined(separator: "\n")
+    svgDocument(
+      width: Self.width, height: height, title: "Policies compared by simulation",
+      light: Self.light, dark: ".halo { fill: #e6edf3; stroke: #0d1117 } .hot { fill: #3d444d }",
+      elements: head + bars + trade + tail)
   }
 
   func color(_ index: Int) -> String { Self.colors[index % Self.colors.count] }
 
-  private var head: String {
+  private static let light = """
+    .halo { fill: #1f2328; stroke: #ffffff; stroke-width: 4px; paint-order: stroke }
+    .hot { fill: #c9d1d9 } .suspended { fill: #7fb8da } .hibernated { fill: #0072b2 }
+    .cold { fill: #d55e00 } .onhibernated { fill: #ffffff }
+    """
+
+  private var head: [String] {
     let about = """
       \(comparison.workers) workers, \(fixed(comparison.hours, 1)) h, \(comparison.uses) uses; \
       together they would hold \(fixed(comparison.footprintGigabytes, 1)) GB, the machine has \
       \(fixed(comparison.memoryGigabytes, 1)) GB
       """
-    return """
-      \(svgOpening(width: Self.width, height: height))
-      <title>Policies compared by simulation</title>
-      <style>
-      \(SVGPalette.light)
-      .halo { fill: #1f2328; stroke: #ffffff; stroke-width: 4px; paint-order: stroke }
-      .hot { fill: #c9d1d9 } .suspended { fill: #7fb8da } .hibernated { fill: #0072b2 }
-      .cold { fill: #d55e00 } .onhibernated { fill: #ffffff }
-      @media (prefers-color-scheme: dark) {
-      \(SVGPalette.dark)
-      .halo { fill: #e6edf3; stroke: #0d1117 } .hot { fill: #3d444d }
-      }
-      </style>
-      <rect class="back" width="100%" height="100%" rx="6"/>
-      \(label(24, 34, "Policies compared: \(comparison.trace)", size: 18, weight: "bold"))
-      \(label(24, 54, about, size: 12, kind: "dim"))
-      """
+    return [
+      svgText(24, 34, "Policies compared: \(comparison.trace)", size: 18, weight: "bold"),
+      svgText(24, 54, about, size: 12, kind: "dim"),
+    ]
   }
 
   // MARK: the states of workers when they were used
@@ -69,7 +65,7 @@ struct FleetPicture {
     let shares = reports.map { 1 - $0.share(.hot) }
     let maxShare = max(shares.max() ?? 0, 1e-6) * 1.02
     var lines = [
-      label(
+      svgText(
         24, barsTop - 12, "State of the worker when a use came", size: 13,
         weight: "bold"),
       legend,
@@ -78,7 +74,7 @@ struct FleetPicture {
       let y = barsTop + Double(index) * Self.row
       var x = Self.left
       lines.append(dot(30, y + 11, color(index)))
-      lines.append(label(42, y + 15, comparison.title(report), size: 12))
+      lines.append(svgText(42, y + 15, comparison.title(report), size: 12))
       for state in [FleetReport.StateAtUse.suspended, .hibernated, .cold] {
         let width = report.share(state) / maxShare * (Self.right - Self.left - 130)
         lines.append(
@@ -88,7 +84,7 @@ struct FleetPicture {
       }
       let cold =
         "\(fixed(report.share(.cold) * 100, 2)) % cold, \(fixed(report.share(.hot) * 100, 1)) % hot"
-      lines.append(label(x + 8, y + 15, cold, size: 11, kind: "dim"))
+      lines.append(svgText(x + 8, y + 15, cold, size: 11, kind: "dim"))
     }
     return lines
   }
@@ -103,26 +99,14 @@ struct FleetPicture {
       return
         "<rect class=\"\(state.rawValue)\" x=\"\(x)\" y=\"\(barsTop - 22)\" "
         + "width=\"11\" height=\"11\"/>"
-        + label(x + 16, barsTop - 12, text, size: 11, kind: "dim")
+        + svgText(x + 16, barsTop - 12, text, size: 11, kind: "dim")
     }.joined(separator: "\n")
   }
 
   // MARK: parts
 
-  func label(
-    _ x: Double, _ y: Double, _ text: String, size: Int, kind: String = "ink",
-    weight: String = "normal", anchor: String = "start"
-  ) -> String {
-    svgText(x, y, text, size: size, kind: kind, weight: weight, anchor: anchor)
-  }
-
   func dot(_ x: Double, _ y: Double, _ color: String, radius: Double = 5) -> String {
     "<circle cx=\"\(fixed(x, 1))\" cy=\"\(fixed(y, 1))\" r=\"\(fixed(radius, 1))\" "
       + "fill=\"\(color)\"/>"
-  }
-
-  func line(_ x1: Double, _ y1: Double, _ x2: Double, _ y2: Double) -> String {
-    "<line class=\"line\" x1=\"\(fixed(x1, 1))\" y1=\"\(fixed(y1, 1))\" x2=\"\(fixed(x2, 1))\" "
-      + "y2=\"\(fixed(y2, 1))\"/>"
   }
 }

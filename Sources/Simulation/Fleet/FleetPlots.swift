@@ -1,3 +1,4 @@
+import Drawing
 import Glibc
 
 // The two plots of `FleetPicture`.
@@ -17,20 +18,20 @@ extension FleetPicture {
       from: (waits.min() ?? 0.1) / 1.5, to: (waits.max() ?? 10) * 1.5, at: tradeBottom,
       until: tradeTop)
     var lines = [
-      label(
+      svgText(
         24, tradeTop - 24, "Wait against memory", size: 13, weight: "bold"),
-      label(
+      svgText(
         350, tradeTop - 24,
         "mean wait of all uses (ms, log) over average memory use (GB): lower left is better",
         size: 11, kind: "dim"),
     ]
     for tick in y.ticks {
-      lines.append(line(70, y(tick), Self.right, y(tick)))
-      lines.append(label(62, y(tick) + 4, short(tick), size: 11, kind: "dim", anchor: "end"))
+      lines.append(svgLine(70, y(tick), Self.right, y(tick)))
+      lines.append(svgText(62, y(tick) + 4, short(tick), size: 11, kind: "dim", anchor: "end"))
     }
     for tick in x.ticks {
       lines.append(
-        label(
+        svgText(
           x(tick), tradeBottom + 18, "\(short(tick)) GB", size: 11, kind: "dim", anchor: "middle"))
     }
     let dots = points.map { (x: x($0.0), y: y(max($0.1, y.low))) }
@@ -51,7 +52,7 @@ extension FleetPicture {
         $0.from < start + width && start < $0.to && ($0.y - line).magnitude < 14
       }) { line += 14 }
       taken.append((start, start + width, line))
-      return label(
+      return svgText(
         isLeft ? start + width : start, line + 4, text, size: 11, kind: "halo",
         anchor: isLeft ? "end" : "start")
     }
@@ -64,20 +65,20 @@ extension FleetPicture {
     let x = LogScale(from: 0.5, to: longest, at: 70, until: Self.right)
     let y = LogScale(from: 1, to: maxPerMillion * 1.3, at: tailBottom, until: tailTop)
     var lines = [
-      label(24, tailTop - 24, "The longest waits", size: 13, weight: "bold"),
-      label(
+      svgText(24, tailTop - 24, "The longest waits", size: 13, weight: "bold"),
+      svgText(
         350, tailTop - 24,
         "number of uses in a million that waited longer than … (both axes log): lower is better",
         size: 11, kind: "dim"),
     ]
     for tick in y.ticks {
-      lines.append(line(70, y(tick), Self.right, y(tick)))
-      lines.append(label(62, y(tick) + 4, short(tick), size: 11, kind: "dim", anchor: "end"))
+      lines.append(svgLine(70, y(tick), Self.right, y(tick)))
+      lines.append(svgText(62, y(tick) + 4, short(tick), size: 11, kind: "dim", anchor: "end"))
     }
     for tick in x.ticks {
-      lines.append(line(x(tick), tailTop, x(tick), tailBottom))
+      lines.append(svgLine(x(tick), tailTop, x(tick), tailBottom))
       let text = tick < 1000 ? "\(short(tick)) ms" : "\(short(tick / 1000)) s"
-      lines.append(label(x(tick), tailBottom + 18, text, size: 11, kind: "dim", anchor: "middle"))
+      lines.append(svgText(x(tick), tailBottom + 18, text, size: 11, kind: "dim", anchor: "middle"))
     }
     for (index, report) in reports.enumerated() {
       let path = report.tail.compactMap { point -> String? in
@@ -99,7 +100,7 @@ extension FleetPicture {
       let y = tailBottom - 8 - Double(reports.count - 1 - index) * 16
       return [
         dot(86, y - 4, color(index)),
-        label(96, y, comparison.title(report), size: 11, kind: "halo"),
+        svgText(96, y, comparison.title(report), size: 11, kind: "halo"),
       ]
     }
   }
