@@ -55,15 +55,6 @@ public enum DependencyOrder {
   /// that aren't among the workers are ignored.
   public typealias Needs = [(name: String, needs: [String])]
 
-  /// The steps in which workers are started. Workers of one step don't depend on each other, and
-  /// may start at the same time. Within a step they are in the order of declaration.
-  ///
-  /// - Returns: `nil` if there is a cycle; `cycle(in:)` names it.
-  public static func starting(_ needs: Needs) -> [[String]]? {
-    let steps = Self.steps(needs)
-    return steps.contains(nil) ? nil : grouped(needs, steps.compactMap(\.self))
-  }
-
   /// One worker after the other, in the order of declaration, but each after those that it needs.
   /// Workers that wait for a cycle stay in the order of declaration.
   public static func sequence(_ needs: Needs) -> [String] {
@@ -89,19 +80,11 @@ public enum DependencyOrder {
     return result
   }
 
-  /// The steps in which workers are stopped, the reverse of `starting`: a worker stops after those
-  /// that depend on it. `nil`: there is a cycle.
-  public static func stopping(_ needs: Needs) -> [[String]]? {
-    starting(needs).map { steps in steps.reversed().map { $0.reversed() } }
-  }
-
   /// Workers that wait for each other in a cycle, beginning with the one that was declared first:
   /// `[a, b]` means that a needs b, and b needs a. `nil`: there is none.
   public static func cycle(in needs: Needs) -> [String]? {
-    let steps = Self.steps(needs)
-    // A worker without a step needs another worker without a step, so this walk returns to its
-    // start.
-    let stuck = zip(needs, steps).filter { $1 == nil }.map(\.0)
+    // Such a worker needs another one of them, so this walk returns to its start.
+    let stuck = stuck(needs)
     let next = Dictionary(stuck.map { ($0.name, $0.needs) }) { first, _ in first }
     guard let first = stuck.first?.name else { return nil }
     var path: [String] = []
@@ -119,9 +102,9 @@ public enum DependencyOrder {
     return Array(circle[(start ?? 0)...] + circle[..<(start ?? 0)])
   }
 
-  /// The step in which each worker starts, from 0. `nil`: it waits for a cycle. The algorithm
-  /// (Kahn) takes linear time, because hostile configurations have thousands of workers.
-  private static func steps(_ needs: Needs) -> [Int?] {
+  /// The workers that wait for a cycle. The algorithm (Kahn) takes linear time, because hostile
+  /// configurations have thousands of workers.
+  private static func stuck(_ needs: Needs) -> Needs {
     let positions = Dictionary(needs.enumerated().map { ($1.name, $0) }) { first, _ in first }
     var dependents: [[Int]] = Array(repeating: [], count: needs.count)
     var missing = Array(repeating: 0, count: needs.count)
@@ -132,27 +115,13 @@ public enum DependencyOrder {
         missing[index] += 1
       }
     }
-    var steps: [Int?] = Array(repeating: nil, count: needs.count)
-    var current = missing.indices.filter { missing[$0] == 0 }
-    var step = 0
-    while !current.isEmpty {
-      var following: [Int] = []
-      for index in current {
-        steps[index] = step
-        for dependent in dependents[index] {
-          missing[dependent] -= 1
-          if missing[dependent] == 0 { following.append(dependent) }
-        }
+    var free = missing.indices.filter { missing[$0] == 0 }
+    while let index = free.popLast() {
+      for dependent in dependents[index] {
+        missing[dependent] -= 1
+        if missing[dependent] == 0 { free.append(dependent) }
       }
-      current = following
-      step += 1
     }
-    return steps
-  }
-
-  private static func grouped(_ needs: Needs, _ steps: [Int]) -> [[String]] {
-    var result: [[String]] = Array(repeating: [], count: (steps.max() ?? -1) + 1)
-    for (worker, step) in zip(needs, steps) { result[step].append(worker.name) }
-    return result
+    return zip(needs, missing).filter { $1 > 0 }.map(\.0)
   }
 }
