@@ -1,3 +1,4 @@
+import Policy
 import YAML
 
 /// Collects the diagnostics of one text while the text is read.
@@ -18,6 +19,18 @@ final class DiagnosticSink {
 
   func warning(at position: Position?, _ message: String, suggestion: String? = nil) {
     report(.warning, at: position, message, suggestion: suggestion)
+  }
+
+  /// Returns whether a name is valid. If it isn't, that is reported.
+  ///
+  /// - Parameter owner: what has the name, such as `a worker`.
+  @discardableResult
+  func allows(_ name: String, of owner: String, at position: Position?) -> Bool {
+    if NameRule.allows(name) { return true }
+    error(
+      at: position, "`\(shortened(name))` can't be \(owner)'s name",
+      suggestion: "a name has \(NameRule.text)")
+    return false
   }
 
   func add(_ diagnostics: [Diagnostic]) { foreign += diagnostics }

@@ -70,10 +70,9 @@ public enum ComposeImport {
         !workers[index].isStopped && needs[index].contains(where: stopped.contains)
       }
       guard let next else { return }
-      let missing = needs[next].filter(stopped.contains).map { "`\(shortened($0))`" }
+      let missing = quoted(needs[next].filter(stopped.contains))
       workers[next].isStopped = true
-      workers[next].notes.append(
-        "Not started by itself: it needs \(missing.joined(separator: ", ")), which isn't.")
+      workers[next].notes.append("Not started by itself: it needs \(missing), which isn't.")
     }
   }
 

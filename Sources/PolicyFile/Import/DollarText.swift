@@ -1,17 +1,18 @@
-/// Replaces what begins with `$` in a text of another supervisor's file.
+/// Replaces what begins with `$` or another sign in a text of another supervisor's file.
 enum DollarText {
-  /// Returns the text with each `$` and what belongs to it replaced.
+  /// Returns the text with each sign and what belongs to it replaced.
   ///
-  /// - Parameter replace: gets the text after a `$`. It returns the replacement and the text that
+  /// - Parameter replace: gets the text after a sign. It returns the replacement and the text that
   ///   remains.
   static func replaced(
-    _ text: String, _ replace: (Substring) -> (text: String, remainder: Substring)
+    _ text: String, at sign: Character = "$",
+    _ replace: (Substring) -> (text: String, remainder: Substring)
   ) -> String {
     var result = ""
     var remainder = Substring(text)
-    while let dollar = remainder.firstIndex(of: "$") {
-      result += remainder[..<dollar]
-      let replacement = replace(remainder[dollar...].dropFirst())
+    while let start = remainder.firstIndex(of: sign) {
+      result += remainder[..<start]
+      let replacement = replace(remainder[start...].dropFirst())
       result += replacement.text
       remainder = replacement.remainder
     }

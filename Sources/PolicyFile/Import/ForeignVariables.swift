@@ -24,22 +24,18 @@ final class ForeignVariables {
     var notes: [String] = []
     if !used.isEmpty {
       notes.append(
-        "From `.env`, as defaults: \(Self.list(used)). Keep this file as private as `.env`, and"
+        "From `.env`, as defaults: \(quoted(used.sorted())). Keep this file as private as `.env`, and"
           + " import again after a change of `.env`.")
     }
     if !unfit.isEmpty {
       notes.append(
-        "Not taken over from `.env`: \(Self.list(unfit)), whose value has `$` or `}`.")
+        "Not taken over from `.env`: \(quoted(unfit.sorted())), whose value has `$` or `}`.")
     }
     for error in errors {
       let line = error.position.map { " line \($0.line)" } ?? ""
       notes.append("Not taken over from `.env`:\(line) \(error.message).")
     }
     return notes
-  }
-
-  private static func list(_ names: Set<String>) -> String {
-    names.sorted().map { "`\(shortened($0))`" }.joined(separator: ", ")
   }
 
   /// Returns true if `.env` has the variable.

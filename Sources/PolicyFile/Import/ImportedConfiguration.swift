@@ -45,7 +45,7 @@ struct ImportedWorker {
   /// Stops a worker whose command has templates that weren't replaced, because it can't run.
   mutating func cannotRun(because templates: [String]) {
     guard !templates.isEmpty else { return }
-    let list = Set(templates).sorted().map { "`\(shortened($0))`" }.joined(separator: ", ")
+    let list = quoted(Set(templates).sorted())
     notes.append(
       "It can't run as it is: write out the value of \(list), then remove `autostart: false`.")
     isStopped = true
@@ -120,9 +120,14 @@ extension WorkerImport {
     }
   }
 
-  /// Adds variables, except those with names that no environment could have.
+  /// Adds variables, except those with names that no environment could have. If several have one
+  /// name, the last one applies.
   mutating func addEnvironment(_ variables: [(String, YAMLText)]) {
-    let pairs = variables.filter { EnvironmentReader.problem(withName: $0.0) == nil }
+    var pairs: [(String, YAMLText)] = []
+    for (name, value) in variables where EnvironmentReader.problem(withName: name) == nil {
+      pairs.removeAll { $0.0 == name }
+      pairs.append((name, value))
+    }
     if !pairs.isEmpty { add("environment", .mapping(pairs)) }
   }
 }

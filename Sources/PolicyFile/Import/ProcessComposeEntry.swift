@@ -88,16 +88,11 @@ struct ProcessComposeEntry: WorkerImport {
       (shared.variables.hasFile ? [".env"] : []) + process.texts("env_file")
       + process.texts("dotenv")
     if !files.isEmpty { add("env_file", .list(files.map(value))) }
-    var variables = shared.environment
-    for (name, value) in process.variables("environment") {
-      variables.removeAll { $0.0 == name }
-      variables.append((name, value))
-    }
+    let variables = shared.environment + process.variables("environment") + replicaVariables
     if !process.inherited.isEmpty {
       let names = quoted(process.inherited)
       report("\(names): without a value; workers inherit the daemon's environment.")
     }
-    variables += replicaVariables
     addEnvironment(variables.map { ($0, value($1)) })
   }
 

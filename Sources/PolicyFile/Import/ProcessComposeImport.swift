@@ -86,12 +86,8 @@ extension DiagnosticSink {
     of mapping: YAMLNode.Mapping
   ) -> [(name: String, key: YAMLNode, entry: YAMLNode.Mapping)] {
     mapping.compactMap { key, node in
-      guard let name = key.scalar?.string, NameRule.allows(name) else {
-        error(
-          at: key.position, "`\(shortened(key.scalar?.string ?? ""))` can't be a worker's name",
-          suggestion: "a name has \(NameRule.text)")
-        return nil
-      }
+      let name = key.scalar?.string ?? ""
+      guard allows(name, of: "a worker", at: key.position) else { return nil }
       guard case .mapping(let entry) = node else {
         error(at: node.position, "`\(name)` must be a mapping of keys to values")
         return nil

@@ -26,11 +26,8 @@ public enum ProcfileImport {
       }
       let name = String(remainder[..<colon])
       let command = String(remainder[colon...].dropFirst().drop { $0.isWhitespace })
-      if !NameRule.allows(name) {
-        sink.error(
-          at: position, "`\(shortened(name))` can't be a worker's name",
-          suggestion: "a name has \(NameRule.text)")
-      } else if command.isEmpty || command.contains("\0") {
+      guard sink.allows(name, of: "a worker", at: position) else { continue }
+      if command.isEmpty || command.contains("\0") {
         sink.error(at: position, "`\(shortened(name))` has no command")
       } else if let earlier = first[name] {
         sink.error(

@@ -64,12 +64,7 @@ public enum SupervisorImport {
     var programs: [(priority: Int, worker: ImportedWorker)] = []
     for section in file.sections {
       guard let name = name(of: section, after: "program:") else { continue }
-      guard NameRule.allows(name) else {
-        sink.error(
-          at: section.position, "`\(shortened(name))` can't be a worker's name",
-          suggestion: "a name has \(NameRule.text)")
-        continue
-      }
+      guard sink.allows(name, of: "a worker", at: section.position) else { continue }
       let source = SupervisorProgram.Source(
         name: name, entries: section.entries, environment: environment, groups: groups[name] ?? [],
         directory: directory)
@@ -122,30 +117,19 @@ public enum SupervisorImport {
     init(values: [String: String]) { self.values = values }
 
     func apply(_ text: String) -> String {
-      var result = ""
-      var remainder = Substring(text)
-      while let percent = remainder.firstIndex(of: "%") {
-        result += remainder[..<percent]
-        remainder = remainder[percent...].dropFirst()
+      DollarText.replaced(text, at: "%") { remainder in
         guard remainder.hasPrefix("("), let end = remainder.firstIndex(of: ")") else {
           // `%%` is a `%`.
-          if remainder.hasPrefix("%") { remainder = remainder.dropFirst() }
-          result += "%"
-          continue
+          return ("%", remainder.hasPrefix("%") ? remainder.dropFirst() : remainder)
         }
         let name = String(remainder[..<end].dropFirst())
         let format = remainder[end...].dropFirst().prefix { $0.isNumber }
-        remainder = remainder[end...].dropFirst(2 + format.count)
-        if let value = values[name] {
-          result += padded(value, String(format))
-        } else if let variable = name.after("ENV_") {
-          result += "\u{1}{\(variable)}"
-        } else {
-          result += "%(\(name))s"
-          unknown.append("%(\(name))s")
-        }
+        let behind = remainder[end...].dropFirst(2 + format.count)
+        if let value = values[name] { return (padded(value, String(format)), behind) }
+        if let variable = name.after("ENV_") { return ("\u{1}{\(variable)}", behind) }
+        unknown.append("%(\(name))s")
+        return ("%(\(name))s", behind)
       }
-      return result + remainder
     }
 
     /// Formats a number as in `%(process_num)02d`.

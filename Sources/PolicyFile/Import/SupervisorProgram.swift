@@ -115,10 +115,7 @@ struct SupervisorProgram: WorkerImport {
         report("Not taken over: `environment`, which can't be read.")
         return
       }
-      for pair in variables {
-        pairs.removeAll { $0.0 == pair.0 }
-        pairs.append(pair)
-      }
+      pairs += variables
     }
     addEnvironment(pairs.map { ($0, Self.value($1)) })
   }

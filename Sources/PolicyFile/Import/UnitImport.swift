@@ -104,20 +104,13 @@ struct UnitName {
   /// Returns the text with its specifiers replaced. Specifiers that aren't known here are added to
   /// `unknown`.
   func expand(_ text: String, _ unknown: inout [String]) -> String {
-    var result = ""
-    var remainder = Substring(text)
-    while let percent = remainder.firstIndex(of: "%") {
-      result += remainder[..<percent]
-      remainder = remainder[percent...].dropFirst()
-      guard let letter = remainder.popFirst() else { return result + "%" }
-      if let value = value(of: "%\(letter)") {
-        result += value
-      } else {
-        unknown.append("%\(letter)")
-        result += "%\(letter)"
-      }
+    DollarText.replaced(text, at: "%") { remainder in
+      guard let letter = remainder.first else { return ("%", remainder) }
+      let specifier = "%\(letter)"
+      let value = value(of: specifier)
+      if value == nil { unknown.append(specifier) }
+      return (value ?? specifier, remainder.dropFirst())
     }
-    return result + remainder
   }
 
   /// Returns nil if the specifier isn't known here.

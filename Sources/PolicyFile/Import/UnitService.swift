@@ -70,10 +70,8 @@ struct UnitService: WorkerImport {
     for line in service.all("Environment") {
       for word in UnitTokenizer.split(line) ?? [] {
         guard let equals = word.firstIndex(of: "=") else { continue }
-        let name = String(word[..<equals])
-        pairs.removeAll { $0.0 == name }
         let value = expanded(String(word[equals...].dropFirst()))
-        pairs.append((name, WorkerRenderer.escaped(value)))
+        pairs.append((String(word[..<equals]), WorkerRenderer.escaped(value)))
       }
     }
     addEnvironment(pairs)

@@ -1,3 +1,5 @@
+import Policy
+
 // These types describe what the readers accept. The JSON Schema, the lists of keys in tests, and
 // completions come from them, so that nothing is written twice.
 

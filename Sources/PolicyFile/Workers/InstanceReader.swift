@@ -53,13 +53,9 @@ struct InstanceReader {
     guard let inner = reader.reader(of: node, called: key) else { return [] }
     return inner.order.compactMap { name in
       guard let node = inner.node(name) else { return nil }
-      guard NameRule.allows(name) else {
-        reader.sink.error(
-          at: inner.position(ofKey: name), "`\(shortened(name))` can't be an instance's name",
-          suggestion: "a name has \(NameRule.text)")
-        return nil
-      }
-      guard let variables = inner.reader(of: node, called: name) else { return nil }
+      guard reader.sink.allows(name, of: "an instance", at: inner.position(ofKey: name)),
+        let variables = inner.reader(of: node, called: name)
+      else { return nil }
       return instance(name, EnvironmentReader(reader: variables).read())
     }
   }

@@ -16,11 +16,7 @@ struct ListenReader {
         .map { ListenSocket(name: worker, address: $0.value) }
     }
     return named.order.compactMap { name in
-      if !NameRule.allows(name) {
-        named.sink.error(
-          at: named.position(ofKey: name), "`\(shortened(name))` can't be a socket's name",
-          suggestion: "a name has \(NameRule.text)")
-      }
+      named.sink.allows(name, of: "a socket", at: named.position(ofKey: name))
       return named.read(name, as: converter).map { ListenSocket(name: name, address: $0) }
     }
   }

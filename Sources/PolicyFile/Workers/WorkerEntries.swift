@@ -38,21 +38,17 @@ struct WorkerEntries {
     into configuration: inout DaemonConfiguration
   ) {
     guard let node = reader.node(name) else { return }
-    if !NameRule.allows(name) {
-      reader.sink.error(
-        at: reader.position(ofKey: name), "`\(shortened(name))` can't be a worker's name",
-        suggestion: "a name has \(NameRule.text)")
-    }
+    let position = reader.position(ofKey: name)
+    let isValid = reader.sink.allows(name, of: "a worker", at: position)
     // Each entry has separate positions, because a name may contain dots, as a path does.
     func entry(_ variables: [String: String] = [:]) -> MappingReader? {
       reader.reader(of: node, called: name, positions: KeyPositions(), variables: variables)
     }
     guard let first = entry() else { return }
     guard let instances = InstanceReader(reader: first).read() else {
-      let worker = Entry(name: name, reader: first, position: reader.position(ofKey: name))
+      let worker = Entry(name: name, reader: first, position: position)
       return add(worker, &declared, into: &configuration)
     }
-    let position = reader.position(ofKey: name)
     guard isFirst(name, at: position, in: reader.sink, &declared) else { return }
     declared.instances[name] = []
     if instances.isEmpty, !reader.sink.hasErrors {
@@ -72,11 +68,7 @@ struct WorkerEntries {
         declared.entries[whole] = first
         continue
       }
-      if !NameRule.allows(whole), NameRule.allows(name) {
-        reader.sink.error(
-          at: position, "`\(shortened(whole))` can't be a worker's name",
-          suggestion: "a name has \(NameRule.text)")
-      }
+      if isValid { reader.sink.allows(whole, of: "a worker", at: position) }
       guard let instanceReader = entry(instance.variables) else { return }
       let worker = Entry(
         name: whole, template: name, variables: instance.variables, reader: instanceReader,
