@@ -30,9 +30,9 @@ func workerTable(
   _ workers: [WorkerReport], cpu: [String: Double]? = nil, width: Int?, wide: Bool = false,
   clock: ReaderClock = ReaderClock()
 ) -> Table {
-  var table = workerTable(workers, clock)
+  var table = wholeWorkerTable(workers, cpu: cpu, clock)
+  table.remove("PROT")
   if !wide { table.remove("BAND") }
-  if let cpu { insertProcessorTime(cpu, of: workers, into: &table) }
   if let width {
     table.leaveOut(
       ["PID", "IMAGE", "PURGEABLE", "SAVED", "SWAPPED", "HOST", "PROJECT"], of: width,
@@ -42,35 +42,23 @@ func workerTable(
   return table
 }
 
-private func workerTable(_ workers: [WorkerReport], _ clock: ReaderClock) -> Table {
-  var table = Table(columns: [
-    .init(title: "NAME", minWidth: 12), .init(title: "STATE"),
-    .init(title: "BAND", alignsRight: true), .init(title: "FOOTPRINT", alignsRight: true),
-    .init(title: "IMAGE", alignsRight: true),
-    .init(title: "PID", alignsRight: true), .init(title: "FOR", alignsRight: true),
-    .init(title: "REASON"),
-  ])
-  table.rows = workers.map { processRow($0, clock) }
-  let beforeReason = 7
-  insert("PROJECT", at: beforeReason) { $0.directory.map(projectText) }
-  insert("HOST", at: beforeReason) { $0.host.map(escaped) }
-  insert("PURGEABLE", at: 4, alignsRight: true) { $0.purgeable.map(sizeText) }
-  insert("SAVED", at: 4, alignsRight: true) { $0.saved.map(sizeText) }
-  insert("SWAPPED", at: 4, alignsRight: true) { worker in
-    worker.trim.flatMap { $0.swapped > 0 ? sizeText($0.swapped) : nil }
+/// The table of workers with all columns, but for those that no worker has a value for.
+func wholeWorkerTable(
+  _ workers: [WorkerReport], cpu: [String: Double]?, _ clock: ReaderClock = ReaderClock()
+) -> Table {
+  let number = { (title: String) in Table.Column(title: title, alignsRight: true) }
+  var table = Table(
+    columns: [
+      .init(title: "NAME", minWidth: 12), .init(title: "STATE"), .init(title: "PROT"),
+      number("BAND"), number("FOOTPRINT"), number("CPU"), number("SWAPPED"), number("SAVED"),
+      number("PURGEABLE"), number("IMAGE"), number("PID"), number("FOR"), .init(title: "HOST"),
+      .init(title: "PROJECT"), .init(title: "REASON"),
+    ], rows: workers.map { processRow($0, cpu: cpu?[$0.name], clock) })
+  if cpu == nil { table.remove("CPU") }
+  for title in ["PROT", "SWAPPED", "SAVED", "PURGEABLE", "HOST", "PROJECT"] {
+    table.removeIfEmpty(title)
   }
   return table
-
-  /// Inserts a column, unless no worker has a value for it.
-  func insert(
-    _ title: String, at index: Int, alignsRight: Bool = false,
-    _ text: (WorkerReport) -> String?
-  ) {
-    let cells = workers.map(text)
-    guard cells.contains(where: { $0 != nil }) else { return }
-    table.columns.insert(.init(title: title, alignsRight: alignsRight), at: index)
-    for (row, cell) in cells.enumerated() { table.rows[row].insert(.init(cell ?? "-"), at: index) }
-  }
 }
 
 /// The directory's own name.
@@ -78,14 +66,20 @@ private func projectText(_ directory: String) -> String {
   escaped(String(directory.split(separator: "/").last ?? "/"))
 }
 
-private func processRow(_ worker: WorkerReport, _ clock: ReaderClock) -> [Table.Cell] {
+private func processRow(
+  _ worker: WorkerReport, cpu: Double?, _ clock: ReaderClock
+) -> [Table.Cell] {
   let state = ShownState(of: worker)
-  return [
-    .init(escaped(worker.name)), .init(state.text, state.color),
-    .init("\(worker.band)"), .init(sizeText(worker.footprint)),
-    .init(worker.imageSize.map(sizeText) ?? "-"), .init(worker.pid.map { "\($0)" } ?? "-"),
-    .init(durationText(worker.secondsInState)), .init(reasonText(worker, clock)),
+  let swapped = worker.trim.flatMap { $0.swapped > 0 ? sizeText($0.swapped) : nil }
+  let texts: [String?] = [
+    worker.protection.map { _ in "yes" }, "\(worker.band)", sizeText(worker.footprint),
+    cpu.map { "\(decimal($0)) %" }, swapped, worker.saved.map(sizeText),
+    worker.purgeable.map(sizeText), worker.imageSize.map(sizeText), worker.pid.map { "\($0)" },
+    durationText(worker.secondsInState), worker.host.map(escaped),
+    worker.directory.map(projectText), reasonText(worker, clock),
   ]
+  return [.init(escaped(worker.name)), .init(state.text, state.color)]
+    + texts.map { .init($0 ?? Table.noValue) }
 }
 
 private func reasonText(_ worker: WorkerReport, _ clock: ReaderClock) -> String {

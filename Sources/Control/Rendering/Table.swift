@@ -23,6 +23,9 @@ package struct Table {
     }
   }
 
+  /// The text of a cell without a value.
+  static let noValue = "-"
+
   var columns: [Column]
   package var rows: [[Cell]] = []
 
@@ -56,6 +59,12 @@ package struct Table {
     guard let index = columns.firstIndex(where: { $0.title == title }) else { return }
     columns.remove(at: index)
     for row in rows.indices { rows[row].remove(at: index) }
+  }
+
+  /// Removes the column of this title if no row has a value in it.
+  mutating func removeIfEmpty(_ title: String) {
+    guard let index = columns.firstIndex(where: { $0.title == title }) else { return }
+    if rows.allSatisfy({ $0[index].text == Self.noValue }) { remove(title) }
   }
 
   /// True if the last column has room for `enough` columns of the terminal, or for all of its

@@ -144,17 +144,18 @@ func withoutColours(_ text: String) -> String {
   return result
 }
 
-/// The table of `top`: that of `ps`, with processor use. Columns that a narrow screen has no room
+/// The table of `top`: that of `ps`, with processor use and, if a worker is protected, a column for
+/// that: there is seldom room for the end of its reason. Columns that a narrow screen has no room
 /// for are left out, the reasons last.
 func topTable(
   _ workers: [WorkerReport], cpu: [String: Double], order: WorkerOrder, width: Int
 ) -> Table {
-  var table = workerTable(workers, cpu: cpu, width: nil)
+  var table = wholeWorkerTable(workers, cpu: cpu)
+  table.remove("BAND")
   let minStateWidth = 10
   if let state = table.columns.firstIndex(where: { $0.title == "STATE" }) {
     table.columns[state].minWidth = minStateWidth
   }
-  insertProtection(of: workers, into: &table)
   table.leaveOut(
     ["PID", "IMAGE", "PURGEABLE", "HOST", "PROJECT"], of: width, untilLastHas: 30)
   let minReasonWidth = 12
@@ -163,28 +164,4 @@ func topTable(
   let last = [order == .saved ? nil : "SAVED", order == .cpu ? "FOR" : "CPU"].compactMap { $0 }
   for title in last where !table.fitsShortened(width) { table.remove(title) }
   return table
-}
-
-/// Inserts a column behind the states if a worker is protected. There is seldom room for the end of
-/// its reason.
-private func insertProtection(of workers: [WorkerReport], into table: inout Table) {
-  guard workers.contains(where: { $0.protection != nil }),
-    let index = table.columns.firstIndex(where: { $0.title == "STATE" })
-  else { return }
-  table.columns.insert(.init(title: "PROT"), at: index + 1)
-  for (row, worker) in workers.enumerated() {
-    table.rows[row].insert(.init(worker.protection == nil ? "-" : "yes"), at: index + 1)
-  }
-}
-
-/// Inserts the processor use behind the footprints.
-func insertProcessorTime(
-  _ cpu: [String: Double], of workers: [WorkerReport], into table: inout Table
-) {
-  guard let index = table.columns.firstIndex(where: { $0.title == "FOOTPRINT" }) else { return }
-  table.columns.insert(.init(title: "CPU", alignsRight: true), at: index + 1)
-  for (row, worker) in workers.enumerated() {
-    let text = cpu[worker.name].map { "\(decimal($0)) %" } ?? "-"
-    table.rows[row].insert(.init(text), at: index + 1)
-  }
 }
