@@ -65,28 +65,19 @@ extension DaemonConnection {
   ) throws {
     let before = selection.json ? states() : [:]
     let choice = try selection.choose(verb, with: &self)
-    if selection.json {
-      try applyAsJSON(name, selection: selection, choice: choice, before: before, by: perform)
-    } else {
+    if !selection.json {
       if let nothing = choice.nothing { try Output.line(nothing) }
       for plan in choice.plans where plan.failure == nil { try Output.line(plan.text) }
-      let attempts = selection.dryRun ? choice.plans : try perform(&self, choice.names)
-      try Self.report(attempts.compactMap(\.failure))
     }
-  }
-
-  private mutating func applyAsJSON(
-    _ name: String, selection: WorkerSelection, choice: WorkerSelection.Choice,
-    before: [String: String],
-    by perform: (inout DaemonConnection, [String]) throws -> [WorkerAttempt]
-  ) throws {
     let attempts = selection.dryRun ? choice.plans : try perform(&self, choice.names)
-    let after = selection.dryRun ? [:] : states()
-    var report = OutcomeReport(
-      verb: name,
-      workers: attempts.map { $0.report(before, after) }, isDryRun: selection.dryRun ? true : nil)
-    if let nothing = choice.nothing { (report.code, report.text) = ("nothing_to_do", nothing) }
-    try Output.json(report)
+    if selection.json {
+      let after = selection.dryRun ? [:] : states()
+      var report = OutcomeReport(
+        verb: name, workers: attempts.map { $0.report(before, after) },
+        isDryRun: selection.dryRun ? true : nil)
+      if let nothing = choice.nothing { (report.code, report.text) = ("nothing_to_do", nothing) }
+      try Output.json(report)
+    }
     try Self.report(attempts.compactMap(\.failure))
   }
 

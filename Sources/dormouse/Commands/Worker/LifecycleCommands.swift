@@ -10,12 +10,18 @@ protocol WorkerCommand: ParsableCommand {
 extension WorkerCommand {
   func validate() throws { try selection.check() }
 
-  func run() throws {
+  func run() throws { try apply(Self.verb) }
+
+  /// Applies `verb` to the chosen workers. A restart stops them first.
+  ///
+  /// - Parameter seconds: the time for which the verb applies; nil for no end.
+  func apply(_ verb: ControlRequest.Verb, seconds: Double? = nil) throws {
     var daemon = try selection.connection.connect()
     let quietly = selection.json
-    try daemon.apply(Self.configuration.commandName ?? "", to: selection, Self.verb) {
-      daemon, names in
-      try daemon.attempt(Self.verb, to: names, quietly: quietly)
+    try daemon.apply(Self.configuration.commandName ?? "", to: selection, verb) { daemon, names in
+      try verb == .restart
+        ? daemon.restart(names, quietly: quietly)
+        : daemon.attempt(verb, to: names, quietly: quietly, seconds: seconds)
     }
   }
 }
@@ -27,7 +33,7 @@ struct StartCommand: WorkerCommand {
   @OptionGroup var selection: WorkerSelection
 }
 
-struct StopCommand: ParsableCommand {
+struct StopCommand: WorkerCommand {
   static let configuration = CommandConfiguration(
     commandName: "stop",
     abstract: "End workers gracefully; a sleeping worker is woken first, to save its work.",
@@ -36,6 +42,7 @@ struct StopCommand: ParsableCommand {
       another name for `dormouse shutdown --keep-workers`: the daemon ends, and its workers stay \
       for the next one.
       """)
+  static let verb = ControlRequest.Verb.stop
   @Flag(help: "End only the daemon, and leave all workers to the next one.")
   var keepWorkers = false
   @OptionGroup var selection: WorkerSelection
@@ -54,35 +61,21 @@ struct StopCommand: ParsableCommand {
   }
 
   func run() throws {
+    guard keepWorkers else { return try apply(.stop) }
     var daemon = try selection.connection.connect()
-    let json = selection.json
-    if keepWorkers {
-      return try daemon.report(daemon.request(.leave), of: "stop", json: json)
-    }
-    try daemon.apply("stop", to: selection, .stop) { daemon, names in
-      try daemon.attempt(.stop, to: names, quietly: json)
-    }
+    try daemon.report(daemon.request(.leave), of: "stop", json: selection.json)
   }
 }
 
-struct RestartCommand: ParsableCommand {
+struct RestartCommand: WorkerCommand {
   static let configuration = CommandConfiguration(
     commandName: "restart", abstract: "Stop workers and launch them again.",
     discussion: """
       With --all, all running workers are restarted. A worker that was in the foreground returns \
       to it. Other workers displace none from it.
       """)
+  static let verb = ControlRequest.Verb.restart
   @OptionGroup var selection: WorkerSelection
-
-  func validate() throws { try selection.check() }
-
-  func run() throws {
-    var daemon = try selection.connection.connect()
-    let json = selection.json
-    try daemon.apply("restart", to: selection, .restart) { daemon, names in
-      try daemon.restart(names, quietly: json)
-    }
-  }
 }
 
 struct ForegroundCommand: WorkerCommand {
@@ -186,7 +179,7 @@ struct FillCommand: WorkerCommand {
   @OptionGroup var selection: WorkerSelection
 }
 
-struct ProtectCommand: ParsableCommand {
+struct ProtectCommand: WorkerCommand {
   static let configuration = CommandConfiguration(
     commandName: "protect",
     abstract: "Never terminate workers for lack of memory, for a time or until the daemon ends.",
@@ -201,6 +194,7 @@ struct ProtectCommand: ParsableCommand {
         dormouse protect --for 10m db
         dormouse protect --off db
       """)
+  static let verb = ControlRequest.Verb.protect
   @Option(
     name: .customLong("for"),
     help: ArgumentHelp("End the protection after this time, at most 30d.", valueName: "time"))
@@ -208,17 +202,7 @@ struct ProtectCommand: ParsableCommand {
   @Flag(help: "Remove the protection.") var off = false
   @OptionGroup var selection: WorkerSelection
 
-  func validate() throws { try selection.check() }
-
-  func run() throws {
-    let seconds = try seconds()
-    var daemon = try selection.connection.connect()
-    let (json, off) = (selection.json, off)
-    try daemon.apply("protect", to: selection, off ? .unprotect : .protect) { daemon, names in
-      try daemon.attempt(
-        off ? .unprotect : .protect, to: names, quietly: json, seconds: seconds)
-    }
-  }
+  func run() throws { try apply(off ? .unprotect : .protect, seconds: seconds()) }
 
   /// The time of the protection; nil for the time until the daemon ends.
   private func seconds() throws -> Double? {
