@@ -57,11 +57,10 @@ public enum ConfigurationFile {
       case .failure(let problem): unreadable.append(problem.diagnostic)
       }
     }
-    var result = parse(
+    let result = parse(
       texts, directory: files.directory, library: library, environment: environment,
       policy: policy, wait: wait)
-    result = ParseResult(value: result.value, diagnostics: unreadable + result.diagnostics)
-    return result
+    return ParseResult(value: result.value, diagnostics: unreadable + result.diagnostics)
   }
 
   private static func parse(
@@ -70,12 +69,7 @@ public enum ConfigurationFile {
   ) -> ParseResult<DaemonConfiguration> {
     let expander = Expander(variables: environment)
     let sinks = texts.map(DiagnosticSink.init(source:))
-    let parts = sinks.compactMap { sink -> MappingReader? in
-      guard let document = Document.compose(sink),
-        let mapping = sink.topMapping(document.root, of: "a configuration")
-      else { return nil }
-      return MappingReader(mapping, title: "", sink: sink, expander: expander)
-    }
+    let parts = sinks.compactMap { $0.topReader(of: "a configuration", expander: expander) }
     let reader = ConfigurationReader(
       directory: directory, library: library, environment: environment, replacement: policy,
       isComplete: parts.count == texts.count, wait: wait)

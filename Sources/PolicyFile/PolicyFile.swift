@@ -19,11 +19,7 @@ public enum PolicyFile {
     text: String, file: String, over base: LifecyclePolicy, by policyReader: PolicyReader
   ) -> ParseResult<LoadedPolicy> {
     let sink = DiagnosticSink(source: SourceText(text: text, file: file))
-    guard let document = Document.compose(sink) else { return sink.result(nil) }
-    guard let mapping = sink.topMapping(document.root, of: "a policy") else {
-      return sink.result(nil)
-    }
-    let reader = MappingReader(mapping, title: "", sink: sink)
+    guard let reader = sink.topReader(of: "a policy") else { return sink.result(nil) }
     let policy = policyReader.read(reader, over: base)
     var origins = policyReader.extended?.policy?.origins ?? Origins()
     origins.machine.append(
@@ -47,9 +43,17 @@ extension ParseResult {
 }
 
 extension DiagnosticSink {
-  /// Returns the mapping of which a file consists. An empty file is an empty mapping.
-  func topMapping(_ root: YAMLNode?, of what: String) -> YAMLNode.Mapping? {
-    guard let root else { return YAMLNode.Mapping() }
+  /// Returns a reader of the mapping of which the text consists.
+  func topReader(of what: String, expander: Expander? = nil) -> MappingReader? {
+    topMapping(of: what).map { MappingReader($0, title: "", sink: self, expander: expander) }
+  }
+
+  /// Returns the mapping of which the text consists. An empty text is an empty mapping.
+  func topMapping(of what: String, mergesKeys: Bool = false) -> YAMLNode.Mapping? {
+    guard let document = Document.compose(self) else { return nil }
+    guard let root = mergesKeys ? document.root?.withMergedKeys(self) : document.root else {
+      return YAMLNode.Mapping()
+    }
     if let tag = root.foreignTag {
       error(at: root.position, "\(what) has no tag such as `\(shortened(tag))`")
       return nil

@@ -22,21 +22,31 @@ public struct PolicyLibrary: Hashable, Sendable {
 
   /// The names of the policies that are files in the directories, sorted.
   public var fileNames: [String] {
-    let files = directories.flatMap { FileContents.names(in: $0) }
-    return Set(
-      files.filter { $0.hasSuffix(".yaml") && NameRule.allows($0) }.map(FilePaths.stem(of:))
-    )
-    .sorted()
+    Set(names(in: "")).sorted()
+  }
+
+  /// The names of the files of rules that `adopt:` can name, sorted.
+  public var ruleNames: [String] {
+    Set(names(in: Self.rules) + ShippedPolicies.ruleNames).sorted()
+  }
+
+  /// Returns the names of the files in a directory below each directory of the library.
+  private func names(in folder: String) -> [String] {
+    directories.map { folder.isEmpty ? $0 : FilePaths.resolve(folder, from: $0) }
+      .flatMap(FileContents.names(in:))
+      .filter { $0.hasSuffix(".yaml") && NameRule.allows($0) }.map(FilePaths.stem(of:))
   }
 
   /// Returns the file of a policy. `nil`: no directory has it.
   public func path(of name: String) -> String? { paths(of: name).first }
 
   /// Returns the files of a policy in all directories, in their order.
-  func paths(of name: String) -> [String] {
+  ///
+  /// - Parameter folder: the directory below them that has the file, with a slash at its end.
+  func paths(of name: String, in folder: String = "") -> [String] {
     // A name with a slash would lead out of the directories.
     guard NameRule.allows(name) else { return [] }
-    return directories.map { FilePaths.resolve("\(name).yaml", from: $0) }
+    return directories.map { FilePaths.resolve("\(folder)\(name).yaml", from: $0) }
       .filter(FileContents.exists)
   }
 
@@ -84,20 +94,12 @@ public struct PolicyLibrary: Hashable, Sendable {
   /// The path that messages and origins show for a policy in the executable.
   static func builtInFile(_ name: String) -> String { "built-in/\(name).yaml" }
 
-  /// The names of the files of rules that `adopt:` can name, sorted.
-  public var ruleNames: [String] {
-    let files = directories.flatMap { FileContents.names(in: FilePaths.resolve("rules", from: $0)) }
-    let names = files.filter { $0.hasSuffix(".yaml") && NameRule.allows($0) }.map(
-      FilePaths.stem(of:))
-    return Set(names + ShippedPolicies.ruleNames).sorted()
-  }
+  private static let rules = "rules/"
 
   /// Returns `rules/NAME.yaml` of the first directory that has it, or the built-in one. nil: there
   /// is none.
   func rules(_ name: String) -> Result<SourceText, Unreadable>? {
-    guard NameRule.allows(name) else { return nil }
-    let paths = directories.lazy.map { FilePaths.resolve("rules/\(name).yaml", from: $0) }
-    if let path = paths.first(where: FileContents.exists) {
+    if let path = paths(of: name, in: Self.rules).first {
       return FileContents.read(path).map { SourceText(text: $0, file: path) }
     }
     return ShippedPolicies.rules(name).map {
@@ -116,10 +118,14 @@ public struct PolicyLibrary: Hashable, Sendable {
     var suggestion: String
 
     init(name: String, library: PolicyLibrary) {
-      let names = library.names
       message = "there is no policy named `\(shortened(name))`"
-      let meant = didYouMean(name, among: names).map { $0 + " " } ?? ""
-      suggestion = "\(meant)Available: \(names.joined(separator: ", "))"
+      suggestion = PolicyLibrary.suggestion(instead: name, of: library.names)
     }
+  }
+
+  /// Suggests the name that is nearest to a wrong one, and lists all.
+  static func suggestion(instead name: String, of names: [String]) -> String {
+    let meant = didYouMean(name, among: names).map { $0 + " " } ?? ""
+    return "\(meant)Available: \(names.joined(separator: ", "))"
   }
 }

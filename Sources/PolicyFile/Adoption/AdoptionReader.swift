@@ -120,11 +120,9 @@ struct AdoptionReader {
   private func rules(ofSet name: String, _ reader: MappingReader) -> [ReadRule] {
     let position = reader.positions["rules"]
     guard let source = library.rules(name) else {
-      let names = library.ruleNames
-      let meant = didYouMean(name, among: names).map { $0 + " " } ?? ""
       reader.sink.error(
         at: position, "there are no rules named `\(shortened(name))`",
-        suggestion: "\(meant)Available: \(names.joined(separator: ", "))")
+        suggestion: PolicyLibrary.suggestion(instead: name, of: library.ruleNames))
       return []
     }
     switch source {
@@ -136,10 +134,7 @@ struct AdoptionReader {
       inner.set = name
       let sink = DiagnosticSink(source: text)
       var readRules: [ReadRule] = []
-      if let document = Document.compose(sink),
-        let mapping = sink.topMapping(document.root, of: "a file of rules")
-      {
-        let top = MappingReader(mapping, title: "", sink: sink)
+      if let top = sink.topReader(of: "a file of rules") {
         readRules = inner.read([top])
         top.finish()
       }

@@ -57,6 +57,9 @@ final class DiagnosticSink {
     ParseResult(value: value, diagnostics: diagnostics)
   }
 
+  /// The first error of all diagnostics.
+  var firstError: Diagnostic? { diagnostics.first { $0.severity == .error } }
+
   /// All diagnostics: those of other files, and then those of this one in the order of the text.
   var diagnostics: [Diagnostic] {
     let inOrder = reported.enumerated().sorted {

@@ -77,36 +77,27 @@ public struct PolicySettings: Sendable {
     _ setting: Setting, to policy: LifecyclePolicy, _ scope: PolicyReader.Scope
   ) throws(SettingError) -> (policy: LifecyclePolicy, reader: MappingReader) {
     let sink = DiagnosticSink(source: SourceText(text: setting.text, file: "--set"))
-    let document = Document.compose(sink)
-    guard let document, let mapping = sink.topMapping(document.root, of: "a setting") else {
+    guard let reader = sink.topReader(of: "a setting") else {
       try check(sink, setting)
       throw SettingError(setting.argument, "can't be read")
     }
-    let reader = MappingReader(mapping, title: "", sink: sink)
     let changed = PolicyReader(scope: scope).keys(reader, over: policy)
     try check(sink, setting)
     return (changed, reader)
   }
 
   private static func check(_ sink: DiagnosticSink, _ setting: Setting) throws(SettingError) {
-    guard let error = sink.diagnostics.first(where: { $0.severity == .error }) else { return }
-    throw SettingError(setting.argument, error.message, suggestion: error.suggestion)
+    if let error = sink.firstError { throw SettingError(setting.argument, error) }
   }
 
   private static func setting(_ argument: String) throws(SettingError) -> Setting {
-    guard let sign = argument.firstIndex(of: "=") else {
-      throw SettingError(argument, "a value is missing", suggestion: "write `KEY=VALUE`")
-    }
-    let key = String(argument[..<sign])
-    let value = argument[sign...].dropFirst()
+    let (written, value) = try SettingError.parts(of: argument)
+    let key = String(written)
     // The reader has better error messages for the keys `name` and `extends`.
     guard !key.isEmpty, validKeys[key] != nil || key == "name" || key == "extends" else {
       throw SettingError(
         argument, "unknown key `\(shortened(key))`",
         suggestion: suggestion(for: key) ?? "`dormouse policy show` lists the keys")
-    }
-    guard !value.unicodeScalars.contains(where: SourceText.isLineEnd) else {
-      throw SettingError(argument, "the value has a line break")
     }
     var text = ""
     for (depth, component) in key.split(separator: ".").enumerated() {
@@ -132,5 +123,23 @@ public struct SettingError: Error, CustomStringConvertible {
 
   init(_ argument: String, _ problem: String, suggestion: String? = nil) {
     description = "`\(shortened(argument))`: \(problem)" + (suggestion.map { "; \($0)" } ?? "")
+  }
+
+  init(_ argument: String, _ error: Diagnostic) {
+    self.init(argument, error.message, suggestion: error.suggestion)
+  }
+
+  /// Returns the key and the value of an argument `KEY=VALUE`.
+  static func parts(
+    of argument: String
+  ) throws(SettingError) -> (key: Substring, value: Substring) {
+    guard let sign = argument.firstIndex(of: "=") else {
+      throw SettingError(argument, "a value is missing", suggestion: "write `KEY=VALUE`")
+    }
+    let value = argument[sign...].dropFirst()
+    guard !value.unicodeScalars.contains(where: SourceText.isLineEnd) else {
+      throw SettingError(argument, "the value has a line break")
+    }
+    return (argument[..<sign], value)
   }
 }

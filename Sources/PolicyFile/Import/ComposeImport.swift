@@ -17,9 +17,9 @@ public enum ComposeImport {
     isProgram: ((String) -> Bool)? = nil
   ) -> ParseResult<ImportedConfiguration> {
     let sink = DiagnosticSink(source: SourceText(text: text, file: file))
-    guard let document = Document.compose(sink),
-      let mapping = sink.topMapping(document.root?.withMergedKeys(sink), of: "a compose file")
-    else { return sink.result(nil) }
+    guard let mapping = sink.topMapping(of: "a compose file", mergesKeys: true) else {
+      return sink.result(nil)
+    }
     var top = ForeignMapping(mapping)
     top.skip("version", "name", "services")
     let others = includes(&top)

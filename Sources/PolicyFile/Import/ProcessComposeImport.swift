@@ -11,10 +11,9 @@ public enum ProcessComposeImport {
     text: String, file: String, environmentFile: String? = nil
   ) -> ParseResult<ImportedConfiguration> {
     let sink = DiagnosticSink(source: SourceText(text: text, file: file))
-    guard let document = Document.compose(sink),
-      let mapping = sink.topMapping(
-        document.root?.withMergedKeys(sink), of: "a process-compose file")
-    else { return sink.result(nil) }
+    guard let mapping = sink.topMapping(of: "a process-compose file", mergesKeys: true) else {
+      return sink.result(nil)
+    }
     var top = ForeignMapping(mapping)
     var result = ImportedFile(source: FilePaths.name(of: file))
     top.skip("version", "is_strict", "log_level", "log_length", "processes")

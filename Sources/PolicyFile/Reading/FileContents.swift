@@ -14,16 +14,13 @@ struct Unreadable: Error {
 /// Reads files as texts, without Foundation.
 enum FileContents {
   static func read(_ path: String, isRegularOnly: Bool = false) -> Result<String, Unreadable> {
-    switch bytes(path, isRegularOnly) {
-    case .success(let bytes):
+    bytes(path, isRegularOnly).flatMap { bytes in
       guard let text = String(validating: bytes, as: UTF8.self) else {
         let line = firstInvalidLine(bytes)
         return .failure(
           .init(path, "isn't UTF-8 text; the first byte that is wrong is in line \(line)"))
       }
       return .success(text)
-    case .failure(let error):
-      return .failure(error)
     }
   }
 

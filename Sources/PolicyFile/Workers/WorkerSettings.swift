@@ -61,14 +61,9 @@ public struct WorkerSettings: Hashable, Sendable {
     let lines = YAMLText.lines("command", WorkerRenderer.command(worker.command)) + lines("")
     let text = lines.joined(separator: "\n") + "\n"
     let sink = DiagnosticSink(source: SourceText(text: text, file: "--set"))
-    let document = Document.compose(sink)
+    let top = sink.topReader(of: "a worker", expander: Expander(variables: environment))
     try check(sink)
-    guard let document, let mapping = sink.topMapping(document.root, of: "a worker") else {
-      try check(sink)
-      return worker
-    }
-    let reader = MappingReader(
-      mapping, title: "", sink: sink, expander: Expander(variables: environment))
+    guard let reader = top else { return worker }
     let read = WorkerReader(
       name: worker.name, reader: reader, directory: worker.directory, environment: environment,
       policy: worker.policy
@@ -99,12 +94,12 @@ public struct WorkerSettings: Hashable, Sendable {
   }
 
   private func check(_ sink: DiagnosticSink) throws(SettingError) {
-    guard let error = sink.diagnostics.first(where: { $0.severity == .error }) else { return }
+    guard let error = sink.firstError else { return }
     // An error without a setting's line, such as an unmatched quote, usually belongs to the last
     // setting.
     let line = error.position.map { $0.line } ?? 0
     let setting = settings.first { lineNumber(of: $0) == line } ?? settings.last
-    throw SettingError(setting?.argument ?? "", error.message, suggestion: error.suggestion)
+    throw SettingError(setting?.argument ?? "", error)
   }
 
   /// Returns the number of a setting's line in the text that `applied` reads. The command has the
@@ -138,20 +133,14 @@ public struct WorkerSettings: Hashable, Sendable {
   }
 
   private static func setting(_ argument: String) throws(SettingError) -> Setting {
-    guard let sign = argument.firstIndex(of: "=") else {
-      throw SettingError(argument, "a value is missing", suggestion: "write `KEY=VALUE`")
-    }
-    let value = argument[sign...].dropFirst()
-    let path = argument[..<sign].split(separator: ".", omittingEmptySubsequences: false)
+    let (written, value) = try SettingError.parts(of: argument)
+    let path = written.split(separator: ".", omittingEmptySubsequences: false)
     let key = path.first.map(String.init) ?? ""
     if let instead = replacedKeys[key] { throw SettingError(argument, instead) }
     if declaredOnly.contains(key) {
       throw SettingError(
         argument, "only a worker in dormouse.yaml can have `\(key)`",
         suggestion: "write it there")
-    }
-    guard !value.unicodeScalars.contains(where: SourceText.isLineEnd) else {
-      throw SettingError(argument, "the value has a line break")
     }
     let name = path.joined(separator: ".")
     let keys = KeyExplorer.worker()
