@@ -1,6 +1,8 @@
 import Control
 import Testing
 
+@testable import Linux
+
 @Suite("The screen of top") struct TopScreenTests {
   private static func columns(_ line: String) -> Int {
     var text = ""

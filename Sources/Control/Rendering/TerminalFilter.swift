@@ -57,7 +57,9 @@ public struct TerminalFilter: Sendable {
     case Self.escape:
       return colour(in: input, to: &output)
     default:
-      return character(in: input, to: &output)
+      guard let (length, text) = firstCharacter(of: input) else { return nil }
+      if let text { output += escaped(text).utf8 } else { Self.show(first, in: &output) }
+      return length
     }
   }
 
@@ -77,26 +79,6 @@ public struct TerminalFilter: Sendable {
     return 1
   }
 
-  private func character(in input: ArraySlice<UInt8>, to output: inout [UInt8]) -> Int? {
-    let first = input[input.startIndex]
-    let length =
-      switch first {
-      case 0xC2...0xDF: 2
-      case 0xE0...0xEF: 3
-      case 0xF0...0xF4: 4
-      default: 1
-      }
-    let bytes = input.prefix(length)
-    if let text = String(validating: bytes, as: UTF8.self) {
-      output += escaped(text).utf8
-      return length
-    }
-    let isBegun = bytes.count < length && bytes.dropFirst().allSatisfy { $0 & 0xC0 == 0x80 }
-    if isBegun { return nil }
-    Self.show(first, in: &output)
-    return 1
-  }
-
   private static func show(_ byte: UInt8, in output: inout [UInt8]) {
     if byte < 0x80 {
       output += escaped(String(Unicode.Scalar(byte))).utf8
@@ -104,4 +86,20 @@ public struct TerminalFilter: Sendable {
       output += "\\x\(String(byte, radix: 16))".utf8
     }
   }
+}
+
+/// Returns the character with which bytes begin, and its length. A byte that isn't UTF-8 has no
+/// text. The result is nil if more bytes are needed.
+func firstCharacter(of input: ArraySlice<UInt8>) -> (length: Int, text: String?)? {
+  let length =
+    switch input.first ?? 0 {
+    case 0xC2...0xDF: 2
+    case 0xE0...0xEF: 3
+    case 0xF0...0xF4: 4
+    default: 1
+    }
+  let bytes = input.prefix(length)
+  if let text = String(validating: bytes, as: UTF8.self) { return (length, text) }
+  let isBegun = bytes.count < length && bytes.dropFirst().allSatisfy { $0 & 0xC0 == 0x80 }
+  return isBegun ? nil : (1, nil)
 }

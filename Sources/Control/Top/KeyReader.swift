@@ -51,7 +51,10 @@ package struct KeyReader: Sendable {
     case 0x7F, 0x08: return (1, .backspace)
     case 0x04: return (1, .endOfInput)
     case 0..<0x20: return (1, nil)
-    default: return character(in: input)
+    default:
+      return firstCharacter(of: input).map { length, text in
+        (length, text?.first.map(TerminalKey.character))
+      }
     }
   }
 
@@ -90,23 +93,5 @@ package struct KeyReader: Sendable {
       }
     default: nil
     }
-  }
-
-  private static func character(
-    in input: ArraySlice<UInt8>
-  ) -> (length: Int, key: TerminalKey?)? {
-    let length =
-      switch input[input.startIndex] {
-      case 0xC2...0xDF: 2
-      case 0xE0...0xEF: 3
-      case 0xF0...0xF4: 4
-      default: 1
-      }
-    let bytes = input.prefix(length)
-    if let text = String(validating: bytes, as: UTF8.self), let character = text.first {
-      return (length, .character(character))
-    }
-    let isBegun = bytes.count < length && bytes.dropFirst().allSatisfy { $0 & 0xC0 == 0x80 }
-    return isBegun ? nil : (1, nil)
   }
 }

@@ -1,3 +1,5 @@
+import Linux
+
 /// The action of a key of `top` on the selected worker. The keys are capital letters, so that a
 /// mistyped key changes nothing.
 package enum TopAction: Character, Hashable, Sendable, CaseIterable {
@@ -63,24 +65,11 @@ package enum TopPane: Character, Hashable, Sendable, CaseIterable {
 /// The largest processes of the machine that belong to no worker.
 package struct TopOthers: Hashable, Sendable {
   /// The processes, the largest first.
-  package var processes: [Process]
+  package var processes: [SizedProcess]
   /// The reason why they can't be read.
   package var problem: String?
 
-  package struct Process: Hashable, Sendable {
-    package var pid: Int32
-    package var name: String
-    /// In bytes of RAM.
-    package var resident: Int64
-
-    package init(pid: Int32, name: String, resident: Int64) {
-      self.pid = pid
-      self.name = name
-      self.resident = resident
-    }
-  }
-
-  package init(processes: [Process], problem: String? = nil) {
+  package init(processes: [SizedProcess], problem: String? = nil) {
     self.processes = processes
     self.problem = problem
   }

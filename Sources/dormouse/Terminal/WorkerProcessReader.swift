@@ -66,10 +66,7 @@ enum WorkerProcessReader {
       // The workers' processes are among them, and are left out below.
       let largest = try LargestProcesses.read(upTo: maxScanned, until: Deadline(in: .seconds(5)))
       let others = largest.processes.filter { owners.worker(of: $0) == nil }
-      return TopOthers(
-        processes: others.prefix(maxOthers).map {
-          .init(pid: $0.pid, name: $0.name, resident: $0.resident)
-        })
+      return TopOthers(processes: Array(others.prefix(maxOthers)))
     } catch { return TopOthers(processes: [], problem: "processes can't be read: \(error)") }
   }
 

@@ -51,10 +51,7 @@ struct EventsCommand: ParsableCommand {
       return try showPast(of: try JournalFiles.segments(at: journal), until: nil, clock)
     }
     if !follow, connection.socket == nil, !connection.hasDaemon {
-      // The journal stays when the daemon ends.
-      Output.complain("no daemon is running; showing the journal of the last one")
-      let directory = "\(DefaultPaths.ofThisProcess().stateDirectory)/journal"
-      return try showPast(of: try JournalFiles.segments(at: directory), until: nil, clock)
+      return try showPast(of: try JournalFiles.ofLastDaemon("showing"), until: nil, clock)
     }
     var daemon = try connection.connect()
     if let worker { _ = try daemon.ask(.status, worker: worker) }

@@ -17,7 +17,7 @@ struct History {
   /// Returns the last `limit` events, or all events if `limit` is nil.
   mutating func events(limit: Int?) -> [EventRecord] {
     if let since {
-      let events = events(from: firstSegment(at: since))
+      let events = events(from: JournalFiles.firstSegment(at: since, of: segments))
       return limit.map { Array(events.suffix($0)) } ?? events
     }
     guard let limit else { return events(from: 0) }
@@ -29,12 +29,6 @@ struct History {
       if events.count >= limit || count >= segments.count { return Array(events.suffix(limit)) }
       count *= 4
     }
-  }
-
-  private func firstSegment(at time: WallTime) -> Int {
-    segments.lastIndex { segment in
-      JournalDirectory.beginning(of: segment.name).map { $0 <= time } ?? false
-    } ?? 0
   }
 
   private mutating func events(from first: Int) -> [EventRecord] {

@@ -71,6 +71,19 @@ enum JournalFiles {
     return segments
   }
 
+  /// Returns the segments of the daemon that has ended, whose journal stays, and says so.
+  static func ofLastDaemon(_ action: String) throws -> [JournalSegment] {
+    Output.complain("no daemon is running; \(action) the journal of the last one")
+    return try segments(at: "\(DefaultPaths.ofThisProcess().stateDirectory)/journal")
+  }
+
+  /// Returns the index of the segment that was written at a time; 0 if all are later.
+  static func firstSegment(at time: WallTime, of segments: [JournalSegment]) -> Int {
+    segments.lastIndex { segment in
+      JournalDirectory.beginning(of: segment.name).map { $0 <= time } ?? false
+    } ?? 0
+  }
+
   /// Reports each part of a journal that was left out, on standard error.
   static func complain(_ problems: [JournalProblem]) {
     for problem in problems { Output.complain(escaped("\(problem)")) }

@@ -16,10 +16,7 @@ struct HistorySpan {
     let begin = since.map { Clock.now() - $0.duration }
     if let begin {
       // One segment before the time is read as well: it has the workers' states.
-      let first = segments.lastIndex { segment in
-        JournalDirectory.beginning(of: segment.name).map { $0 <= begin } ?? false
-      }
-      segments.removeFirst(first ?? 0)
+      segments.removeFirst(JournalFiles.firstSegment(at: begin, of: segments))
     }
     var reader = HistoryReader(since: begin)
     let history = reader.read(segments) { Progress.show("reading the journal", $0) }
@@ -38,10 +35,7 @@ struct HistorySpan {
   private func segments(_ connection: ConnectionOptions) throws -> [JournalSegment] {
     if let journal { return try JournalFiles.segments(at: journal) }
     if !connection.isNamed, !connection.hasDaemon {
-      // The journal stays when the daemon ends.
-      Output.complain("no daemon is running; reading the journal of the last one")
-      let directory = "\(DefaultPaths.ofThisProcess().stateDirectory)/journal"
-      return try JournalFiles.segments(at: directory)
+      return try JournalFiles.ofLastDaemon("reading")
     }
     var daemon = try connection.connect()
     return try JournalFiles.segments(at: daemon.journalDirectory())

@@ -98,12 +98,7 @@ struct ImportCommand: ParsableCommand {
   }
 
   private func convert(_ file: String) throws -> ParseResult<ImportedConfiguration> {
-    let text: String
-    do {
-      text = try readText(file)
-    } catch {
-      throw CommandFailure(exit: .badConfiguration, text: "\(error)")
-    }
+    let text = try UnitSource.text(of: file)
     let directory = Self.directory(of: file)
     let name = file.split(separator: "/").last.map(String.init) ?? file
     guard let format = format ?? ImportFormat(fileName: name, text: text) else {

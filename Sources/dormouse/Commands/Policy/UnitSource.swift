@@ -24,7 +24,9 @@ struct UnitSource {
       for directory in directories where !isAbsent("\(directory)/\(candidate)") {
         let dropIns = try Self.dropIns(of: names, in: directories)
         self.name = name
-        files = try ["\(directory)/\(candidate)"].map(Self.read) + dropIns.map(Self.read)
+        files = try (["\(directory)/\(candidate)"] + dropIns).map {
+          UnitImport.File(path: $0, text: try Self.text(of: $0))
+        }
         return
       }
     }
@@ -58,10 +60,9 @@ struct UnitSource {
     return paths.sorted { $0.key < $1.key }.map(\.value)
   }
 
-  private static func read(_ path: String) throws -> UnitImport.File {
-    do {
-      return UnitImport.File(path: path, text: try readText(path))
-    } catch {
+  /// Reads a file that is to be imported.
+  static func text(of path: String) throws -> String {
+    do { return try readText(path) } catch {
       throw CommandFailure(exit: .badConfiguration, text: "\(error)")
     }
   }

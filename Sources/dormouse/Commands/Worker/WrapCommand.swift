@@ -190,7 +190,7 @@ struct WrapCommand: ParsableCommand {
 
   private func checkedHostGrace() throws -> Duration? {
     guard let hostGrace else { return WrapSettings.defaultHostGrace }
-    return hostGrace == "never" ? nil : try duration(hostGrace, of: "--host-grace")
+    return try durationOrNever(hostGrace, of: "--host-grace")
   }
 
   private func effectivePolicy(_ paths: DefaultPaths) throws -> LifecyclePolicy {
@@ -210,22 +210,22 @@ struct WrapCommand: ParsableCommand {
         min($0, result.foreground.idleAfter / 10)
       }
     }
-    if hibernateAfter == "never" {
-      result.hibernate.after = nil
-    } else if let hibernateAfter {
-      result.hibernate.after = try duration(hibernateAfter, of: "--hibernate-after")
+    if let hibernateAfter {
+      result.hibernate.after = try durationOrNever(hibernateAfter, of: "--hibernate-after")
     }
-    if wakeForTimers == "never" {
-      result.background.wakeForTimers = nil
-    } else if let wakeForTimers {
-      let shortest = try duration(wakeForTimers, of: "--wake-for-timers")
-      guard shortest > .zero else {
+    if let wakeForTimers {
+      let shortest = try durationOrNever(wakeForTimers, of: "--wake-for-timers")
+      if let shortest, shortest <= .zero {
         throw CommandFailure(
           exit: .usage, text: "--wake-for-timers must be longer than 0; `never` switches it off")
       }
       result.background.wakeForTimers = shortest
     }
     return result
+  }
+
+  private func durationOrNever(_ text: String, of option: String) throws -> Duration? {
+    text == "never" ? nil : try duration(text, of: option)
   }
 
   /// Executes the command as without `dormouse wrap --`.
