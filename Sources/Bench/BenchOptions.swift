@@ -1,4 +1,5 @@
 import Hibernation
+import Supervision
 
 /// The options of `dormouse bench`.
 public struct BenchOptions: Sendable {
@@ -10,13 +11,6 @@ public struct BenchOptions: Sendable {
     case command(String)
   }
 
-  /// The sign that the program has started, if no request shows it.
-  public enum Readiness: Hashable, Sendable {
-    case tcp(UInt16)
-    /// A text in a line of its output.
-    case line(String)
-  }
-
   /// The arguments of the program. The first one is a path, or a name to find in the environment's
   /// PATH.
   public var command: [String]
@@ -25,7 +19,7 @@ public struct BenchOptions: Sendable {
   public var request: Request?
   /// The sign of readiness. With nil, the program is ready when it has answered its first request,
   /// or, without a request, when it is idle.
-  public var readiness: Readiness?
+  public var readiness: ReadinessRule?
   public var rounds = 10
   public var compression = Compression.zstd(level: 1)
   /// The directory for images. It is created if necessary. Images are written to a new directory in

@@ -35,7 +35,7 @@ extension BenchSubject {
     return try timeFromOrder { try WakeOrder.performed { try tree.continueAll() } }
   }
 
-  private func stop() throws -> ProcessTree {
+  func stop() throws -> ProcessTree {
     let process = try running
     return try ProcessTree.stopAll(
       root: process.identity, session: process.session, cgroup: process.cgroup,

@@ -92,13 +92,7 @@ final class BenchSubject {
   }
 
   private func waitUntilReady(_ process: WorkerProcess, _ deadline: Deadline) throws {
-    let rule: ReadinessRule? =
-      switch options.readiness {
-      case .tcp(let port): .tcp(port)
-      case .line(let text): .logLine(text)
-      case nil: nil
-      }
-    guard let rule else {
+    guard let rule = options.readiness else {
       if options.request == nil { try waitUntilIdle(process, deadline) }
       return
     }

@@ -9,10 +9,7 @@ extension BenchSubject {
     guard !SwapArea.all().isEmpty else {
       throw MechanismRefusal(reason: "no swap on this machine (swapon(8), zramctl(8))")
     }
-    let process = try running
-    let tree = try ProcessTree.stopAll(
-      root: process.identity, session: process.session, cgroup: process.cgroup,
-      until: Deadline(in: .seconds(5)))
+    let tree = try stop()
     do {
       for pid in tree.pids { try KernelSwap.pageOut(pid) }
       let memory = try Footprint.measure(tree.pids)
@@ -29,7 +26,7 @@ extension BenchSubject {
     let took = try timeFromOrder { try WakeOrder.performed { try tree.continueAll() } }
     // The other mechanisms must find the program in RAM.
     let deadline = Deadline(in: .seconds(60))
-    for pid in try process.tree().pids {
+    for pid in try running.tree().pids {
       try SwappablePages.readBack(ProcessMemory(pid: pid), until: deadline)
     }
     return took

@@ -73,10 +73,7 @@ extension DoctorReport {
       + footer
     var lines: [String] = []
     for (index, check) in notWorking.enumerated() {
-      let section =
-        ["", "\(check.name): \(check.result.rawValue)"]
-        + labelled("without it  ", check.lost, width: width)
-        + labelled("to enable   ", check.enable, width: width)
+      let section = check.section(width: width)
       // Four lines are reserved for the names of the other mechanisms.
       if count + lines.count + section.count + 4 + all.count > Self.maxLines {
         lines += [""] + Self.names(notWorking[index...], width: width)
@@ -112,15 +109,16 @@ extension DoctorReport {
   }
 
   fileprivate func details(width: Int) -> [String] {
-    checks.filter { $0.result != .works }.flatMap { check in
-      ["", "\(check.name): \(check.result.rawValue)"]
-        + labelled("without it  ", check.lost, width: width)
-        + labelled("to enable   ", check.enable, width: width)
-    }
+    checks.filter { $0.result != .works }.flatMap { $0.section(width: width) }
   }
+}
 
-  private func labelled(_ label: String, _ text: String, width: Int) -> [String] {
-    hanging("  \(label)", text, to: width, minColumns: 24)
+extension DoctorCheck {
+  /// What is lost without the mechanism, and the way to enable it.
+  fileprivate func section(width: Int) -> [String] {
+    ["", "\(name): \(result.rawValue)"]
+      + hanging("  without it  ", lost, to: width, minColumns: 24)
+      + hanging("  to enable   ", enable, to: width, minColumns: 24)
   }
 }
 

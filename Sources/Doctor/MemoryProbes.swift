@@ -102,14 +102,19 @@ extension Probe {
 
   /// Returns a range of bytes that the process itself has written.
   private static func someRange(of pid: Int32) throws -> PageRange {
+    PageRange(address: try privatePage(of: pid), length: 64)
+  }
+
+  /// Returns the address of a page that the process has written.
+  static func privatePage(of pid: Int32) throws -> UInt64 {
     guard let page = try privatePages(of: pid).first else {
       throw ProbeFailure("/proc/\(pid)/pagemap shows no pages of a child to us")
     }
-    return PageRange(address: page.address, length: 64)
+    return page.address
   }
 
   /// Returns the pages of the process that it shares with no other one and has written.
-  static func privatePages(of pid: Int32) throws -> [PageRange] {
+  private static func privatePages(of pid: Int32) throws -> [PageRange] {
     let map = try PageMap(pid: pid)
     return try MemoryMapping.all(of: pid)
       .filter { $0.writable && !$0.shared && $0.anonymous > 0 }

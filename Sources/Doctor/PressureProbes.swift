@@ -26,7 +26,7 @@ extension Probe {
       + "default."
   ) { _ in
     let stall = try PressureStall.read()
-    return .works("\(decimalText(stall.some.average10)) % of the last 10 s")
+    return .works("\(decimal(stall.some.average10)) % of the last 10 s")
   }
 
   private static let trigger = Probe(
@@ -49,11 +49,5 @@ extension Probe {
       return .works("windows of 2 s, and not of 1 s; for these it needs CAP_SYS_RESOURCE")
     }
     return .works("windows of 2 s and of 1 s")
-  }
-
-  /// The value as text, with one decimal.
-  private static func decimalText(_ value: Double) -> String {
-    let tenths = Int((min(max(value, 0), 100) * 10).rounded())
-    return "\(tenths / 10).\(tenths % 10)"
   }
 }

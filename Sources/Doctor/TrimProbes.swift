@@ -82,10 +82,7 @@ extension Examination {
   /// Makes the kernel page out a page that a child has written. Without swap the page stays.
   fileprivate func pageOutChild() throws {
     let child = try child.get()
-    guard let page = try Probe.privatePages(of: child.pid).first else {
-      throw ProbeFailure("/proc/\(child.pid)/pagemap shows no pages of a child to us")
-    }
-    try PageRange(address: page.address, length: pageSize)
+    try PageRange(address: Probe.privatePage(of: child.pid), length: pageSize)
       .pageOut(of: child.pid, through: child.process.pidfd)
   }
 }

@@ -16,7 +16,7 @@ import Testing
   @Test func `Every mechanism is measured in every round, or says why it isn't`() throws {
     try withFixture { (fixture) throws in
       var options = fixture.options(Self.quiet)
-      options.readiness = .line("ready")
+      options.readiness = .logLine("ready")
       options.rounds = 3
       var steps: [BenchMechanism?] = []
       let report = try Bench.run(options) { steps.append($0.mechanism) }
@@ -49,7 +49,7 @@ import Testing
   @Test func `A command can be the request, and its success is the answer`() throws {
     try withFixture { (fixture) throws in
       var options = fixture.options(Self.quiet)
-      options.readiness = .line("ready")
+      options.readiness = .logLine("ready")
       options.request = .command("kill -0 $PPID && true")
       options.rounds = 1
       let report = try Bench.run(options)
@@ -74,7 +74,7 @@ import Testing
   {
     try withFixture { (fixture) throws in
       var options = fixture.options(["/bin/sh", "-c", "echo the port is taken; exit 3"])
-      options.readiness = .line("ready")
+      options.readiness = .logLine("ready")
       let error = #expect(throws: BenchError.self) { try Bench.run(options) }
       #expect(error?.description.contains("ended before it was ready") == true)
       #expect(error?.description.contains("the port is taken") == true)
@@ -95,7 +95,7 @@ import Testing
   @Test func `A program that is never ready is an error after its time limit`() throws {
     try withFixture { (fixture) throws in
       var options = fixture.options(["/bin/sh", "-c", "read y < \"$FIFO\""])
-      options.readiness = .line("ready")
+      options.readiness = .logLine("ready")
       options.timeout = .milliseconds(100)
       let error = #expect(throws: BenchError.self) { try Bench.run(options) }
       #expect(error?.description.contains("was not ready within") == true)
@@ -109,7 +109,7 @@ import Testing
     try withFixture { (fixture) throws in
       // This process never waits, so it has no thread that could free its pages.
       var options = fixture.options(["/bin/sh", "-c", "echo ready; while :; do :; done"])
-      options.readiness = .line("ready")
+      options.readiness = .logLine("ready")
       options.rounds = 1
       let report = try Bench.run(options)
       #expect(!report.hibernates)

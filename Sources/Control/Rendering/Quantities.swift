@@ -19,7 +19,7 @@ public func durationText(_ seconds: Double) -> String {
 }
 
 /// The number with one decimal, which is always shown.
-func decimal(_ value: Double) -> String {
+package func decimal(_ value: Double) -> String {
   let tenths = Int64((value.magnitude * 10).rounded())
   return "\(value < 0 && tenths > 0 ? "-" : "")\(tenths / 10).\(tenths % 10)"
 }

@@ -20,7 +20,7 @@ protocol RecordingSource: AnyObject {
   func updates(at now: Double) throws(RecordingFailure) -> RecordingUpdates
   /// Returns the subject's processes. The tree is empty if the subject doesn't run now.
   func tree() throws(RecordingFailure) -> ProcessTree
-  /// Ends the program that was started for the recording. It is called when the recording ends.
+  /// Asks the subject to free memory. Returns the mark of that, unless an update will have one.
   func warn(at now: Double) throws(RecordingFailure) -> FootprintMark?
   /// Handles a signal to this process. Returns true if the recording ends.
   func handle(_ signal: SignalQueue.Arrival) -> Bool

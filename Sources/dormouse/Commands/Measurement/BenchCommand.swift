@@ -133,7 +133,7 @@ struct BenchCommand: ParsableCommand {
       imageDirectory: stateDirectory.map { absolutePath($0, in: here) } ?? paths.stateDirectory)
     options.request =
       request.flatMap { HTTPAddress($0) }.map { .http($0) } ?? requestCommand.map { .command($0) }
-    options.readiness = readyLine.map { .line($0) } ?? readyTcp.map { .tcp($0) }
+    options.readiness = readyLine.map { .logLine($0) } ?? readyTcp.map { .tcp($0) }
     options.rounds = rounds
     options.compression = lz4 ? .lz4 : .zstd(level: level ?? 1)
     options.timeout = timeout
