@@ -9,8 +9,8 @@ public func renderComparison(
   let seconds = max(a.seconds, b.seconds)
   var lines: [String] = []
   for (letter, side, recording) in [("A", comparison.a, a), ("B", comparison.b, b)] {
-    let title = style.fit("\(letter): \(escaped(side.name)): \(side.statistics.sentence)")
-    lines.append(style.color ? Color.bold.paint(title) : title)
+    lines.append(
+      style.title("\(letter): \(escaped(side.name)): \(side.statistics.sentence)"))
     lines += StepPlot(recording, style: style, minBytes: peak, seconds: seconds).lines + [""]
   }
   let rows = comparison.tableLines(color: style.color).map {

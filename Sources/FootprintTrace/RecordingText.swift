@@ -9,8 +9,7 @@ public func renderRecording(
 ) -> [String] {
   let statistics = RecordingStatistics(recording, limit: limit)
   let name = escaped(recording.header.name)
-  let title = style.fit("\(name): \(statistics.sentence)")
-  var lines = [style.color ? Color.bold.paint(title) : title]
+  var lines = [style.title("\(name): \(statistics.sentence)")]
   lines += StepPlot(recording, style: style).lines
   let events = recording.eventLines(statistics.warnings, ascii: style.ascii)
   lines += events.prefix(maxMarks ?? .max).flatMap { style.wrap($0.text, indent: $0.indent) }
@@ -28,11 +27,10 @@ public func renderLive(
   let statistics = RecordingStatistics(recording)
   let name = escaped(recording.header.name)
   let state = recording.state(at: .infinity).map { "\(escaped($0)), " } ?? ""
-  let title = style.fit(
+  let title = style.title(
     "\(name): \(state)\(shortSizeText(statistics.last)), peak \(shortSizeText(statistics.peak)), "
       + "\(durationText(statistics.seconds)); Ctrl-C ends it")
-  let plot = StepPlot(recording, style: style).lines
-  return [style.color ? Color.bold.paint(title) : title] + plot
+  return [title] + StepPlot(recording, style: style).lines
 }
 
 extension RecordingStatistics {
@@ -67,7 +65,8 @@ extension Recording {
     let width = rows.map(\.moment.count).max() ?? 0
     return rows.map { row in
       let symbol = row.kind.symbol(ascii: ascii) ?? " "
-      return ("\(padded(row.moment, width))  \(symbol)  \(row.text)", width + 5)
+      let moment = padded(row.moment, to: width, alignsRight: true)
+      return ("\(moment)  \(symbol)  \(row.text)", width + 5)
     }
   }
 }

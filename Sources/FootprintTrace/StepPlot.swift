@@ -25,6 +25,11 @@ public struct TerminalStyle: Hashable, Sendable {
     return text.count > width ? text.prefix(width - 3) + "..." : text
   }
 
+  /// Returns the line above a picture.
+  func title(_ line: String) -> String {
+    color ? Color.bold.paint(fit(line)) : fit(line)
+  }
+
   /// Returns a line with characters that this terminal can show, wrapped to as many lines as it
   /// needs.
   func wrap(_ line: String, indent: Int) -> [String] {
@@ -141,7 +146,7 @@ struct StepPlot {
     // A step's label is beside the cell that ends at it.
     let isStep = (row + 1) % perStep == 0
     let text = isStep ? shortSizeText(step * Int64((row + 1) / perStep)) : ""
-    return padded(text, labelWidth) + " " + (isStep ? bar.0 : bar.1)
+    return padded(text, to: labelWidth, alignsRight: true) + " " + (isStep ? bar.0 : bar.1)
   }
 
   private var timeAxis: [String] {
@@ -161,7 +166,7 @@ struct StepPlot {
       numbers.replaceSubrange(start..<start + text.count, with: text)
       free = start + text.count + 2
     }
-    let zero = padded("0", labelWidth) + " \(line.start)"
+    let zero = padded("0", to: labelWidth, alignsRight: true) + " \(line.start)"
     return [zero + String(axis), String(numbers).trimmed]
   }
 
@@ -193,10 +198,6 @@ extension FootprintMark.Kind {
     case .lost: "?"
     }
   }
-}
-
-func padded(_ text: String, _ width: Int) -> String {
-  String(repeating: " ", count: max(0, width - text.count)) + text
 }
 
 extension String {

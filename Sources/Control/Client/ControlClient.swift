@@ -92,12 +92,7 @@ public struct ControlClient: ~Copyable {
     let deadline = timeout.map { ContinuousClock.now + $0 }
     while true {
       if let response = early.removeValue(forKey: id) { return response }
-      if let line = try nextLine() {
-        try accept(line)
-      } else {
-        if let deadline, let timeout { try waitReadable(until: deadline, timeout) }
-        try receive()
-      }
+      try advance(until: deadline, timeout)
     }
   }
 
@@ -112,9 +107,7 @@ public struct ControlClient: ~Copyable {
 
   /// Waits for the next event, after `events` with `follow`.
   public mutating func nextEvent() throws(ControlError) -> EventRecord {
-    while followed.isEmpty {
-      if let line = try nextLine() { try accept(line) } else { try receive() }
-    }
+    while followed.isEmpty { try advance() }
     return followed.removeFirst()
   }
 
@@ -122,24 +115,27 @@ public struct ControlClient: ~Copyable {
   /// already is returned at once, so call this until it returns nil before you poll `descriptor`.
   public mutating func nextEvent(within limit: Duration) throws(ControlError) -> EventRecord? {
     let deadline = ContinuousClock.now + limit
-    while followed.isEmpty {
-      if let line = try nextLine() {
-        try accept(line)
-        continue
-      }
-      do {
-        try waitReadable(until: deadline, limit)
-      } catch {
-        guard case .timedOut = error else { throw error }
-        return nil
-      }
-      try receive()
+    do throws(ControlError) {
+      while followed.isEmpty { try advance(until: deadline, limit) }
+    } catch {
+      guard case .timedOut = error else { throw error }
+      return nil
     }
     return followed.removeFirst()
   }
 
   /// Readable when the daemon has sent something. Only use it to poll.
   public var descriptor: Int32 { socket.raw }
+
+  /// Accepts the next line if it has been received, and otherwise receives more. Without a timeout
+  /// it waits without limit.
+  private mutating func advance(
+    until deadline: ContinuousClock.Instant? = nil, _ timeout: Duration? = nil
+  ) throws(ControlError) {
+    if let line = try nextLine() { return try accept(line) }
+    if let deadline, let timeout { try waitReadable(until: deadline, timeout) }
+    try receive()
+  }
 
   private mutating func accept(_ line: [UInt8]) throws(ControlError) {
     let response: ControlResponse

@@ -128,9 +128,7 @@ package struct Table {
   package func lines(width: Int?, color: Bool, wrapsLast: Bool = false) -> [String] {
     let header = columns.map { Cell($0.title, .bold) }
     let all = [header] + rows
-    var widths = columns.indices.map { index in
-      all.map { displayWidth($0[index].text) }.max() ?? 0
-    }
+    var widths = naturalWidths
     if let width {
       let last = min(widths.last ?? 0, Self.enoughForLast)
       var excess = widths.dropLast().reduce(0) { $0 + $1 + 2 } + last - width

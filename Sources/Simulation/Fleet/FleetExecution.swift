@@ -11,9 +11,6 @@ extension FleetSimulation {
       report.leaksSuspected += 1
       let hasNone = numbers[id].map { workers[Int($0)].leak == 0 } ?? true
       if hasNone { report.leaksSuspectedWrongly += 1 }
-    case .answer, .pressureChanged, .report, .wouldHave, .watchdogMissed, .overLimit,
-      .willTerminate, .willNotTerminate, .protectedLeft, .terminatesNone:
-      break
     default:
       guard let id = directive.worker, let number = numbers[id] else { return }
       perform(directive, on: Int(number))
