@@ -8,7 +8,7 @@ final class LogSource {
     /// The time in seconds since 1970. nil means that it is unknown, and later than all recorded
     /// times.
     var time: Int64?
-    /// True if the line is longer than `maxLine`, and continues in the next one.
+    /// True if the line is too long, and continues in the next one.
     var isCut = false
   }
 
@@ -16,13 +16,8 @@ final class LogSource {
   let path: String
   private var reader: LogReader
   private let timeline: LogTimeline
-  /// Bytes that were read, and that have no end of line yet.
-  private var unfinished: [UInt8] = []
-  private var unfinishedOffset: Int
+  private var cutter: LogLineCutter
   private var lines: ArraySlice<Line> = []
-
-  /// A longer line is cut at this length: 64 KiB.
-  private static let maxLine = LogLineCutter.maxLine
 
   /// - Parameters:
   ///   - lastLines: The maximum number of lines before the end at which to begin.
@@ -33,7 +28,7 @@ final class LogSource {
     timeline = LogTimeline(path: log.times, log: path)
     let start = since.flatMap(timeline.offset) ?? 0
     reader = try LogReader(log.file, lastLines: lastLines, from: start)
-    unfinishedOffset = reader.offset
+    cutter = LogLineCutter(offset: reader.offset)
   }
 
   /// True if the log's times are recorded.
@@ -44,7 +39,7 @@ final class LogSource {
     while lines.isEmpty {
       let bytes = try reader.read()
       if bytes.isEmpty { return nil }
-      cut(bytes)
+      lines = cutter.lines(in: bytes).map(timed)[...]
     }
     return lines.first
   }
@@ -56,32 +51,10 @@ final class LogSource {
   }
 
   /// Returns the bytes that have no end of line yet, as a line.
-  func popUnfinished() -> Line? {
-    guard !unfinished.isEmpty else { return nil }
-    defer { unfinished = [] }
-    return Line(bytes: unfinished, time: timeline.time(at: unfinishedOffset + unfinished.count))
-  }
+  func popUnfinished() -> Line? { cutter.finish().map(timed) }
 
-  private func cut(_ bytes: [UInt8]) {
-    unfinished += bytes
-    var complete: [Line] = []
-    var start = 0
-    while start < unfinished.count {
-      let end = unfinished[start...].firstIndex(of: UInt8(ascii: "\n"))
-      guard end != nil || unfinished.count - start > Self.maxLine else { break }
-      let stop = min(end ?? .max, start + Self.maxLine)
-      let next = stop == end ? stop + 1 : stop
-      var line = unfinished[start..<stop]
-      if stop == end, line.last == UInt8(ascii: "\r") { line.removeLast() }
-      complete.append(
-        Line(
-          bytes: Array(line), time: timeline.time(at: unfinishedOffset + next),
-          isCut: stop != end))
-      start = next
-    }
-    unfinished.removeFirst(start)
-    unfinishedOffset += start
-    lines = complete[...]
+  private func timed(_ line: LogLineCutter.Line) -> Line {
+    Line(bytes: line.bytes, time: timeline.time(at: line.end), isCut: line.isCut)
   }
 }
 
