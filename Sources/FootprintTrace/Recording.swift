@@ -1,3 +1,5 @@
+import Linux
+
 /// A worker's footprint over time, and the events of that time.
 public struct Recording: Hashable, Sendable {
   public var header: RecordingHeader
@@ -35,12 +37,7 @@ public struct Recording: Hashable, Sendable {
   /// Returns the index of the last sample at or before a moment, or of the first sample if there is
   /// none.
   func sampleIndex(at moment: Double) -> Int {
-    var (low, high) = (0, samples.count)
-    while low < high {
-      let middle = (low + high) / 2
-      if samples[middle].at <= moment { low = middle + 1 } else { high = middle }
-    }
-    return max(0, low - 1)
+    max(0, samples.partitioningIndex { $0.at > moment } - 1)
   }
 
   /// Returns the largest of the samples that are valid at some time from `start` on and before

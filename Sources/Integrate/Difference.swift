@@ -1,4 +1,5 @@
 import Control
+import Linux
 
 /// The lines that edits change, as `diff -U1` shows them.
 struct Difference {
@@ -99,12 +100,7 @@ struct Difference {
 
   /// The number of the line that has a byte.
   private func number(_ offset: Int) -> Int {
-    var (low, high) = (0, starts.count)
-    while high - low > 1 {
-      let middle = (low + high) / 2
-      if starts[middle] <= offset { low = middle } else { high = middle }
-    }
-    return low
+    starts.partitioningIndex { $0 > offset } - 1
   }
 
   private func start(_ line: Int) -> Int { starts[line] }

@@ -17,33 +17,22 @@ public func renderExplanation(
     lines = wrapped("\(name): \(escaped(stopped.text))", to: width) + lines
   }
   if let next = report.next {
-    if report.obstacles.isEmpty {
-      lines.append("Next state: \(escaped(next)); nothing prevents it")
-    } else {
-      lines.append("Not \(escaped(next)) yet:")
-      lines += report.obstacles.flatMap { item(obstacleText($0), width) }
-    }
-  } else if !report.obstacles.isEmpty {
-    lines += report.obstacles.flatMap { item(obstacleText($0), width) }
+    lines.append(
+      report.obstacles.isEmpty
+        ? "Next state: \(escaped(next)); nothing prevents it" : "Not \(escaped(next)) yet:")
   }
+  lines += report.obstacles.flatMap { item(obstacleText($0), width) }
   if let activity = report.activity {
     lines += activityLines(activity, hasRemedy: report.remedy != nil, width)
   }
-  if let earlyWake = report.earlyWake {
-    lines += wrapped("Early wakes: \(escaped(earlyWake.text))", to: width)
-  }
-  lines += report.trim.map { wrapped("Trims: \(escaped($0.text))", to: width) } ?? []
-  if let lastShed = report.lastShed {
-    lines += wrapped("Last memory request: \(escaped(lastShed.text))", to: width)
-  }
-  if let fruitless = report.fruitlessWarnings {
-    lines += wrapped("Memory warnings: \(escaped(fruitless.text))", to: width)
-  }
-  if let leak = report.leak {
-    lines += wrapped("Leak suspected: \(escaped(leak.text))", to: width)
-  }
-  if let protection = report.protection {
-    lines += wrapped("Not terminated for lack of memory: \(escaped(protection.text))", to: width)
+  let sentences = [
+    ("Early wakes", report.earlyWake?.text), ("Trims", report.trim?.text),
+    ("Last memory request", report.lastShed?.text),
+    ("Memory warnings", report.fruitlessWarnings?.text), ("Leak suspected", report.leak?.text),
+    ("Not terminated for lack of memory", report.protection?.text),
+  ]
+  for case (let title, let text?) in sentences {
+    lines += wrapped("\(title): \(escaped(text))", to: width)
   }
   if let rule = report.rule {
     lines += wrapped("Adopted by the rule \(escaped(rule)) (`adopt:` in dormouse.yaml)", to: width)
