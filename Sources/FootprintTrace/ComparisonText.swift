@@ -22,8 +22,7 @@ public func renderComparison(
 extension RecordingComparison {
   fileprivate func tableLines(color: Bool) -> [String] {
     var table = Table(columns: [
-      .init(title: ""), .init(title: "A", alignsRight: true), .init(title: "B", alignsRight: true),
-      .init(title: "difference", alignsRight: true), .init(title: "%", alignsRight: true),
+      "", .number("A"), .number("B"), .number("difference"), .number("%"),
     ])
     for metric in metrics { table.rows.append(metric.cells) }
     let (ours, theirs) = (a.statistics.warnings, b.statistics.warnings)

@@ -25,8 +25,7 @@ public struct IntegrationText: Sendable {
     if let problem = file.problem { lines += wrapped("  \(sentence(problem))", to: width) }
     if file.servers.isEmpty { return lines }
     var table = Table(columns: [
-      .init(title: "  SERVER", minWidth: 20), .init(title: "STATE"),
-      .init(title: "COMMAND, OR WHY NOT"),
+      .init(title: "  SERVER", minWidth: 20), "STATE", "COMMAND, OR WHY NOT",
     ])
     table.rows = file.servers.map { server in
       [

@@ -11,9 +11,8 @@ public func renderAdoptionPreview(
   var lines: [String] = []
   if !shown.isEmpty {
     var table = Table(columns: [
-      .init(title: "WORKER", minWidth: 12), .init(title: "MODE"),
-      .init(title: "FOOTPRINT", alignsRight: true), .init(title: "COMMAND", minWidth: 16),
-      .init(title: "RESULT"),
+      .init(title: "WORKER", minWidth: 12), "MODE", .number("FOOTPRINT"),
+      .init(title: "COMMAND", minWidth: 16), "RESULT",
     ])
     table.rows = shown.map(row)
     lines += table.lines(width: width, color: color, wrapsLast: true)

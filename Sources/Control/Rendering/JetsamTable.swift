@@ -24,11 +24,8 @@ public func renderJetsam(
   block.add("policy", escaped(record.policy))
 
   var table = Table(columns: [
-    .init(title: "NAME", minWidth: 12), .init(title: "STATE"),
-    .init(title: "BAND", alignsRight: true),
-    .init(title: "FOOTPRINT", alignsRight: true), .init(title: "PEAK", alignsRight: true),
-    .init(title: "AGE", alignsRight: true),
-    .init(title: "UNUSED FOR", alignsRight: true), .init(title: ""),
+    .init(title: "NAME", minWidth: 12), "STATE", .number("BAND"), .number("FOOTPRINT"),
+    .number("PEAK"), .number("AGE"), .number("UNUSED FOR"), "",
   ])
   table.rows = record.workers.map { jetsamRow($0, mark: markedReason(of: $0), in: record) }
   var reasons: [String] = []

@@ -47,9 +47,7 @@ public struct PolicyValueReport: Codable, Hashable, Sendable {
 public func renderPolicyValues(
   _ values: [PolicyValueReport], width: Int? = nil, color: Bool = false
 ) -> String {
-  var table = Table(columns: [
-    .init(title: "KEY"), .init(title: "VALUE"), .init(title: "FROM"),
-  ])
+  var table = Table(columns: ["KEY", "VALUE", "FROM"])
   table.rows = values.map { value in
     let shade: Color? =
       switch value.from {

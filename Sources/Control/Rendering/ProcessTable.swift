@@ -46,13 +46,11 @@ func workerTable(
 func wholeWorkerTable(
   _ workers: [WorkerReport], cpu: [String: Double]?, _ clock: ReaderClock = ReaderClock()
 ) -> Table {
-  let number = { (title: String) in Table.Column(title: title, alignsRight: true) }
   var table = Table(
     columns: [
-      .init(title: "NAME", minWidth: 12), .init(title: "STATE"), .init(title: "PROT"),
-      number("BAND"), number("FOOTPRINT"), number("CPU"), number("SWAPPED"), number("SAVED"),
-      number("PURGEABLE"), number("IMAGE"), number("PID"), number("FOR"), .init(title: "HOST"),
-      .init(title: "PROJECT"), .init(title: "REASON"),
+      .init(title: "NAME", minWidth: 12), "STATE", "PROT", .number("BAND"), .number("FOOTPRINT"),
+      .number("CPU"), .number("SWAPPED"), .number("SAVED"), .number("PURGEABLE"),
+      .number("IMAGE"), .number("PID"), .number("FOR"), "HOST", "PROJECT", "REASON",
     ], rows: workers.map { processRow($0, cpu: cpu?[$0.name], clock) })
   if cpu == nil { table.remove("CPU") }
   for title in ["PROT", "SWAPPED", "SAVED", "PURGEABLE", "HOST", "PROJECT"] {

@@ -1,6 +1,6 @@
 /// Aligned columns with two spaces between them. No cell contains a line break: callers escape.
 package struct Table {
-  package struct Column {
+  package struct Column: ExpressibleByStringLiteral {
     var title: String
     var alignsRight = false
     /// The minimum width to which cells are shortened in a narrow terminal; nil if they are never
@@ -11,6 +11,12 @@ package struct Table {
       self.title = title
       self.alignsRight = alignsRight
       self.minWidth = minWidth
+    }
+
+    package init(stringLiteral title: String) { self.init(title: title) }
+
+    package static func number(_ title: String) -> Column {
+      Column(title: title, alignsRight: true)
     }
   }
   package struct Cell {

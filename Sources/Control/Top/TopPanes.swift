@@ -49,10 +49,7 @@ extension TopModel {
     guard !processes.processes.isEmpty else {
       return (title, ["none of its processes can be seen from here"])
     }
-    var table = Table(columns: [
-      .init(title: "PID", alignsRight: true), .init(title: "FOOTPRINT", alignsRight: true),
-      .init(title: "PROCESS"),
-    ])
+    var table = Table(columns: [.number("PID"), .number("FOOTPRINT"), "PROCESS"])
     table.rows = Self.tree(processes.processes, unicode: showsUnicode).map { branch, process in
       let footprint = process.footprint.map(sizeText) ?? "?"
       return [.init("\(process.pid)"), .init(footprint), .init(branch + escaped(process.name))]
@@ -94,10 +91,7 @@ extension TopModel {
     guard let others else { return (title, ["reading …"]) }
     if let problem = others.problem { return (title, [escaped(problem)]) }
     if others.processes.isEmpty { return (title, ["none can be seen from here"]) }
-    var table = Table(columns: [
-      .init(title: "PID", alignsRight: true), .init(title: "RESIDENT", alignsRight: true),
-      .init(title: "PROCESS"),
-    ])
+    var table = Table(columns: [.number("PID"), .number("RESIDENT"), "PROCESS"])
     table.rows = others.processes.map {
       [.init("\($0.pid)"), .init(sizeText($0.resident)), .init(escaped($0.name))]
     }

@@ -39,7 +39,7 @@ struct ComposeService: WorkerImport {
   func obstacle(_ isProgram: (String) -> Bool) -> String? {
     guard let first = program?.first else { return "its command is missing" }
     if hasDirectory { return "its directory is in the image" }
-    let hasSigns = program?.contains(where: ComposeTokenizer.shellSigns.contains) == true
+    let hasSigns = program?.contains(where: SplitCommand.shellSigns.contains) == true
     if hasSigns { return "its command needs a shell" }
     return isProgram(first) ? nil : "`\(shortened(first))` isn't a program on this machine"
   }
@@ -61,7 +61,7 @@ struct ComposeService: WorkerImport {
         "`\(shortened(first))` is an argument of the image's entrypoint: put the program first."
       )
     }
-    if let sign = arguments.first(where: { ComposeTokenizer.shellSigns.contains($0) }) {
+    if let sign = arguments.first(where: { SplitCommand.shellSigns.contains($0) }) {
       report("`\(sign)`: compose runs no shell here; for one, write `[sh, -c, '…']`.")
     }
     if !variables.hasFile, arguments.contains(where: { $0.contains("${") }) {

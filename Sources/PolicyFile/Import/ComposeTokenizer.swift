@@ -1,8 +1,5 @@
 /// Splits a `command` or `entrypoint` that is one text, as compose does.
 enum ComposeTokenizer {
-  /// The words that only a shell understands.
-  static let shellSigns: Set<String> = ["|", "||", "&", "&&", ";", "<", ">", ">>", "2>&1", "2>"]
-
   /// Splits a line into words at blanks and line ends. Quotes keep them together. `\` keeps the
   /// next character, but not in single quotes. A blank within `${…}` ends no word.
   ///

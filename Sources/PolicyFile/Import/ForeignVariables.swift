@@ -24,8 +24,8 @@ final class ForeignVariables {
     var notes: [String] = []
     if !used.isEmpty {
       notes.append(
-        "From `.env`, as defaults: \(quoted(used.sorted())). Keep this file as private as `.env`, and"
-          + " import again after a change of `.env`.")
+        "From `.env`, as defaults: \(quoted(used.sorted())). Keep this file as private as `.env`, "
+          + "and import again after a change of `.env`.")
     }
     if !unfit.isEmpty {
       notes.append(

@@ -115,7 +115,7 @@ private struct Quadlet {
       notes.append("Not taken over: the volume `\(shortened(volume))`; check the paths.")
     }
     container.skip("ContainerName", "Notify")
-    for key in container.leftovers { notes.append("Not taken over: `\(shortened(key))`.") }
+    for key in container.leftovers { notes.append("Not taken over: `\(key)`.") }
     worker.notes = notes + worker.notes
   }
 

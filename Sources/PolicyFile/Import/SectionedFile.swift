@@ -130,6 +130,6 @@ struct ForeignSection {
     for entry in entries where !entry.value.isEmpty && !readKeys.contains(entry.key) {
       if !keys.contains(entry.key) { keys.append(entry.key) }
     }
-    return keys
+    return keys.map(shortened)
   }
 }

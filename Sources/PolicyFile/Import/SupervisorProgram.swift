@@ -74,7 +74,7 @@ struct SupervisorProgram: WorkerImport {
     importStopSettings(&keys)
     importOutput(&keys)
     keys.skip("stopasgroup", "killasgroup", "startsecs")
-    for key in keys.leftovers { report("Not taken over: `\(shortened(key))`.") }
+    reportUnreadKeys(keys.leftovers)
     imported.cannotRun(because: expansion.unknown)
     return imported
   }

@@ -269,11 +269,9 @@ struct UnitService: WorkerImport {
     let remainder = service.leftovers
     let sandbox = remainder.filter(Self.isOfSandbox)
     if !sandbox.isEmpty {
-      report("Not taken over: its sandbox (\(sandbox.map(shortened).joined(separator: ", "))).")
+      report("Not taken over: its sandbox (\(sandbox.joined(separator: ", "))).")
     }
-    for key in remainder where !Self.isOfSandbox(key) {
-      report("Not taken over: `\(shortened(key))`.")
-    }
+    reportUnreadKeys(remainder.filter { !Self.isOfSandbox($0) })
   }
 
   private static func isOfSandbox(_ key: String) -> Bool {

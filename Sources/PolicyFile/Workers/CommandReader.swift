@@ -107,6 +107,7 @@ struct SplitCommand {
     return .success(command)
   }
 
-  private static let shellSigns: Set<String> =
+  /// The words that only a shell understands.
+  static let shellSigns: Set<String> =
     ["|", "||", "&", "&&", ";", "<", ">", ">>", "2>&1", "2>"]
 }

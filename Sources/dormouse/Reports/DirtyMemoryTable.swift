@@ -15,8 +15,7 @@ func renderDirtyMemory(
     "\(name): \(sizeText(report.dirty)) of dirty memory in "
     + "\(counted(report.processes, "process", ending: "es"))\(swapped)\(hidden)"
   var table = Table(columns: [
-    .init(title: "DIRTY", alignsRight: true), .init(title: "SWAPPED", alignsRight: true),
-    .init(title: "MAPPINGS", alignsRight: true), .init(title: "WHAT"),
+    .number("DIRTY"), .number("SWAPPED"), .number("MAPPINGS"), "WHAT",
   ])
   table.rows = report.mappings.map {
     row($0.dirty, swapped: $0.swapped, count: $0.count, what: whatText($0))

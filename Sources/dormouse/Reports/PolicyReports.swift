@@ -36,8 +36,7 @@ func renderPolicyDifferences(
   color: Bool = false
 ) -> String {
   var table = Table(columns: [
-    .init(title: "KEY"), .init(title: escaped(left)), .init(title: escaped(right)),
-    .init(title: ""),
+    "KEY", .init(title: escaped(left)), .init(title: escaped(right)), "",
   ])
   table.rows = differences.map { difference in
     [

@@ -5,9 +5,8 @@ func renderProjects(
   _ projects: [ProjectReport], width: Int? = nil, color: Bool = false
 ) -> String {
   var table = Table(columns: [
-    .init(title: "PROJECT", minWidth: 12), .init(title: "STATE"),
-    .init(title: "WORKERS", alignsRight: true), .init(title: "FOOTPRINT", alignsRight: true),
-    .init(title: "SAVED", alignsRight: true), .init(title: "DIRECTORY"),
+    .init(title: "PROJECT", minWidth: 12), "STATE", .number("WORKERS"), .number("FOOTPRINT"),
+    .number("SAVED"), "DIRECTORY",
   ])
   table.rows = projects.map { project in
     [
@@ -25,9 +24,7 @@ func renderProjects(
 func renderPolicies(
   _ policies: [PoliciesReport.Policy], width: Int? = nil, color: Bool = false
 ) -> String {
-  var table = Table(columns: [
-    .init(title: "POLICY", minWidth: 12), .init(title: "ACTIVE"), .init(title: "FOR"),
-  ])
+  var table = Table(columns: [.init(title: "POLICY", minWidth: 12), "ACTIVE", "FOR"])
   table.rows = policies.map { policy in
     [
       .init(escaped(policy.name)), policy.isActive ? .init("yes", .green) : .init("-"),

@@ -68,9 +68,7 @@ private func comparisonTable(
   _ titles: [String], of comparison: PolicyComparison,
   _ cells: (PolicyComparison.Counts) -> [String]
 ) -> Table {
-  var table = Table(
-    columns: [.init(title: "NAME"), .init(title: "POLICY")]
-      + titles.map { .init(title: $0, alignsRight: true) })
+  var table = Table(columns: ["NAME", "POLICY"] + titles.map(Table.Column.number))
   func row(_ name: String, policy: String, counts: PolicyComparison.Counts) -> [Table.Cell] {
     [.init(escaped(name), .bold), .init(escaped(policy))] + cells(counts).map { .init($0) }
   }
@@ -106,8 +104,7 @@ func renderTotals(
   let titles = [
     "HELD", "SAVED", "WAKES", "RELAUNCHED", "WAITING", "ENDED", "WARNED", "SLEPT", "HIBERNATED",
   ]
-  var table = Table(
-    columns: [.init(title: "POLICY")] + titles.map { .init(title: $0, alignsRight: true) })
+  var table = Table(columns: ["POLICY"] + titles.map(Table.Column.number))
   table.rows = totals.map { total in
     [
       .init(escaped(total.policy ?? "recorded"), .bold), .init(sizeText(total.averageFootprint)),

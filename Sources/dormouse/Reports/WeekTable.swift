@@ -7,14 +7,10 @@ func renderWeeks(
   let weeks = Set(reports.map(\.week)).sorted(by: >)
   let blocks = weeks.map { week -> String in
     var table = Table(columns: [
-      .init(title: "NAME", minWidth: 12), .init(title: "LAUNCHES", alignsRight: true),
-      .init(title: "CRASHES", alignsRight: true), .init(title: "TIME-OUTS", alignsRight: true),
-      .init(title: "JETSAM", alignsRight: true), .init(title: "SLEPT", alignsRight: true),
-      .init(title: "HIBERNATED", alignsRight: true), .init(title: "RESUMED", alignsRight: true),
-      .init(title: "P50", alignsRight: true), .init(title: "P95", alignsRight: true),
-      .init(title: "ASLEEP", alignsRight: true), .init(title: "SAVED", alignsRight: true),
-      .init(title: "AVERAGE", alignsRight: true),
-      .init(title: "PEAK", alignsRight: true), .init(title: "ALIVE", alignsRight: true),
+      .init(title: "NAME", minWidth: 12), .number("LAUNCHES"), .number("CRASHES"),
+      .number("TIME-OUTS"), .number("JETSAM"), .number("SLEPT"), .number("HIBERNATED"),
+      .number("RESUMED"), .number("P50"), .number("P95"), .number("ASLEEP"), .number("SAVED"),
+      .number("AVERAGE"), .number("PEAK"), .number("ALIVE"),
     ])
     table.rows = reports.filter { $0.week == week }.map(weekRow)
     let title = "week of \(escaped(week))"

@@ -61,8 +61,7 @@ private func table(_ result: PolicySuggestions) -> Table {
     "HELD", "SAVED/DAY", "TRIMS/DAY", "WAKES/DAY", "WAITING/DAY", "WAIT P50", "P95", "WRITTEN/DAY",
     "ENDED/DAY",
   ]
-  var table = Table(
-    columns: [.init(title: "")] + titles.map { .init(title: $0, alignsRight: true) })
+  var table = Table(columns: [""] + titles.map(Table.Column.number))
   func row(_ name: String, _ numbers: PolicyNumbers) -> [Table.Cell] {
     [
       .init(name, .bold), .init(sizeText(numbers.averageFootprint)),
