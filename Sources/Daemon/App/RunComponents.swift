@@ -21,7 +21,7 @@ struct RunComponents {
       driver: driver, workers: workers, requests: requests, supervision: components.supervision)
     weak var adoption: ExternalAdoption?
     let memory = KernelMemory(
-      services, shared.state, bootID: shared.bootID,
+      services: services, state: shared.state, bootID: shared.bootID,
       standby: .pager(
         jobs: services.jobs, hibernation: hibernation, log: log,
         hasSuccessors: role.hasSuccessor, lock: shared.state.lockPath),
@@ -29,7 +29,7 @@ struct RunComponents {
     ends = WorkerEnds(
       loop: loop,
       processes: KernelWorkerProcesses(
-        services, shared.state, scanner: components.senses.scanner),
+        services: services, state: shared.state, scanner: components.senses.scanner),
       memory: memory, records: services.records, log: log, driver: driver, workers: workers,
       requests: requests, kernelKills: components.senses.kernelKills,
       imageDisk: components.senses.imageDisk, snapshots: shared.snapshots,

@@ -30,7 +30,8 @@ final class Senses {
     scanner = ProcessScanner(
       services, onlyDescendants: role.scansOnlyDescendants, launchedAt: launchedAt)
     meter = FootprintMeter(
-      clock: loop, driver: driver, workers: workers, source: MeasuringThreads(services), log: log)
+      clock: loop, driver: driver, workers: workers, source: MeasuringThreads(services: services),
+      log: log)
     let activitySource = KernelActivitySource(
       loop: loop, jobs: services.jobs, driver: driver, scanner: scanner, metersWork: role.metersWork
     )

@@ -128,7 +128,7 @@ struct MeasuringState {
 }
 
 /// Measures a worker's memory. Tests provide their own.
-protocol FootprintSource: AnyObject {
+protocol FootprintSource {
   /// Measures and calls back once on the event loop, later, with nil if the worker's processes have
   /// ended meanwhile. A measurement that hangs doesn't call back.
   ///
@@ -140,22 +140,16 @@ protocol FootprintSource: AnyObject {
 }
 
 /// Measures workers on threads, each worker's measurements one after the other.
-final class MeasuringThreads: FootprintSource {
-  private let threads: JobPool
-  private let loop: LoopReturn
-
-  init(_ services: Services) {
-    threads = services.measurers
-    loop = services.loopReturn
-  }
+struct MeasuringThreads: FootprintSource {
+  let services: Services
 
   func measure(
     _ process: WorkerProcess, of id: WorkerID, _ missing: MissingBytes?,
     then: @escaping (Measurement?) -> Void
   ) {
     let (root, session, cgroup) = (process.identity, process.session, process.cgroup)
-    let done: @Sendable (Measurement?) -> Void = loop.callback(then)
-    threads.submit(about: id.name) {
+    let done: @Sendable (Measurement?) -> Void = services.loopReturn.callback(then)
+    services.measurers.submit(about: id.name) {
       // Without a cgroup this scans all processes of the machine. nil means that the worker has
       // ended meanwhile.
       let tree = try? ProcessTree.discover(root: root, session: session, cgroup: cgroup)

@@ -40,7 +40,7 @@ struct Services {
     loopReturn = try LoopReturn(loop)
     records.loop = loopReturn
     jobs = try LoopJobs(loop, files)
-    stateFiles = StateFiles(loopReturn, disk)
+    stateFiles = StateFiles(loop: loopReturn, disk: disk)
     socketFiles = SocketFiles(jobs, files)
   }
 }

@@ -1,7 +1,7 @@
 import Linux
 
 /// Replaces small files of the daemon, each as a whole. Tests have a fake.
-protocol StateFileWriter: AnyObject {
+protocol StateFileWriter {
   /// Returns at once. `then` is called later on the loop, with the reason if the file couldn't be
   /// replaced. If the disk doesn't respond, it isn't called. Files are replaced in the order of the
   /// calls.
@@ -9,14 +9,9 @@ protocol StateFileWriter: AnyObject {
 }
 
 /// Writes the files on the thread of `DiskQueue`. Belongs to the loop's thread.
-final class StateFiles: StateFileWriter {
-  private let disk: DiskQueue
-  private let loop: LoopReturn
-
-  init(_ loop: LoopReturn, _ disk: DiskQueue) {
-    self.loop = loop
-    self.disk = disk
-  }
+struct StateFiles: StateFileWriter {
+  let loop: LoopReturn
+  let disk: DiskQueue
 
   func replace(_ path: String, with text: String, then: @escaping (_ failure: String?) -> Void) {
     let done: @Sendable (String?) -> Void = loop.callback(then)

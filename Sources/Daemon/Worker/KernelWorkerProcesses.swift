@@ -7,22 +7,16 @@ import Supervision
 
 /// The real `WorkerProcesses`: the threads of `mechanics` send signals and wake workers, those of
 /// `killers` end them.
-final class KernelWorkerProcesses: WorkerProcesses {
+struct KernelWorkerProcesses: WorkerProcesses {
   let services: Services
-  private let state: StateDirectory
-  private let scanner: ProcessScanner
+  let state: StateDirectory
+  let scanner: ProcessScanner
 
   private static let timeout = Duration.seconds(5)
   private static let escapedTimeout = Duration.seconds(1)
   private static let logTimeout = Duration.seconds(1)
   /// The number of lines that `dormouse report` shows.
   private static let keptLines = 5
-
-  init(_ services: Services, _ state: StateDirectory, scanner: ProcessScanner) {
-    self.services = services
-    self.state = state
-    self.scanner = scanner
-  }
 
   func openMemory(
     _ refresh: MemoryRefresh, of name: String, then: @escaping (MemoryRefresh.Outcome) -> Void

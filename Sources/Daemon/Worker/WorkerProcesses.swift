@@ -28,7 +28,7 @@ struct Clearing: Hashable, Sendable {
 /// implementation; tests have a fake.
 ///
 /// `then` is called on the loop, once. It may also never be called, so the caller has a timeout.
-protocol WorkerProcesses: AnyObject {
+protocol WorkerProcesses {
   /// Opens the memory of all processes of the worker again. If that fails, `then` isn't called.
   func openMemory(
     _ refresh: MemoryRefresh, of name: String, then: @escaping (MemoryRefresh.Outcome) -> Void)

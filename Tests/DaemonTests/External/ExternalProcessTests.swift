@@ -15,7 +15,8 @@ import Testing
 
   init() throws {
     world = try AdapterWorld()
-    processes = KernelWorkerProcesses(world.services, world.state, scanner: world.senses.scanner)
+    processes = KernelWorkerProcesses(
+      services: world.services, state: world.state, scanner: world.senses.scanner)
   }
 
   @Test func `A process that belongs to a worker has that worker as its owner`() throws {

@@ -151,7 +151,7 @@ final class AdapterWorld {
 
   func makeMemory(recordTimeout: Duration = RecordWait.timeout) -> KernelMemory {
     KernelMemory(
-      services, state, bootID: Self.bootID,
+      services: services, state: state, bootID: Self.bootID,
       standby: .pager(
         jobs: services.jobs, hibernation: services.hibernation, log: log, hasSuccessors: false,
         lock: state.lockPath),

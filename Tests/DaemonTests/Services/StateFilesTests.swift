@@ -18,7 +18,7 @@ import Testing
   init() throws {
     scratch = try Scratch()
     loop = try EventLoop()
-    files = StateFiles(try LoopReturn(loop), disk)
+    files = StateFiles(loop: try LoopReturn(loop), disk: disk)
   }
 
   private func replace(_ name: String, _ text: String) {

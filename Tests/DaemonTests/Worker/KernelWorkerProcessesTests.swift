@@ -14,7 +14,8 @@ struct KernelWorkerProcessesTests {
 
   init() throws {
     world = try AdapterWorld()
-    processes = KernelWorkerProcesses(world.services, world.state, scanner: world.senses.scanner)
+    processes = KernelWorkerProcesses(
+      services: world.services, state: world.state, scanner: world.senses.scanner)
   }
 
   @Test func `A process is found, asked, killed, and reaped`() throws {

@@ -7,26 +7,13 @@ import Synchronization
 
 /// The real `WorkerMemory`: the threads of `mechanics` stop and continue processes, those of
 /// `hibernation` move their memory.
-final class KernelMemory: WorkerMemory {
+struct KernelMemory: WorkerMemory {
   let services: Services
   let state: StateDirectory
   let bootID: String
   let standby: StandbyStarter<StandbyPagerConnection>
   let resumeChoice: ResumeChoice
-  let recordTimeout: Duration
-
-  init(
-    _ services: Services, _ state: StateDirectory, bootID: String,
-    standby: StandbyStarter<StandbyPagerConnection>,
-    resumeChoice: ResumeChoice, recordTimeout: Duration = RecordWait.timeout
-  ) {
-    self.services = services
-    self.state = state
-    self.bootID = bootID
-    self.standby = standby
-    self.resumeChoice = resumeChoice
-    self.recordTimeout = recordTimeout
-  }
+  var recordTimeout = RecordWait.timeout
 
   /// Makes the closure that the thread of an operation calls with the outcome.
   func callback<Outcome: Sendable>(

@@ -10,7 +10,7 @@ import Synchronization
 ///
 /// `then` is called on the loop, once, and never before the method returns. A worker has one
 /// operation at a time: the caller waits for an outcome before it begins another operation.
-protocol WorkerMemory: AnyObject {
+protocol WorkerMemory {
   /// Stops the worker, and finds its inputs. If this fails, the worker runs, unless the refusal
   /// says that it is still stopped.
   ///
