@@ -62,15 +62,15 @@ struct ControlComponents {
 
   /// Opens the control socket. Clients are accepted from now on.
   func openSocket() throws(StartError) {
-    try shared.control.open { makeService(for: $0) }
+    try shared.control.open(makeService())
   }
 
-  private func makeService(for server: ControlServer) -> ControlService {
+  private func makeService() -> ControlService {
     ControlService(
       clock: shared.services.loop,
-      following: EventFollowing(shared.chronicle) { [unowned server] in
+      following: EventFollowing(shared.chronicle) { [unowned server = shared.control] in
         server.unreadBytes(of: $0)
-      } send: { [unowned server] in
+      } send: { [unowned server = shared.control] in
         server.send($0, to: $1)
       }, status: status, explanations: explanations,
       history: HistoryVerbs(

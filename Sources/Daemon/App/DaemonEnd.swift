@@ -24,7 +24,7 @@ final class DaemonEnd {
   private let starter: DependencyStarter
   private let recordWriter: WorkerRecordWriter
   private let listening: ListeningSockets
-  private let control: ControlSocket
+  private let control: ControlServer
   private let stopping: OrderlyStop
   private let timers: any Timers
   private let log: DaemonLog
@@ -48,7 +48,7 @@ final class DaemonEnd {
   init(
     driver: EngineDriver, workers: WorkerRegistry, returning: ReturningWorkers,
     requests: WorkerRequests, externals: ExternalAdoption, starter: DependencyStarter,
-    recordWriter: WorkerRecordWriter, listening: ListeningSockets, control: ControlSocket,
+    recordWriter: WorkerRecordWriter, listening: ListeningSockets, control: ControlServer,
     timers: any Timers, phase: DaemonPhase, log: DaemonLog
   ) {
     self.driver = driver

@@ -41,7 +41,7 @@ struct SharedComponents {
   let learnedMemory: LearnedMemoryKeeper
   let pressure: PressureMonitor
   let stoppedByOperator: StoppedByOperator
-  let control: ControlSocket
+  let control: ControlServer
   let restarts: RestartSupervisor
   /// Starts workers when their dependencies have reached the required states.
   let starter: DependencyStarter
@@ -71,7 +71,7 @@ struct SharedComponents {
         log: log, records: records,
         hibernation: HibernationService(features: features, separatesWorkers: true))
     } catch { throw .system(error) }
-    control = ControlSocket(path: settings.socket, services.loop, log)
+    control = ControlServer(path: settings.socket, services.loop, log)
     stoppedByOperator = StoppedByOperator(path: state.path + "/stopped", files: services.stateFiles)
     jetsam = JetsamKeeper(
       directory: state.jetsam, disk: services.disk, loop: services.loopReturn, log: log)

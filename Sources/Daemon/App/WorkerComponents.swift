@@ -21,7 +21,7 @@ struct WorkerComponents {
     let (restarts, starter, role) = (shared.restarts, shared.starter, shared.role)
     wrappers = RegisteredWrappers(
       driver: driver, workers: workers, clock: loop,
-      host: WrapperSockets(services, shared.control))
+      host: WrapperSockets(services: services, control: shared.control))
     declared = DeclaredWorkers(
       driver: driver, workers: workers, returning: returning, phase: phase,
       environment: shared.environment, restarts: restarts, starter: starter,

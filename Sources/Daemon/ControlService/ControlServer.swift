@@ -12,10 +12,12 @@ struct ClientID: Hashable, Sendable { let number: UInt64 }
 /// `maxUnread` for when its requests are no longer read, and `maxPending` for when it is
 /// disconnected. It belongs to the event loop's thread.
 final class ControlServer {
+  private let path: String
   private let loop: EventLoop
   private let log: DaemonLog
-  private let listener: ControlListener
-  private weak var service: ControlService?
+  /// The listening end and the service that answers, from `open` to `close`.
+  private var listener: ControlListener?
+  private var service: ControlService?
   private var clients: [ClientID: Client] = [:]
   private var clientCount: UInt64 = 0
   /// The clients that requested the daemon's end, with their requests.
@@ -58,32 +60,35 @@ final class ControlServer {
     }
   }
 
-  /// Opens the socket. Clients are accepted from `connect` on.
+  /// Opens nothing yet.
   init(
     path: String, _ loop: EventLoop, _ log: DaemonLog, quota: ClientQuota = ClientQuota(),
     checkInterval: Duration = .seconds(5)
-  ) throws(StartError) {
+  ) {
+    self.path = path
     self.loop = loop
     self.log = log
     self.quota = quota
     self.checkInterval = checkInterval
-    listener = try ControlListener(path: path, loop, log)
   }
 
-  /// Sets the service and accepts clients. Call it once. The service isn't retained.
-  func connect(_ service: ControlService) throws(StartError) {
-    self.service = service
+  /// Opens the socket and accepts clients. Call it once.
+  func open(_ service: ControlService) throws(StartError) {
+    let listener = try ControlListener(path: path, loop, log)
     do throws(SystemCallError) {
       try listener.begin(
         isFull: { [unowned self] in quota.isFull },
         admit: { [unowned self] in admit($0, $1) })
     } catch { throw .system(error) }
+    (self.listener, self.service) = (listener, service)
     dropOverdue()
   }
 
   func close() {
-    listener.close()
+    listener?.close()
     for client in clients.values { flush(client) }
+    // The service has components that refer to this server, so it is released here.
+    (listener, service, clients) = (nil, nil, [:])
   }
 
   private func admit(_ descriptor: Descriptor, _ peer: PeerCredentials) {
@@ -265,7 +270,7 @@ final class ControlServer {
     if let token = client.token { loop.unwatch(client.descriptor, token) }
     clients[client.id] = nil
     quota.remove(client.descriptor.raw)
-    listener.resume()
+    listener?.resume()
   }
 
   /// The bytes of answers that the client hasn't read; nil if it has disconnected.

@@ -4,42 +4,23 @@ import Policy
 
 /// The verbs of the control socket. It passes a client's request to the component that carries it
 /// out, and answers it when that is done. It belongs to the event loop's thread.
-final class ControlService {
-  private let clock: any Timers
-  private let following: EventFollowing
-  private let status: StatusReporter
-  private let explanations: ExplanationVerbs
-  private let history: HistoryVerbs
-  private let workers: WorkerVerbs
-  private let undeclared: UndeclaredWorkers
-  private let externals: ExternalAdoption
-  private let reloads: WorkerReloads
-  private let wrappers: RegisteredWrappers
-  private let daemon: DaemonVerbs
+struct ControlService {
+  let clock: any Timers
+  let following: EventFollowing
+  let status: StatusReporter
+  let explanations: ExplanationVerbs
+  let history: HistoryVerbs
+  let workers: WorkerVerbs
+  let undeclared: UndeclaredWorkers
+  let externals: ExternalAdoption
+  let reloads: WorkerReloads
+  let wrappers: RegisteredWrappers
+  let daemon: DaemonVerbs
 
   private static let statusTimeout = Duration.seconds(2)
   /// How long to wait for a wrapper, which may take a while to end gracefully or to write its
   /// memory.
   private static let wrapperTimeout = Duration.seconds(600)
-
-  init(
-    clock: any Timers, following: EventFollowing, status: StatusReporter,
-    explanations: ExplanationVerbs, history: HistoryVerbs, workers: WorkerVerbs,
-    undeclared: UndeclaredWorkers, externals: ExternalAdoption, reloads: WorkerReloads,
-    wrappers: RegisteredWrappers, daemon: DaemonVerbs
-  ) {
-    self.clock = clock
-    self.following = following
-    self.status = status
-    self.explanations = explanations
-    self.history = history
-    self.workers = workers
-    self.undeclared = undeclared
-    self.externals = externals
-    self.reloads = reloads
-    self.wrappers = wrappers
-    self.daemon = daemon
-  }
 
   /// Handles a request. `respond` is called once, now or later. An answer to a client that has
   /// disconnected is dropped.
@@ -130,7 +111,7 @@ final class ControlService {
     }
     // This daemon, not the wrapper, terminates wrapped workers for lack of memory.
     if wrappers.isWrapped(name), verb != .protect, verb != .unprotect { return relay(call) }
-    workers.ask(verb, WorkerID(name), for: call) { [weak self] in self?.carryOut(call) }
+    workers.ask(verb, WorkerID(name), for: call) { carryOut(call) }
   }
 
   private func relay(_ call: ControlCall) {

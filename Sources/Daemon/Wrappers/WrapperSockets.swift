@@ -4,7 +4,7 @@ import Linux
 import Policy
 
 /// The functions of the daemon that `RegisteredWrappers` uses. Tests provide their own.
-protocol WrapperHost: AnyObject {
+protocol WrapperHost {
   /// Sends a request to a wrapper's socket. `respond` is called once, within `timeout`.
   func ask(
     _ request: ControlRequest, at socket: String, timeout: Duration,
@@ -25,14 +25,9 @@ enum WrapperKill: Hashable {
 }
 
 /// Reaches registered wrappers by their sockets, and by signals.
-final class WrapperSockets: WrapperHost {
-  private let services: Services
-  private let control: ControlSocket
-
-  init(_ services: Services, _ control: ControlSocket) {
-    self.services = services
-    self.control = control
-  }
+struct WrapperSockets: WrapperHost {
+  let services: Services
+  let control: ControlServer
 
   func ask(
     _ request: ControlRequest, at socket: String, timeout: Duration,

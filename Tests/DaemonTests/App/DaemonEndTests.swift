@@ -96,7 +96,7 @@ import Testing
     let (world, end) = (control.world, control.world.ending)
     world.driver.connect([world.notes], whenQuiet: { [weak end] in end?.engineDidBecomeQuiet() })
     try world.scratch.write("run/file", "")
-    try world.control.open { _ in control.service }
+    try world.control.open(control.service)
     let client = try ControlTestClient(world.socket)
     let job = try world.add("job")
     let web = try world.add("web", .terminated)

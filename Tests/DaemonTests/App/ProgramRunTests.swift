@@ -38,7 +38,7 @@ import Testing
 
   @Test func `A daemon whose socket is open and that is dropped frees its components`() throws {
     let scratch = try Scratch()
-    weak var control: ControlSocket?
+    weak var control: ControlServer?
     do {
       let daemon = try Self.makeDaemon(in: scratch, program)
       control = daemon.shared.control

@@ -28,9 +28,9 @@ import Testing
   private func server(
     quota: ClientQuota = ClientQuota(), checkInterval: Duration = .seconds(5)
   ) throws -> ControlServer {
-    let server = try ControlServer(
+    let server = ControlServer(
       path: path, loop, DaemonLog(), quota: quota, checkInterval: checkInterval)
-    try server.connect(requests.control.service)
+    try server.open(requests.control.service)
     requests.control.sent.server = server
     return server
   }

@@ -23,10 +23,10 @@ import Testing
   )
   func inUse() throws {
     do {
-      let first = try ControlServer(path: path, loop, DaemonLog())
-      try first.connect(control.service)
+      let first = ControlServer(path: path, loop, DaemonLog())
+      try first.open(control.service)
       #expect(throws: StartError.self) {
-        _ = try ControlServer(path: path, loop, DaemonLog())
+        try ControlServer(path: path, loop, DaemonLog()).open(control.service)
       }
       withExtendedLifetime(first) {}
     }
@@ -34,8 +34,8 @@ import Testing
     withExtendedLifetime(old) {}
     old = nil
     #expect(access(path, F_OK) == 0)
-    let second = try ControlServer(path: path, loop, DaemonLog())
-    try second.connect(control.service)
+    let second = ControlServer(path: path, loop, DaemonLog())
+    try second.open(control.service)
     var status = stat()
     #expect(stat(path, &status) == 0 && status.st_mode & 0o777 == 0o600)
     withExtendedLifetime(second) {}

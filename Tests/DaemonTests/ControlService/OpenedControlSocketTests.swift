@@ -10,14 +10,14 @@ import Testing
 @Suite("The daemon's hold on its control socket") struct OpenedControlSocketTests {
   private let scratch: Scratch
   private let loop: EventLoop
-  private let socket: ControlSocket
+  private let socket: ControlServer
   private let world: ControlWorld
 
   init() throws {
     scratch = try Scratch()
     loop = try EventLoop()
     world = try ControlWorld()
-    socket = ControlSocket(path: scratch.path + "/control.sock", loop, DaemonLog())
+    socket = ControlServer(path: scratch.path + "/control.sock", loop, DaemonLog())
   }
 
   private var path: String { scratch.path + "/control.sock" }
@@ -30,7 +30,7 @@ import Testing
   }
 
   @Test func `It keeps the service that answers, and closes for new clients`() throws {
-    try socket.open { _ in world.service }
+    try socket.open(world.service)
     let client = try ControlTestClient(path)
     try client.ask(1, .ps)
     try loop.turn {
@@ -45,8 +45,8 @@ import Testing
 
   @Test func `A path that can't be used is refused, and nothing is open then`() throws {
     let file = try scratch.write("file", "")
-    let socket = ControlSocket(path: file + "/control.sock", loop, DaemonLog())
-    #expect(throws: StartError.self) { try socket.open { _ in world.service } }
+    let socket = ControlServer(path: file + "/control.sock", loop, DaemonLog())
+    #expect(throws: StartError.self) { try socket.open(world.service) }
     #expect(socket.process(of: ClientID(number: 1)) == nil)
   }
 

@@ -182,7 +182,7 @@ final class AdapterWorld {
     released: ReleasedProcesses(
       path: state.path + "/released", bootID: Self.bootID, files: files),
     workerProcesses: workerProcesses, processes: strangers, phase: phase, log: log)
-  private(set) lazy var control = ControlSocket(path: socket, services.loop, log)
+  private(set) lazy var control = ControlServer(path: socket, services.loop, log)
   private(set) lazy var ending = DaemonEnd(
     driver: driver, workers: workers, returning: returning, requests: requests,
     externals: externals, starter: starter, recordWriter: recordWriter,

@@ -33,7 +33,7 @@ final class ShellProcesses {
   /// Writes only errors.
   let log: DaemonLog
   /// No client connects to it.
-  let control: ControlSocket
+  let control: ControlServer
   /// These are hardly used: no simulated worker has pages, sockets or snapshots.
   let services: Services
   let snapshots: SnapshotKeeper
@@ -64,7 +64,7 @@ final class ShellProcesses {
     try scratch.write("state/jetsam/1.json", "{}")
     jetsam = JetsamKeeper(
       directory: state.jetsam, disk: services.disk, loop: services.loopReturn, log: log)
-    control = ControlSocket(path: "/nonexistent/control.sock", services.loop, log)
+    control = ControlServer(path: "/nonexistent/control.sock", services.loop, log)
     inputs = try (0..<128).map { _ in try FakeInputs() }
     traffic = try TrafficMonitor(latches: nil, daemonSockets: [])
     testStat = try ProcessStat.read(getpid())

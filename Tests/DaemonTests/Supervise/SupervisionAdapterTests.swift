@@ -71,8 +71,9 @@ import Testing
   init() throws {
     world = try AdapterWorld()
     sockets = WrapperSockets(
-      world.services,
-      ControlSocket(path: world.scratch.path + "/control.sock", world.services.loop, world.log))
+      services: world.services,
+      control: ControlServer(
+        path: world.scratch.path + "/control.sock", world.services.loop, world.log))
   }
 
   @Test(
