@@ -185,7 +185,7 @@ import Testing
         "Sources/Lifecycle/States/PossibleTransitions.swift",
         /Move\(\s*to: [a-zA-Z. ?:]+, code: "([a-z_]+)"/
       ),
-      ("Sources/Daemon/ControlService/PlanReporter.swift", coded),
+      ("Sources/Daemon/ControlService/WorkerPlans.swift", coded),
       ("Sources/Daemon/External/Rules/AdoptionPreview.swift", coded),
       ("Sources/Daemon/ControlService/WorkerReporter.swift", coded),
       ("Sources/Daemon/ControlService/ExplanationReporter.swift", coded),

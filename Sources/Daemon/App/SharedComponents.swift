@@ -100,7 +100,7 @@ struct SharedComponents {
     pressure = PressureMonitor(
       services.loop, .kernel(workers: cgroups?.path), send: { [driver] in driver.send($0) },
       log: { log($0, $1) })
-    learnedMemory.connect(driver, workers) { [restarts] in restarts.exits(of: $0) }
+    learnedMemory.connect(driver, workers) { [restarts] in restarts.histories[$0]?.exits }
   }
 
   var freezer: CodedText { .freezer(hasCgroups: cgroups != nil) }

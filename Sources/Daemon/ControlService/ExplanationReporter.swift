@@ -25,8 +25,7 @@ struct ExplanationReporter {
     var report = ExplanationReport(explanation, at: now)
     if let unwatched = facts?.unwatched, !unwatched.isEmpty { report.unwatched = unwatched }
     report.stoppedWork = facts?.stoppedWork.map { CodedText($0.code, $0.sentence) }
-    let plans = PlanReporter(plans: facts?.plans ?? WorkerPlans(), now: now)
-    if explanation.state == .terminated, let plan = plans.plan {
+    if explanation.state == .terminated, let plan = facts?.plan(at: now) {
       report.because = plan
       report.key = nil
     }

@@ -27,7 +27,10 @@ struct WorkerFacts {
   var unwatched: [String] = []
   /// While it sleeps, its own work that nothing wakes it for.
   var stoppedWork: StoppedWork?
-  var plans = WorkerPlans()
+  /// Its earlier runs, and whether it is started again.
+  var history = RunHistory()
+  /// The workers that it waits for, as a clause and by name; nil if it waits for none.
+  var awaited: (text: String, workers: [String])?
 
   /// What showed its last use.
   var signOfUse: SignOfUse?
@@ -47,25 +50,4 @@ struct LastHibernation {
   var unchanged: Int64
   var seconds: Double
   var footprintBefore: ByteCount
-}
-
-/// A worker's earlier runs, and the plans for it.
-struct WorkerPlans {
-  var exits: [ExitRecord] = []
-  var restarts = 0
-  /// When it is started again; nil if it isn't.
-  var restart: RestartPlan?
-  /// The workers that it waits for, as a clause; nil if it waits for none.
-  var awaited: String?
-  /// The names of the workers that it waits for.
-  var awaitedWorkers: [String] = []
-  /// Why it isn't started any more, as a clause.
-  var problem: String?
-  /// Whether it isn't started any more because it has ended too often.
-  var hasGivenUp = false
-  var livenessFailure: String?
-  /// Its next wake by its schedule, in seconds since 1970.
-  var nextWake: Int64?
-  /// The number of health checks that were answered since it fell asleep.
-  var answeredAsleep: Int?
 }

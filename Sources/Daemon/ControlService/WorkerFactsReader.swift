@@ -34,7 +34,8 @@ struct WorkerFactsReader {
     facts.lastHibernation = worker.lastHibernation
     facts.stoppedWork = worker.wakeWatch?.stoppedWork
     facts.unwatched = worker.wakeWatch?.unwatched ?? []
-    facts.plans = plans(of: worker)
+    facts.history = restarts.histories[id] ?? RunHistory()
+    facts.awaited = starter.awaited(by: id)
     (facts.process, facts.signOfUse) = (worker.process, worker.sample.sign)
     (facts.source, facts.ports) = (worker.sample.source, worker.sample.ports)
     facts.measured = worker.measuring.last.map { ($0.reclaimable, $0.sharedByFork, $0.at) }
@@ -64,6 +65,9 @@ struct WorkerFactsReader {
     report.connections = worker.conversation?.connectionCount
     report.talk = worker.conversation?.withoutEffect.map { CodedText("without_effect", $0) }
     report.resume = worker.sleep?.restoreMode
+    report.livenessFailure = worker.liveness?.lastFailure.map { CodedText("probe_failed", $0) }
+    report.nextWake = schedules.next(configuration.wakeAt, after: Int64(time(nil)))
+    report.answeredAsleep = worker.wakeWatch?.answeredCount
   }
 
   /// How often a worker is used; nil if the daemon hasn't seen the worker yet. It is computed only
@@ -74,18 +78,5 @@ struct WorkerFactsReader {
       uses, policy: worker.profile.policy, launchedAt: restarts.launchedAt(of: id),
       sign: worker.sample.sign, source: worker.sample.source,
       isServer: !worker.sample.ports.isEmpty, at: clock.now)
-  }
-
-  private func plans(of worker: WorkerUnit) -> WorkerPlans {
-    let id = worker.id
-    let awaited = starter.awaited(by: id)
-    return WorkerPlans(
-      exits: restarts.exits(of: id) ?? [], restarts: restarts.restarts(of: id),
-      restart: restarts.plan(of: id), awaited: awaited?.text,
-      awaitedWorkers: awaited?.workers ?? [], problem: restarts.problem(of: id),
-      hasGivenUp: restarts.hasGivenUp(id),
-      livenessFailure: worker.liveness?.lastFailure,
-      nextWake: schedules.next(worker.configuration.wakeAt, after: Int64(time(nil))),
-      answeredAsleep: worker.wakeWatch?.answeredCount)
   }
 }

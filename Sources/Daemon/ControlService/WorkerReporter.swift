@@ -24,7 +24,7 @@ struct WorkerReporter {
     guard let facts else { return report }
     describe(facts, &report)
     describeSleep(facts, &report)
-    PlanReporter(plans: facts.plans, now: now).describe(&report)
+    facts.describeRuns(in: &report, at: now)
     if let process = facts.process {
       describe(process, facts: facts, into: &report, withGroup: withGroup)
     }

@@ -168,9 +168,10 @@ final class DependencyStarter {
       state: driver.state.state(of: id), isAdopting: returning.isAdopting(id))
     guard let worker = workers[id] else { return standing }
     standing.hasProcess = worker.process != nil
-    standing.willRestart = restarts.plan(of: id) != nil
-    standing.lastEnd = restarts.lastEnd(of: id)
-    standing.lastExit = restarts.exits(of: id)?.last?.why
+    let history = restarts.histories[id]
+    standing.willRestart = history?.plan != nil
+    standing.lastEnd = history?.lastEnd
+    standing.lastExit = history?.exits.last?.why
     return standing
   }
 

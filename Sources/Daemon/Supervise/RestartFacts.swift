@@ -4,27 +4,8 @@ import Policy
 // What is recorded about a worker's runs and restarts.
 
 extension RestartSupervisor {
-  /// How the worker's last runs ended, the latest last; nil if there is no such worker.
-  func exits(of id: WorkerID) -> [ExitRecord]? { histories[id]?.exits }
-
-  /// The number of restarts since the operator started the worker, or the daemon did when it
-  /// started.
-  func restarts(of id: WorkerID) -> Int { histories[id]?.restarts ?? 0 }
-
   /// When the worker's run was launched; `.zero` if an earlier daemon launched it.
   func launchedAt(of id: WorkerID) -> Instant { histories[id]?.launchedAt ?? .zero }
-
-  /// How the worker's last run ended; nil if it hasn't ended since the worker was asked to start.
-  func lastEnd(of id: WorkerID) -> DependencyStanding.End? { histories[id]?.lastEnd }
-
-  /// When the worker is started again; nil if it isn't.
-  func plan(of id: WorkerID) -> RestartPlan? { histories[id]?.plan }
-
-  /// Why the worker isn't started any more, as a clause.
-  func problem(of id: WorkerID) -> String? { histories[id]?.problem }
-
-  /// Whether the worker isn't started any more because it has ended too often.
-  func hasGivenUp(_ id: WorkerID) -> Bool { histories[id]?.hasGivenUp == true }
 
   /// Whether the worker has failed: it ended with a failure, or wasn't started because another
   /// worker failed; and no request stopped it.

@@ -27,6 +27,7 @@ final class RestartSupervisor {
   let log: DaemonLog
   /// Starts workers. It reads what is recorded here, so the reference is weak.
   private weak var starter: DependencyStarter?
+  /// The runs of each worker. Only this class changes them.
   var histories: [WorkerID: RunHistory] = [:]
   /// The timer of the next check whether there is room for waiting workers.
   var roomCheck: EventLoop.Token?

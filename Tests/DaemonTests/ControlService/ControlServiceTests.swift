@@ -62,9 +62,9 @@ import Testing
     let worker = try world.add("web", .terminated) { $0.restart = RestartWorld.rules }
     world.reportEnd(worker, RestartWorld.failure)
     _ = control.ask(.background, "web")
-    #expect(world.restarts.plan(of: web) != nil)
+    #expect(world.restarts.histories[web]?.plan != nil)
     _ = control.ask(.stop, "web")
-    #expect(world.restarts.plan(of: web) == nil)
+    #expect(world.restarts.histories[web]?.plan == nil)
   }
 
   @Test(arguments: [Verb.wake, .foreground, .stop])

@@ -23,7 +23,7 @@ import Testing
 
   private func run() { driver.send(.adopted(id, unit.profile, .background)) }
 
-  private var isPlanned: Bool { world.restarts.plan(of: id) != nil }
+  private var isPlanned: Bool { world.restarts.histories[id]?.plan != nil }
 
   /// The number of sockets that wait for connections.
   private var sockets: Int { world.watches.active }

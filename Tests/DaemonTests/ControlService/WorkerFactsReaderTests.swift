@@ -65,10 +65,10 @@ import Testing
   @Test func `A worker's earlier ends and what is planned for it are shown`() throws {
     let worker = try world.add("web", .terminated) { $0.restart = RestartWorld.rules }
     world.reportEnd(worker, RestartWorld.failure)
-    let plans = try #require(world.makeFacts().read(worker.id)).plans
-    #expect(plans.exits.count == 1)
-    guard case .backingOff = plans.restart else {
-      Issue.record("\(String(describing: plans.restart))")
+    let history = try #require(world.makeFacts().read(worker.id)).history
+    #expect(history.exits.count == 1)
+    guard case .backingOff = history.plan else {
+      Issue.record("\(String(describing: history.plan))")
       return
     }
   }

@@ -95,29 +95,29 @@ import Testing
   private let now = Instant(nanoseconds: 10_000_000_000)
 
   private func plans(
-    _ plans: WorkerPlans, _ state: WorkerState = .terminated
+    _ facts: WorkerFacts, _ state: WorkerState = .terminated
   ) -> WorkerReport {
     var report = WorkerReport(name: "web", state: state.rawValue)
     report.reason = CodedText("exited", "exited with status 4")
-    PlanReporter(plans: plans, now: now).describe(&report)
+    facts.describeRuns(in: &report, at: now)
     return report
   }
 
   @Test func `The report of a worker that has ended has its planned starts, the nearest first`() {
-    var all = WorkerPlans()
+    var all = WorkerFacts(policy: LifecyclePolicy(name: "test"))
     #expect(plans(all).reason.code == "exited")
-    all.problem = "it ended too often"
+    all.history.problem = "it ended too often"
     #expect(plans(all).reason == CodedText("not_started", "it ended too often"))
-    all.hasGivenUp = true
+    all.history.hasGivenUp = true
     #expect(plans(all).reason == CodedText("gave_up", "it ended too often"))
-    all.awaited = "waits for db (ready)"
+    all.awaited = ("waits for db (ready)", ["db"])
     #expect(plans(all).reason == CodedText("waits_for_worker", "waits for db (ready)"))
-    all.restart = .waitingForMemory(reason: "it was terminated")
+    all.history.plan = .waitingForMemory(reason: "it was terminated")
     #expect(
       plans(all).reason
         == CodedText("waits_for_memory", "restarts when memory is available: it was terminated"))
     #expect(plans(all).restartsInSeconds == nil)
-    all.restart = .backingOff(until: now + .milliseconds(2500), reason: "exited with status 4")
+    all.history.plan = .backingOff(until: now + .milliseconds(2500), reason: "exited with status 4")
     let report = plans(all)
     #expect(
       report.reason == CodedText("backing_off", "restarts in 3 s: exited with status 4"))
@@ -126,19 +126,15 @@ import Testing
   }
 
   @Test func `A report has the worker's earlier runs and restarts`() {
-    var all = WorkerPlans()
-    all.exits = [
+    var all = WorkerFacts(policy: LifecyclePolicy(name: "test"))
+    all.history = RunHistory(exits: [
       ExitRecord(
         at: 7, why: "exited with status 4", status: .exited(4), footprint: ByteCount(9),
         lastWords: "oh")
-    ]
-    all.restarts = 2
-    all.livenessFailure = "no answer within 1 s"
-    all.nextWake = 1234
-    all.answeredAsleep = 5
+    ])
+    all.history.restarts = 2
     let report = plans(all, .hibernated)
     #expect(report.exits?.map(\.at) == [7] && report.exits?.first?.lastWords == "oh")
-    #expect(report.restarts == 2 && report.nextWake == 1234 && report.answeredAsleep == 5)
-    #expect(report.livenessFailure == CodedText("probe_failed", "no answer within 1 s"))
+    #expect(report.restarts == 2)
   }
 }

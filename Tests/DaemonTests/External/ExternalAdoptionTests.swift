@@ -43,7 +43,7 @@ import Testing
     #expect(heard.responses.map(\.id) == [7])
     #expect(text(heard).hasPrefix("web is managed (pid \(ExternalWorld.pid));"))
     #expect(world.state() == .background && world.recorded()?.state == "background")
-    #expect(world.base.restarts.exits(of: web) != nil)
+    #expect(world.base.restarts.histories[web]?.exits != nil)
     let worker = world.workers[web]
     #expect(worker?.exitWatch != nil)
     #expect(worker?.process?.plan.logPath == world.base.state.log(of: "web"))

@@ -89,7 +89,7 @@ final class AdapterWorld {
       clock: timers, driver: driver, workers: workers, returning: returning, restarts: restarts,
       requests: requests)
     restarts.connect(starter)
-    learnedMemory.connect(driver, workers) { [restarts] in restarts.exits(of: $0) }
+    learnedMemory.connect(driver, workers) { [restarts] in restarts.histories[$0]?.exits }
   }
 
   deinit { workers.removeAll() }

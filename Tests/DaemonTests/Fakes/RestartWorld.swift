@@ -145,7 +145,9 @@ final class RestartWorld {
 
   /// The time until the planned restart; nil: none is planned.
   func delay(of name: String = "web") -> Duration? {
-    guard case .backingOff(let due, _) = supervisor.plan(of: WorkerID(name)) else { return nil }
+    guard case .backingOff(let due, _) = supervisor.histories[WorkerID(name)]?.plan else {
+      return nil
+    }
     return due - timers.now
   }
 }

@@ -74,7 +74,7 @@ final class ShellSupervision {
   func forgotten(_ id: WorkerID) -> String? {
     guard world.workers[id]?.configuration.restart.condition == .always,
       !stoppedByOperator.contains(id), !changedSince.contains(id), state(of: id) == .terminated,
-      restarts.problem(of: id) == nil, restarts.plan(of: id) == nil,
+      restarts.histories[id]?.problem == nil, restarts.histories[id]?.plan == nil,
       starter.awaited(by: id) == nil, let cause = world.driver.state.snapshot(of: id)?.cause
     else { return nil }
     switch cause {

@@ -127,7 +127,7 @@ import Testing
     try perform(.ends(4), "job")
     #expect(answers.map(\.code) == [.failed])
     #expect(answers.first?.text.contains("job has ended: exited with status 4") == true)
-    #expect(world.supervisor.problem(of: web)?.contains("exited with status 4") == true)
+    #expect(world.supervisor.histories[web]?.problem?.contains("exited with status 4") == true)
   }
 
   @Test("A worker still waits when a dependency has failed and will be started again")

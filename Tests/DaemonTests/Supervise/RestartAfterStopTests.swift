@@ -23,11 +23,11 @@ import Testing
     world.record(to: .terminating, cause)
     supervisor.operatorRequested(.stop, web)
     world.end("web", cause)
-    #expect(supervisor.plan(of: web) == nil && world.timers.pending.isEmpty)
-    #expect(supervisor.lastEnd(of: web)?.wasStopped == true)
+    #expect(supervisor.histories[web]?.plan == nil && world.timers.pending.isEmpty)
+    #expect(supervisor.histories[web]?.lastEnd?.wasStopped == true)
     // The worker was started since.
     world.run("web", cause)
-    #expect(supervisor.plan(of: web) != nil)
+    #expect(supervisor.histories[web]?.plan != nil)
   }
 
   @Test func `A start that follows a request to stop permits restarts again`() {
@@ -48,7 +48,7 @@ import Testing
     world.record(to: .suspended, .idle(.zero))
     world.record(to: .resuming, .requested(.stop))
     world.end()
-    #expect(supervisor.plan(of: web) == nil)
+    #expect(supervisor.histories[web]?.plan == nil)
   }
 
   @Test func `A worker whose stop failed is restarted when it ends by itself later`() {

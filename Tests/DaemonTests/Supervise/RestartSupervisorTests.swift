@@ -21,10 +21,10 @@ import Testing
       let count = world.restarted.count
       world.timers.advance(by: .nanoseconds(1))
       #expect(world.restarted.count == count + 1)
-      #expect(supervisor.plan(of: web) == nil)
+      #expect(supervisor.histories[web]?.plan == nil)
     }
     #expect(world.restarted == Array(repeating: "web", count: 5))
-    #expect(supervisor.restarts(of: web) == 5)
+    #expect(supervisor.histories[web]?.restarts == 5)
     #expect(world.lines.first == "web: restarts in 1 s: exited with status 4")
   }
 
@@ -43,15 +43,15 @@ import Testing
       world.timers.advance(by: .seconds(10))
     }
     world.run()
-    #expect(supervisor.plan(of: web) == nil && world.timers.pending == [])
-    let problem = supervisor.problem(of: web)
+    #expect(supervisor.histories[web]?.plan == nil && world.timers.pending == [])
+    let problem = supervisor.histories[web]?.problem
     #expect(problem?.hasPrefix("gave up after 2 restarts within 10 m") == true)
     #expect(problem?.contains("exited with status 4") == true)
     #expect(world.lines.last?.contains("gave up after 2 restarts") == true)
     // Restarts outside of the window don't count, and a new run has no problem.
     world.timers.advance(by: .seconds(700))
     world.launch()
-    #expect(supervisor.problem(of: web) == nil)
+    #expect(supervisor.histories[web]?.problem == nil)
     world.end()
     #expect(world.delay() != nil)
   }
@@ -67,19 +67,19 @@ import Testing
     world.add("web", RestartRules(condition, giveUp: nil))
     world.run("web", .exited(.exited(0)))
     #expect((world.delay() != nil) == afterSuccess)
-    #expect(supervisor.lastEnd(of: web) == .init(succeeded: true, wasStopped: false))
+    #expect(supervisor.histories[web]?.lastEnd == .init(succeeded: true, wasStopped: false))
     for cause in [
       RestartWorld.failure, .exited(.signaled(11)), .watchdog("liveness probe failed"),
       .failed("no such program"),
     ] {
       world.run("web", cause)
       #expect((world.delay() != nil) == afterFailure, "\(cause)")
-      #expect(supervisor.lastEnd(of: web) == .init(succeeded: false, wasStopped: false))
+      #expect(supervisor.histories[web]?.lastEnd == .init(succeeded: false, wasStopped: false))
     }
     // The operator's request ends it.
     world.run("web", .requested(.stop))
-    #expect(supervisor.plan(of: web) == nil)
-    #expect(supervisor.lastEnd(of: web)?.wasStopped == true)
+    #expect(supervisor.histories[web]?.plan == nil)
+    #expect(supervisor.histories[web]?.lastEnd?.wasStopped == true)
   }
 
   @Test("A worker that can't be launched has failed, even where its run before had succeeded")
@@ -89,8 +89,8 @@ import Testing
     #expect(world.delay() == nil)
     world.run("web", .failed("no such program"))
     #expect(world.delay() == .seconds(1))
-    #expect(supervisor.exits(of: web)?.last?.status == nil)
-    #expect(supervisor.exits(of: web)?.first?.status == .exited(0))
+    #expect(supervisor.histories[web]?.exits.last?.status == nil)
+    #expect(supervisor.histories[web]?.exits.first?.status == .exited(0))
   }
 
   @Test("Workers terminated for memory are restarted at normal pressure, one by one, by importance")
@@ -108,8 +108,8 @@ import Testing
     world.timers.advance(by: .seconds(600))
     #expect(world.restarted == [])
     let plan = RestartPlan.waitingForMemory(reason: "memory pressure was critical")
-    #expect(supervisor.plan(of: WorkerID("less")) == plan)
-    #expect(supervisor.plan(of: WorkerID("on-failure")) == nil)
+    #expect(supervisor.histories[WorkerID("less")]?.plan == plan)
+    #expect(supervisor.histories[WorkerID("on-failure")]?.plan == nil)
 
     world.setPressure(.normal)
     supervisor.startFittingWorkers()
@@ -130,9 +130,9 @@ import Testing
     supervisor.startFittingWorkers()
     world.setPressure(.warning)
     world.timers.advance(by: .seconds(5))
-    #expect(world.restarted == [] && supervisor.restarts(of: web) == 0)
+    #expect(world.restarted == [] && supervisor.histories[web]?.restarts == 0)
     #expect(
-      supervisor.plan(of: web) == .waitingForMemory(reason: "memory pressure was urgent"))
+      supervisor.histories[web]?.plan == .waitingForMemory(reason: "memory pressure was urgent"))
     world.setPressure(.normal)
     supervisor.startFittingWorkers()
     world.timers.advance(by: .seconds(1))
@@ -150,7 +150,7 @@ import Testing
     world.run("web", for: .seconds(61), .pressure(.critical))
     #expect(world.delay() == .seconds(1))
     world.run()
-    #expect(world.delay() == .seconds(1) && supervisor.problem(of: web) == nil)
+    #expect(world.delay() == .seconds(1) && supervisor.histories[web]?.problem == nil)
   }
 
   @Test func `The operator's stop cancels the planned restart`() {
@@ -158,13 +158,13 @@ import Testing
       world.add()
       world.run()
       supervisor.operatorRequested(verb, web)
-      #expect(supervisor.plan(of: web) == nil && world.timers.pending == [])
+      #expect(supervisor.histories[web]?.plan == nil && world.timers.pending == [])
       world.setPressure(.critical)
       world.run("web", .pressure(.critical))
       supervisor.operatorRequested(verb, web)
       world.setPressure(.normal)
       supervisor.startFittingWorkers()
-      #expect(supervisor.plan(of: web) == nil && world.restarted == [])
+      #expect(supervisor.histories[web]?.plan == nil && world.restarted == [])
     }
   }
 
@@ -176,11 +176,11 @@ import Testing
       world.timers.advance(by: .seconds(1))
       world.run()
       supervisor.operatorRequested(.wake, web)
-      #expect(world.delay() == .seconds(2) && supervisor.restarts(of: web) == 1)
+      #expect(world.delay() == .seconds(2) && supervisor.histories[web]?.restarts == 1)
       supervisor.operatorRequested(verb, web)
-      #expect(supervisor.plan(of: web) == nil && supervisor.restarts(of: web) == 0)
+      #expect(supervisor.histories[web]?.plan == nil && supervisor.histories[web]?.restarts == 0)
       world.run()
-      #expect(world.delay() == .seconds(1) && supervisor.problem(of: web) == nil)
+      #expect(world.delay() == .seconds(1) && supervisor.histories[web]?.problem == nil)
     }
   }
 
@@ -217,7 +217,7 @@ import Testing
     #expect(world.delay() == .seconds(1))
     world.setRules("web", .never)
     supervisor.didChangeTerms(of: web)
-    #expect(supervisor.plan(of: web) == nil && world.timers.pending == [])
+    #expect(supervisor.histories[web]?.plan == nil && world.timers.pending == [])
   }
 
   @Test("A daemon that is ending starts no workers, not even those whose restart was planned")
@@ -227,11 +227,11 @@ import Testing
     world.run()
     world.close()
     world.run("db")
-    #expect(supervisor.plan(of: WorkerID("db")) == nil)
+    #expect(supervisor.histories[WorkerID("db")]?.plan == nil)
     world.timers.advance(by: .seconds(60))
     #expect(world.restarted == [])
     // The history is kept.
-    #expect(supervisor.exits(of: WorkerID("db"))?.count == 1)
+    #expect(supervisor.histories[WorkerID("db")]?.exits.count == 1)
   }
 
   @Test("A removed worker isn't started, and another of its name begins without its history")
@@ -244,13 +244,13 @@ import Testing
     world.end()
     #expect(ends.count == 1)
     supervisor.remove(web)
-    #expect(world.timers.pending == [] && supervisor.exits(of: web) == nil)
+    #expect(world.timers.pending == [] && supervisor.histories[web]?.exits == nil)
     // Transitions of a removed worker are ignored.
     world.run()
     supervisor.operatorRequested(.stop, web)
-    #expect(world.timers.pending == [] && supervisor.exits(of: web) == nil)
+    #expect(world.timers.pending == [] && supervisor.histories[web]?.exits == nil)
     world.add()
-    #expect(supervisor.exits(of: web) == [] && supervisor.launchedAt(of: web) == .zero)
+    #expect(supervisor.histories[web]?.exits == [] && supervisor.launchedAt(of: web) == .zero)
     world.run()
     #expect(world.delay() == .seconds(1))
   }
@@ -262,14 +262,14 @@ import Testing
     world.driver.send(.removed(web))
     world.end("web", .exited(.signaled(15)))
     #expect(world.state(of: "web") == nil)
-    #expect(supervisor.plan(of: web) == nil && world.timers.pending == [])
+    #expect(supervisor.histories[web]?.plan == nil && world.timers.pending == [])
   }
 
   @Test func `An external worker is never restarted, and its ends are recorded`() {
     world.add()
     world.workers[web]?.external = ExternalWorker(mayBeTerminated: true)
     world.run()
-    #expect(supervisor.plan(of: web) == nil && supervisor.exits(of: web)?.count == 1)
+    #expect(supervisor.histories[web]?.plan == nil && supervisor.histories[web]?.exits.count == 1)
   }
 
   @Test func `A restart whose launch fails is logged, and the failure counts as an end`() {

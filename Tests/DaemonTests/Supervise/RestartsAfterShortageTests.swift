@@ -17,7 +17,7 @@ import Testing
     supervisor.record(footprint: .megabytes(60), lastLine: nil, of: web)
     world.run("web", .pressure(.critical))
     world.timers.advance(by: .seconds(120))
-    #expect(world.restarted == [] && supervisor.plan(of: web) != nil)
+    #expect(world.restarted == [] && supervisor.histories[web]?.plan != nil)
     world.setMemory(free: .megabytes(80))
     world.timers.advance(by: .seconds(31))
     #expect(world.restarted == ["web"])
@@ -34,7 +34,7 @@ import Testing
     supervisor.record(footprint: .megabytes(5), lastLine: nil, of: web)
     world.end("web", .pressure(.critical))
     world.timers.advance(by: .seconds(120))
-    #expect(world.restarted == [] && supervisor.plan(of: web) != nil)
+    #expect(world.restarted == [] && supervisor.histories[web]?.plan != nil)
     world.setMemory(free: .megabytes(80))
     world.timers.advance(by: .seconds(31))
     #expect(world.restarted == ["web"])
@@ -47,7 +47,7 @@ import Testing
     supervisor.record(footprint: .megabytes(24), lastLine: nil, of: web)
     world.run("web", .pressure(.critical))
     world.timers.advance(by: .seconds(600))
-    #expect(world.restarted == [] && supervisor.plan(of: web) == nil)
-    #expect(supervisor.problem(of: web)?.hasPrefix("not restarted: it had 24 MB") == true)
+    #expect(world.restarted == [] && supervisor.histories[web]?.plan == nil)
+    #expect(supervisor.histories[web]?.problem?.hasPrefix("not restarted: it had 24 MB") == true)
   }
 }

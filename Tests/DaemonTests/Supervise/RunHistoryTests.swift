@@ -23,7 +23,7 @@ import Testing
     supervisor.record(footprint: .megabytes(3), lastLine: "no route", of: web)
     world.end()
     world.run("web", .exited(.signaled(9)))
-    let exits = supervisor.exits(of: web) ?? []
+    let exits = supervisor.histories[web]?.exits ?? []
     #expect(exits.map(\.at) == [2, 3, 4, 1_795_341_600, 1_795_341_600])
     #expect(exits.map(\.footprint) == [.zero, .zero, .zero, .megabytes(3), .zero])
     #expect(exits.map(\.lastWords) == [nil, nil, nil, "no route", nil])

@@ -50,7 +50,7 @@ import Testing
     #expect(responses.isEmpty)
     world.driver.send(.exited(id, .exited(4)))
     transit(to: .terminated, RestartWorld.failure)
-    #expect(worker.liveness == nil && world.restarts.plan(of: id) != nil)
+    #expect(worker.liveness == nil && world.restarts.histories[id]?.plan != nil)
     #expect(responses.count == 1 && responses[0].text.contains("exited with status 4"))
   }
 
@@ -87,7 +87,7 @@ import Testing
     supervision.removeWorker(WorkerID("unknown"))
     #expect(world.workers.count == 2)
     supervision.removeWorker(id)
-    #expect(world.workers[id] == nil && world.restarts.exits(of: id) == nil)
+    #expect(world.workers[id] == nil && world.restarts.histories[id]?.exits == nil)
     // Events of a removed worker that come late are ignored.
     supervision.didChangeRestartRules(id)
     transit(to: .terminated, .requested(.stop))

@@ -177,7 +177,7 @@ import Testing
     #expect(memory.asked.last == "remove orphans")
     #expect(isLogged("web: ended while no daemon was running"))
     #expect(isLogged("last: ended while no daemon was running"))
-    let last = world.base.restarts.exits(of: web)?.last
+    let last = world.base.restarts.histories[web]?.exits.last
     #expect(last?.why == "ended while no daemon was running" && last?.status == .unknown)
     #expect(world.recorded() == nil && world.recorded("last") == nil)
     #expect(world.events.isEmpty && !world.returning.isUnderWay && world.workers.count == 0)

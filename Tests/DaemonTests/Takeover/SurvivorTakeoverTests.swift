@@ -102,7 +102,7 @@ import Testing
     let record = try world.record { $0.process = ProcessIdentity(pid: getpid(), startTime: 1) }
     #expect(life(of: record) == .hasEnded)
     #expect(throws: (any Error).self) { try adopt(record) }
-    #expect(world.workers.count == 0 && world.restarts.exits(of: WorkerID("web")) == nil)
+    #expect(world.workers.count == 0 && world.restarts.histories[WorkerID("web")]?.exits == nil)
     #expect(life(of: try world.record()) == .lives)
     #expect(life(of: try world.record { $0.bootID = "another" }) == .hasEnded)
   }
