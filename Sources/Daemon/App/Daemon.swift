@@ -48,16 +48,11 @@ public final class Daemon {
     pendingSignals = PendingSignals(timers: loop, driver: driver, workers: workers)
     survivors = SurvivorAdoption(
       driver: driver, workers: workers, returning: shared.returning, timers: loop,
-      records: services.records, recordWriter: shared.recordWriter, bootID: shared.bootID,
-      processes: services.processes, memory: runs.sleeps.memory,
-      takeover: SurvivorTakeover(
-        driver: driver, workers: workers, environment: shared.environment,
-        configuration: shared.configuration, learnedMemory: shared.learnedMemory,
-        restarts: shared.restarts, conversations: components.conversations,
-        planner: components.launchPlanner, processes: runs.processes, memory: runs.sleeps.memory,
-        log: services.log),
-      restarts: shared.restarts, snapshots: shared.snapshots,
-      conversations: components.conversations, log: services.log)
+      recordWriter: shared.recordWriter, processes: services.processes, memory: runs.sleeps.memory,
+      environment: shared.environment, configuration: shared.configuration,
+      learnedMemory: shared.learnedMemory, restarts: shared.restarts, snapshots: shared.snapshots,
+      conversations: components.conversations, planner: components.launchPlanner,
+      holder: runs.processes, log: services.log)
     ending = DaemonEnd(
       driver: driver, workers: workers, returning: shared.returning, requests: shared.requests,
       externals: runs.externals, starter: shared.starter, recordWriter: shared.recordWriter,

@@ -14,15 +14,18 @@ struct SurvivorAdoption {
   let workers: WorkerRegistry
   let returning: ReturningWorkers
   let timers: any Timers
-  let records: any WorkerRecords
   let recordWriter: WorkerRecordWriter
-  let bootID: String
   let processes: any Processes
   let memory: any WorkerMemory
-  let takeover: SurvivorTakeover
+  /// The daemon's environment.
+  let environment: [String: String]
+  let configuration: ConfigurationInForce
+  let learnedMemory: LearnedMemoryKeeper
   let restarts: RestartSupervisor
   let snapshots: SnapshotKeeper
   let conversations: WorkerConversations
+  let planner: LaunchPlanner
+  let holder: ProcessHolder
   let log: DaemonLog
 
   /// An adoption that takes longer than this is logged, and continues.
@@ -35,7 +38,7 @@ struct SurvivorAdoption {
   func adoptSurvivors() {
     let loaded: (records: [WorkerRecord], failures: [WorkerRecordError])
     do throws(WorkerRecordError) {
-      loaded = try records.loadAll()
+      loaded = try recordWriter.records.loadAll()
     } catch { return log(.error, "can't look for workers of an earlier daemon: \(error)") }
     for error in loaded.failures { log(.error, "\(error)") }
     for record in loaded.records.map({ $0.correctedByNote() }) {
@@ -43,12 +46,12 @@ struct SurvivorAdoption {
     }
     // The images of workers that couldn't be adopted, or whose record is damaged, stay: while such
     // a worker may live, its image is the only copy of its memory.
-    memory.removeOrphanedImages(except: records.contains)
-    snapshots.removeAll { !records.contains($0) }
+    memory.removeOrphanedImages(except: recordWriter.records.contains)
+    snapshots.removeAll { !recordWriter.records.contains($0) }
   }
 
   private func hasEnded(_ record: WorkerRecord) -> Bool {
-    processes.life(of: record, bootID: bootID) == .hasEnded
+    processes.life(of: record, bootID: recordWriter.bootID) == .hasEnded
   }
 
   /// Removes all that is left of a worker that has ended, except the record of its exit.
@@ -60,13 +63,13 @@ struct SurvivorAdoption {
       of: WorkerID(record.name))
     memory.removeRemains(of: record)
     snapshots.remove(record.name)
-    records.remove(record.name)
+    recordWriter.records.remove(record.name)
   }
 
   private func adopt(_ record: WorkerRecord) {
     let worker: WorkerUnit
     do {
-      worker = try takeover.takeOver(record)
+      worker = try takeOver(record)
     } catch {
       // The record and the image stay, for a later daemon. While they exist, the worker isn't
       // started a second time.

@@ -4,23 +4,9 @@ import Policy
 import PolicyFile
 import Supervision
 
-/// Takes over the process of a worker that an earlier daemon has started. From then on the registry
-/// has the worker with its channels, and the daemon is notified of its end. It belongs to the event
-/// loop's thread.
-struct SurvivorTakeover {
-  let driver: EngineDriver
-  let workers: WorkerRegistry
-  /// The daemon's environment.
-  let environment: [String: String]
-  let configuration: ConfigurationInForce
-  let learnedMemory: LearnedMemoryKeeper
-  let restarts: RestartSupervisor
-  let conversations: WorkerConversations
-  let planner: LaunchPlanner
-  let processes: ProcessHolder
-  let memory: any WorkerMemory
-  let log: DaemonLog
-
+extension SurvivorAdoption {
+  /// Takes over the process of a worker that an earlier daemon has started. From then on the
+  /// registry has the worker with its channels, and the daemon is notified of its end.
   func takeOver(_ record: WorkerRecord) throws -> WorkerUnit {
     let worker = introduce(record)
     do { try attach(record, to: worker) } catch {
@@ -33,7 +19,7 @@ struct SurvivorTakeover {
   /// Gives a worker up whose process can't be taken over. Its next run has nothing from the record.
   /// The image stays.
   private func giveUp(_ worker: WorkerUnit) {
-    worker.endRun(processes.loop)
+    worker.endRun(holder.loop)
     worker.external = nil
     guard !worker.isDeclared else { return }
     workers[worker.id] = nil
@@ -59,7 +45,7 @@ struct SurvivorTakeover {
       worker.external?.jobs = ManagerJobs(
         root: record.process, tree: try memory.tree(of: process))
     }
-    try processes.adopt(process, as: worker)
+    try holder.adopt(process, as: worker)
     worker.recordLaunch()
     if let launched = worker.launched,
       (launched.command, launched.directory) != (record.command, record.directory)

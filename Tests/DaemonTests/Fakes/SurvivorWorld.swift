@@ -60,14 +60,10 @@ extension AdapterWorld {
   var survivors: SurvivorAdoption {
     SurvivorAdoption(
       driver: driver, workers: workers, returning: returning, timers: timers,
-      records: services.records, recordWriter: recordWriter, bootID: Self.bootID,
+      recordWriter: recordWriter,
       processes: fakeMemory == nil ? services.processes : strangers, memory: sleeps.memory,
-      takeover: SurvivorTakeover(
-        driver: driver, workers: workers, environment: ["HOME": "/root"],
-        configuration: ConfigurationInForce(DaemonConfiguration()), learnedMemory: learnedMemory,
-        restarts: restarts, conversations: conversations, planner: planner, processes: processes,
-        memory: sleeps.memory, log: log),
-      restarts: restarts, snapshots: snapshots, conversations: conversations,
-      log: log)
+      environment: ["HOME": "/root"], configuration: ConfigurationInForce(DaemonConfiguration()),
+      learnedMemory: learnedMemory, restarts: restarts, snapshots: snapshots,
+      conversations: conversations, planner: planner, holder: processes, log: log)
   }
 }

@@ -32,16 +32,12 @@ final class ShellSurvivors {
 
   private lazy var adoption = SurvivorAdoption(
     driver: world.driver, workers: world.workers, returning: world.returning,
-    timers: world.clock, records: world.saved, recordWriter: world.recordWriter, bootID: "boot",
-    processes: world.processes.fake, memory: world.memory,
-    takeover: SurvivorTakeover(
-      driver: world.driver, workers: world.workers, environment: [:],
-      configuration: world.reloads.configuration,
-      learnedMemory: world.learnedMemory, restarts: world.supervision.restarts,
-      conversations: world.conversations, planner: world.planner, processes: world.runs.holder,
-      memory: world.memory, log: world.processes.log),
+    timers: world.clock, recordWriter: world.recordWriter, processes: world.processes.fake,
+    memory: world.memory, environment: [:],
+    configuration: world.reloads.configuration, learnedMemory: world.learnedMemory,
     restarts: world.supervision.restarts, snapshots: world.processes.snapshots,
-    conversations: world.conversations, log: world.processes.log)
+    conversations: world.conversations, planner: world.planner, holder: world.runs.holder,
+    log: world.processes.log)
 
   /// Whether a process of the worker still runs, as `Leftovers` and the launch's obstacle would
   /// find it.

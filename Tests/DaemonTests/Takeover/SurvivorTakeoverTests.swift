@@ -21,7 +21,7 @@ import Testing
 
   @discardableResult
   private func adopt(_ record: WorkerRecord) throws -> WorkerUnit {
-    try world.survivors.takeover.takeOver(record)
+    try world.survivors.takeOver(record)
   }
 
   private func unit(_ name: String = "web") throws -> WorkerUnit {
