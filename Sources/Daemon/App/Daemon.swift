@@ -59,15 +59,11 @@ public final class Daemon {
       listening: components.listening, control: shared.control, timers: loop, phase: shared.phase,
       log: services.log)
     let reloader = ConfigurationReloader(
-      driver: driver, workers: workers, phase: shared.phase, returning: shared.returning,
-      configuration: shared.configuration,
-      changes: DeclaredChanges(
-        driver: driver, workers: workers, declared: components.declared, requests: shared.requests,
-        restarts: shared.restarts, starter: shared.starter, supervision: components.supervision,
-        listening: components.listening),
-      clock: loop, hibernation: services.hibernation, chronicle: shared.chronicle,
-      pressure: shared.pressure, schedules: components.schedules, encryption: senses.encryption,
-      rules: runs.rules, hooks: hooks, log: services.log,
+      configuration: shared.configuration, declared: components.declared,
+      requests: shared.requests, supervision: components.supervision, clock: loop,
+      hibernation: services.hibernation, chronicle: shared.chronicle, pressure: shared.pressure,
+      schedules: components.schedules, encryption: senses.encryption, rules: runs.rules,
+      hooks: hooks, log: services.log,
       read: ConfigurationReloader.reader(services.jobs, shared.read))
     control = ControlComponents(
       shared, components, runs: runs, ending: ending, reloader: reloader, hooks: hooks)

@@ -20,12 +20,10 @@ struct ConfigurationReloader {
       + "file system"
   )
 
-  let driver: EngineDriver
-  let workers: WorkerRegistry
-  let phase: DaemonPhase
-  let returning: ReturningWorkers
   let configuration: ConfigurationInForce
-  let changes: DeclaredChanges
+  let declared: DeclaredWorkers
+  let requests: WorkerRequests
+  let supervision: WorkerSupervision
   let clock: any Timers
   let hibernation: HibernationService
   let chronicle: Chronicle
@@ -37,6 +35,9 @@ struct ConfigurationReloader {
   let hooks: HookRunner?
   let log: DaemonLog
   let read: Reader
+
+  var driver: EngineDriver { declared.driver }
+  var workers: WorkerRegistry { declared.workers }
 
   /// A function that reads the configuration on another thread: its files, and those of the
   /// policies that it names, may be in a file system that doesn't answer.
@@ -56,7 +57,7 @@ struct ConfigurationReloader {
   func reload(allowEmpty: Bool, then report: @escaping (ReloadOutcome) -> Void) {
     read { result in
       guard let result else { return report(Self.isSilent) }
-      if phase.isClosing { return report((false, "the daemon is ending")) }
+      if declared.phase.isClosing { return report((false, "the daemon is ending")) }
       report(apply(result, allowEmpty))
     }
   }
@@ -94,7 +95,7 @@ struct ConfigurationReloader {
       guard let existing = workers[id], !existing.isDeclared, existing.external?.rule == nil else {
         continue
       }
-      if existing.configuration.policy != new.policy { changes.setPolicy(new.policy, of: id) }
+      if existing.configuration.policy != new.policy { setPolicy(new.policy, of: id) }
     }
     follow(new)
     driver.send(.deadline)
@@ -121,15 +122,15 @@ struct ConfigurationReloader {
   private func removeUndeclared(_ new: DaemonConfiguration) -> [String] {
     undeclared(in: new).map { id in
       // Until the worker is adopted, the engine knows no process of it that could be stopped.
-      let waits = returning.whenAdopted(id) { [changes, workers] in
+      let waits = declared.returning.whenAdopted(id) {
         // Another reload may have declared the worker again.
-        if workers[id]?.isDeclared == false { changes.remove(id) }
+        if workers[id]?.isDeclared == false { remove(id) }
       }
       guard waits else {
-        changes.remove(id)
+        remove(id)
         return "\(id) removed"
       }
-      changes.undeclare(id)
+      undeclare(id)
       return "\(id) removed (as soon as it has been adopted from the earlier daemon)"
     }
   }
@@ -137,13 +138,13 @@ struct ConfigurationReloader {
   private func applyWorkers(_ new: DaemonConfiguration, _ policies: Policies) -> [String] {
     // All workers are known before the first is started, because they may depend on each other.
     let added = new.workers.filter { workers[WorkerID($0.name)] == nil }
-    for worker in added { changes.introduce(worker) }
+    for worker in added { introduce(worker) }
     let corrected = corrected(in: new, policies)
     let names = Set(added.map(\.name))
     let texts = new.workers.compactMap { worker in
       names.contains(worker.name) ? "\(worker.name) added" : apply(worker, policies)
     }
-    changes.startAutomatically(added: added, corrected: corrected)
+    startAutomatically(added: added, corrected: corrected)
     return texts
   }
 
@@ -152,7 +153,7 @@ struct ConfigurationReloader {
   private func corrected(
     in new: DaemonConfiguration, _ policies: Policies
   ) -> [WorkerConfiguration] {
-    let failed = new.workers.filter { $0.autostart && changes.hasFailed(WorkerID($0.name)) }
+    let failed = new.workers.filter { $0.autostart && hasFailed(WorkerID($0.name)) }
     var corrected = Set(failed.filter { isCorrected($0, policies) }.map(\.name))
     var count = -1
     while count != corrected.count {
@@ -179,7 +180,7 @@ struct ConfigurationReloader {
       return nil
     }
     let text = changeText(of: configuration, from: existing, policies)
-    changes.apply(configuration, of: id)
+    apply(configuration, of: id)
     return text
   }
 
@@ -240,7 +241,7 @@ struct ConfigurationReloader {
     _ configuration: WorkerConfiguration, _ changed: [WorkerChange]
   ) -> String {
     configuration.autostart && changed.contains(where: \.atLaunch)
-      && changes.hasFailed(WorkerID(configuration.name))
+      && hasFailed(WorkerID(configuration.name))
       ? " (it has failed, and is started again)" : ""
   }
 

@@ -2,23 +2,16 @@ import Lifecycle
 import Policy
 import PolicyFile
 
-/// Adds, removes and changes the daemon's workers, as a configuration that was read again declares
-/// them. It belongs to the event loop's thread.
-struct DeclaredChanges {
-  let driver: EngineDriver
-  let workers: WorkerRegistry
-  let declared: DeclaredWorkers
-  let requests: WorkerRequests
-  let restarts: RestartSupervisor
-  let starter: DependencyStarter
-  let supervision: WorkerSupervision
-  let listening: ListeningSockets
+// These functions add, remove and change the daemon's workers, as a configuration that was read
+// again declares them.
+extension ConfigurationReloader {
+  private var listening: ListeningSockets { supervision.listening }
 
   /// Whether the worker has failed: it ended with a failure, or wasn't started because another
   /// worker failed. A worker that waits for memory hasn't.
   func hasFailed(_ id: WorkerID) -> Bool {
     if case .pressure = driver.state.snapshot(of: id)?.cause { return false }
-    return restarts.hasFailed(id)
+    return supervision.restarts.hasFailed(id)
   }
 
   /// Adds a worker and opens its sockets.
@@ -32,7 +25,7 @@ struct DeclaredChanges {
   func startAutomatically(added: [WorkerConfiguration], corrected: [WorkerConfiguration]) {
     for worker in corrected { supervision.operatorRequested(.start, WorkerID(worker.name)) }
     declared.startAutomatically(added + corrected)
-    starter.advance()
+    supervision.starter.advance()
   }
 
   /// Stops a worker if it runs, and removes it when it has ended. Until then the registry has it as
@@ -70,7 +63,7 @@ struct DeclaredChanges {
     }
     // The stop of the worker is cancelled, or it starts again after its end.
     if !wasDeclared, worker.external == nil, configuration.autostart {
-      starter.start(id, .restart, occasion: .autostart) { _ in }
+      supervision.starter.start(id, .restart, occasion: .autostart) { _ in }
     }
   }
 

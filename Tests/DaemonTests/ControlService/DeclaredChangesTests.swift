@@ -9,14 +9,14 @@ import Testing
 
 @Suite("Workers that a reload removes or changes") struct DeclaredChangesTests {
   private let world: AdapterWorld
-  private let changes: DeclaredChanges
+  private let changes: ConfigurationReloader
   private let unit: WorkerUnit
   private var id: WorkerID { unit.id }
   private var driver: EngineDriver { world.driver }
 
   init() throws {
     world = try AdapterWorld()
-    changes = world.changes
+    changes = world.makeReloader { _ in }
     unit = try world.add("web", .terminated) { $0.restart = RestartWorld.rules }
     world.reportEnd(unit, RestartWorld.failure)
   }

@@ -188,9 +188,6 @@ final class AdapterWorld {
     externals: externals, starter: starter, recordWriter: recordWriter,
     listening: listening, control: control,
     timers: timers, phase: phase, log: log)
-  private(set) lazy var changes = DeclaredChanges(
-    driver: driver, workers: workers, declared: declared, requests: requests, restarts: restarts,
-    starter: starter, supervision: supervision, listening: listening)
 
   /// This is declared last, and therefore freed last: when components are freed, they still use the
   /// loop to remove their watches.

@@ -139,8 +139,8 @@ final class ControlWorld {
 extension AdapterWorld {
   func makeReloader(_ read: @escaping ConfigurationReloader.Reader) -> ConfigurationReloader {
     ConfigurationReloader(
-      driver: driver, workers: workers, phase: phase, returning: returning,
-      configuration: configuration, changes: changes, clock: timers,
+      configuration: configuration, declared: declared, requests: requests,
+      supervision: supervision, clock: timers,
       hibernation: services.hibernation, chronicle: chronicle, pressure: pressure,
       schedules: schedules, encryption: senses.encryption, rules: rules, hooks: nil, log: log,
       read: read)

@@ -13,13 +13,8 @@ final class ShellReloads {
   let configuration: ConfigurationInForce
   var current: DaemonConfiguration { configuration.current }
   private(set) lazy var reloader = ConfigurationReloader(
-    driver: world.driver, workers: world.workers, phase: world.phase, returning: world.returning,
-    configuration: configuration,
-    changes: DeclaredChanges(
-      driver: world.driver, workers: world.workers, declared: world.declared,
-      requests: world.requests, restarts: world.supervision.restarts,
-      starter: world.supervision.starter, supervision: world.supervision.real,
-      listening: world.supervision.listening),
+    configuration: configuration, declared: world.declared, requests: world.requests,
+    supervision: world.supervision.real,
     clock: world.clock, hibernation: world.processes.hibernation, chronicle: world.chronicle,
     pressure: world.pressure, schedules: world.schedules.monitor,
     encryption: EncryptionTrial(log: { _, _ in }) { $0(.done(nil)) }, rules: world.rules,
