@@ -24,7 +24,8 @@ struct ExplanationReporter {
     guard let explanation = engine.explanation(of: id, at: now) else { return nil }
     var report = ExplanationReport(explanation, at: now)
     if let unwatched = facts?.unwatched, !unwatched.isEmpty { report.unwatched = unwatched }
-    report.stoppedWork = facts?.stoppedWork.map { CodedText($0.code, $0.sentence) }
+    let stoppedWork = facts?.worker.wakeWatch?.stoppedWork
+    report.stoppedWork = stoppedWork.map { CodedText($0.code, $0.sentence) }
     if explanation.state == .terminated, let plan = facts?.plan(at: now) {
       report.because = plan
       report.key = nil

@@ -68,7 +68,8 @@ struct ExplanationVerbs {
       }
       response.text += " for \(name)"
       response.policy = reporter.worker(
-        snapshot, facts.policy, isChosen: facts.hasChosenPolicy)
+        snapshot, facts.worker.configuration.policy,
+        isChosen: facts.worker.external?.chosen != nil)
     } else {
       response.policy = reporter.machine()
     }

@@ -17,10 +17,10 @@ struct RemedyReporter {
     of id: WorkerID, _ facts: WorkerFacts?, activity: ActivityReport?
   ) -> RemedyReport? {
     // A worker's own writes continue, however short the times without use are.
-    if facts?.signOfUse == .writes, engine.state(of: id)?.runs == true { return nil }
+    if facts?.worker.sample.sign == .writes, engine.state(of: id)?.runs == true { return nil }
     let quiet = activity?.medianQuietSeconds.map { Duration.seconds($0) }
     guard let remedy = engine.remedy(of: id, quiet: quiet, at: now) else { return nil }
-    if activity?.advice?.code == Self.regularUse, let facts, facts.isDeclared,
+    if activity?.advice?.code == Self.regularUse, let facts, facts.worker.isDeclared,
       engine.state(of: id)?.runs == true, let report = healthChecks(id, facts)
     {
       return report
@@ -38,7 +38,7 @@ struct RemedyReporter {
       writeWrapOptions(&report)
       return report
     }
-    if facts?.isAdopted == true, facts?.rule == nil {
+    if facts?.worker.external != nil, facts?.rule == nil {
       report.line = report.settings.map { "--set \($0.key)=\($0.value)" }.joined(separator: " ")
       report.place = "as options of `dormouse adopt`"
       return report
@@ -51,7 +51,7 @@ struct RemedyReporter {
         ?? "in dormouse.yaml, for all workers"
       return report
     }
-    guard facts?.isDeclared == true || facts?.rule != nil else {
+    guard facts?.worker.isDeclared == true || facts?.rule != nil else {
       report.line = report.settings.map { "--set \($0.key)=\($0.value)" }.joined(separator: " ")
       report.place = "as options of `dormouse run`, when it is started next"
       return report
@@ -95,19 +95,20 @@ struct RemedyReporter {
   /// The remedy for health checks that keep a worker awake; nil if those at its port are answered
   /// already, so that its use is another.
   private func healthChecks(_ id: WorkerID, _ facts: WorkerFacts) -> RemedyReport? {
-    let answered = facts.healthChecks.first { $0.port == facts.usedPort }
+    let checks = facts.worker.configuration.healthChecksWhileAsleep
+    let answered = checks.first { $0.port == facts.usedPort }
     if answered?.path != nil { return nil }
     // The operator has to fill in a port that isn't known, and the path without which a connection
     // counts as a use.
     let new = (facts.usedPort.map { "\($0)" } ?? "PORT") + (answered == nil ? "" : "/PATH")
-    let others = facts.healthChecks.filter { $0 != answered }.map(\.text)
+    let others = checks.filter { $0 != answered }.map(\.text)
     let value = others.isEmpty ? new : "[\((others + [new]).joined(separator: ", "))]"
     var report = RemedyReport(
       text: "if its regular uses are health checks, they are answered for it while it sleeps",
       settings: [.init(key: "health_checks_while_asleep", value: value)])
     report.line =
       "health_checks_while_asleep: \(value)"
-      + (facts.healthChecks.isEmpty ? "" : "  # instead of the one that is there")
+      + (checks.isEmpty ? "" : "  # instead of the one that is there")
     locate(&report, id, rule: nil)
     return report
   }
@@ -131,5 +132,8 @@ struct RemedyReporter {
 extension WorkerFacts {
   /// The port through which the worker is used; nil if none is known, or if it could be one of
   /// several.
-  fileprivate var usedPort: UInt16? { source?.port ?? (ports.count == 1 ? ports.first : nil) }
+  fileprivate var usedPort: UInt16? {
+    let sample = worker.sample
+    return sample.source?.port ?? (sample.ports.count == 1 ? sample.ports.first : nil)
+  }
 }

@@ -22,24 +22,13 @@ struct WorkerFactsReader {
   /// The facts about a worker; nil if there is no such worker or it belongs to a wrapper.
   func read(_ id: WorkerID) -> WorkerFacts? {
     guard let worker = workers[id] else { return nil }
-    var facts = WorkerFacts(policy: worker.profile.policy)
-    facts.isAdopted = worker.external != nil
-    facts.isDeclared = worker.isDeclared
-    facts.rule = worker.external?.rule
-    facts.hasChosenPolicy = worker.external?.chosen != nil
-    facts.healthChecks = worker.configuration.healthChecksWhileAsleep
-    facts.imageLength = worker.image?.length ?? imageDisk.trimImage(of: worker)
-    facts.bytesInTrimImage = Int64(clamping: worker.bytesInTrimImage)
-    facts.baseSize = facts.imageLength == nil ? imageDisk.base(of: id.name) : 0
-    facts.lastHibernation = worker.lastHibernation
-    facts.stoppedWork = worker.wakeWatch?.stoppedWork
-    facts.unwatched = worker.wakeWatch?.unwatched ?? []
-    facts.history = restarts.histories[id] ?? RunHistory()
-    facts.awaited = starter.awaited(by: id)
-    (facts.process, facts.signOfUse) = (worker.process, worker.sample.sign)
-    (facts.source, facts.ports) = (worker.sample.source, worker.sample.ports)
-    facts.measured = worker.measuring.last.map { ($0.reclaimable, $0.sharedByFork, $0.at) }
-    return facts
+    let imageLength = worker.image?.length ?? imageDisk.trimImage(of: worker)
+    return WorkerFacts(
+      worker: worker, imageLength: imageLength,
+      baseSize: imageLength == nil ? imageDisk.base(of: id.name) : 0,
+      bytesInTrimImage: Int64(clamping: worker.bytesInTrimImage),
+      unwatched: worker.wakeWatch?.unwatched ?? [],
+      history: restarts.histories[id] ?? RunHistory(), awaited: starter.awaited(by: id))
   }
 
   /// Adds to a report what it shows as it is; nothing if there are no facts about the worker.

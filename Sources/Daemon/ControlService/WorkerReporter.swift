@@ -25,7 +25,7 @@ struct WorkerReporter {
     describe(facts, &report)
     describeSleep(facts, &report)
     facts.describeRuns(in: &report, at: now)
-    if let process = facts.process {
+    if let process = facts.worker.process {
       describe(process, facts: facts, into: &report, withGroup: withGroup)
     }
     return report
@@ -80,10 +80,10 @@ struct WorkerReporter {
   }
 
   private func describe(_ facts: WorkerFacts, _ report: inout WorkerReport) {
-    if snapshot.cause == .active, let sign = facts.signOfUse {
-      report.reason.text = sign.text(from: facts.source)
+    if snapshot.cause == .active, let sign = facts.worker.sample.sign {
+      report.reason.text = sign.text(from: facts.worker.sample.source)
     }
-    report.isAdopted = facts.isAdopted ? true : nil
+    report.isAdopted = facts.worker.external == nil ? nil : true
     report.rule = facts.rule
   }
 
@@ -93,15 +93,16 @@ struct WorkerReporter {
       report.imageSize = facts.imageLength
     }
     report.baseSize = facts.baseSize > 0 ? facts.baseSize : nil
-    report.hibernateSeconds = facts.lastHibernation?.seconds
-    report.hibernateWritten = facts.lastHibernation?.written
-    report.hibernateUnchanged = facts.lastHibernation?.unchanged
-    switch facts.stoppedWork {
+    let last = facts.worker.lastHibernation
+    report.hibernateSeconds = last?.seconds
+    report.hibernateWritten = last?.written
+    report.hibernateUnchanged = last?.unchanged
+    switch facts.worker.wakeWatch?.stoppedWork {
     case .timer(let timer): report.stoppedTimerSeconds = timer.interval.seconds
     case .writing: report.stopsWriting = true
     case nil: break
     }
-    if snapshot.state == .hibernated, let before = facts.lastHibernation?.footprintBefore {
+    if snapshot.state == .hibernated, let before = last?.footprintBefore {
       report.saved = max(0, (before - snapshot.footprint).bytes)
     }
   }
@@ -119,9 +120,10 @@ struct WorkerReporter {
       }
     }
     report.cgroup = process.cgroup.map { CgroupReport(of: $0, withAccount: withGroup) }
-    report.reclaimable = facts.measured?.reclaimable ?? 0
-    report.sharedByFork = facts.measured.flatMap { $0.sharedByFork > 0 ? $0.sharedByFork : nil }
-    report.measuredSecondsAgo = facts.measured.map { (now - $0.at).seconds }
+    let measured = facts.worker.measuring.last
+    report.reclaimable = measured?.reclaimable ?? 0
+    report.sharedByFork = measured.flatMap { $0.sharedByFork > 0 ? $0.sharedByFork : nil }
+    report.measuredSecondsAgo = measured.map { (now - $0.at).seconds }
   }
 
   /// The worker's processes. This doesn't scan all processes.

@@ -26,7 +26,7 @@ import Testing
   /// The remedy for a worker that is suspended and too large, or in the foreground.
   private func remedy(
     _ text: String = text, suspended: Bool, isWrapper: Bool = false,
-    activity: ActivityReport? = nil, change: (inout WorkerFacts) -> Void = { _ in }
+    activity: ActivityReport? = nil, change: (WorkerUnit) -> Void = { _ in }
   ) throws -> RemedyReport? {
     let configuration = try read(text)
     let policy = try #require(configuration.workers.last?.policy)
@@ -36,11 +36,11 @@ import Testing
       .adopted(web, WorkerProfile(policy: policy), suspended ? .suspended : .foreground),
       at: .zero)
     _ = engine.handle(.footprint(web, .megabytes(21)), at: now)
-    var facts = WorkerFacts(policy: policy)
-    change(&facts)
+    let worker = WorkerUnit.forTest("web")
+    change(worker)
     return RemedyReporter(
       engine: engine, origins: configuration.origins, isWrapper: isWrapper, now: now
-    ).remedy(of: web, facts, activity: activity)
+    ).remedy(of: web, WorkerFacts(worker: worker), activity: activity)
   }
 
   @Test("A declared worker's line belongs under its entry, in the file that declares it")
@@ -112,7 +112,9 @@ import Testing
     let idle = try remedy(suspended: false, isWrapper: true, activity: activity)
     #expect(idle?.line?.hasPrefix("--idle-after ") == true, "\(String(describing: idle))")
     #expect(idle?.place == "as options of `dormouse wrap`")
-    let adopted = try remedy(suspended: true) { ($0.isDeclared, $0.isAdopted) = (false, true) }
+    let adopted = try remedy(suspended: true) {
+      ($0.isDeclared, $0.external) = (false, ExternalWorker())
+    }
     #expect(adopted?.place == "as options of `dormouse adopt`")
     let started = try remedy(suspended: true) { $0.isDeclared = false }
     #expect(started?.line == "--set hibernate.max_footprint=32MB")
@@ -121,7 +123,7 @@ import Testing
 
   @Test func `A worker that writes by itself gets no shorter time without use`() throws {
     #expect(try remedy(suspended: false) != nil)
-    #expect(try remedy(suspended: false) { $0.signOfUse = .writes } == nil)
+    #expect(try remedy(suspended: false) { $0.sample.sign = .writes } == nil)
   }
 
   @Test func `A worker that regular uses keep awake gets health_checks_while_asleep`() throws {
@@ -131,24 +133,29 @@ import Testing
       code: "regular_use", key: "health_checks_while_asleep", text: "used every 20 s")
     let regular = try remedy(suspended: false, activity: activity)
     #expect(regular?.settings.map(\.key) == ["health_checks_while_asleep"])
-    let onePort = try remedy(suspended: false, activity: activity) { $0.ports = [8080] }
+    let onePort = try remedy(suspended: false, activity: activity) { $0.sample.ports = [8080] }
     #expect(onePort?.line == "health_checks_while_asleep: 8080")
-    let several = try remedy(suspended: false, activity: activity) { $0.ports = [8080, 8081] }
+    let several = try remedy(suspended: false, activity: activity) {
+      $0.sample.ports = [8080, 8081]
+    }
     #expect(several?.line == "health_checks_while_asleep: PORT")
     let second = try remedy(suspended: false, activity: activity) {
-      ($0.ports, $0.healthChecks) = ([8080], [AsleepAnswer(port: 9000, path: "/healthz")])
+      $0.sample.ports = [8080]
+      $0.configuration.healthChecksWhileAsleep = [AsleepAnswer(port: 9000, path: "/healthz")]
     }
     #expect(
       second?.line
         == "health_checks_while_asleep: [9000/healthz, 8080]  # instead of the one that is there")
     let withoutPath = try remedy(suspended: false, activity: activity) {
-      ($0.ports, $0.healthChecks) = ([8080], [AsleepAnswer(port: 8080)])
+      $0.sample.ports = [8080]
+      $0.configuration.healthChecksWhileAsleep = [AsleepAnswer(port: 8080)]
     }
     #expect(
       withoutPath?.line
         == "health_checks_while_asleep: 8080/PATH  # instead of the one that is there")
     let answered = try remedy(suspended: false, activity: activity) {
-      ($0.ports, $0.healthChecks) = ([8080], [AsleepAnswer(port: 8080, path: "/healthz")])
+      $0.sample.ports = [8080]
+      $0.configuration.healthChecksWhileAsleep = [AsleepAnswer(port: 8080, path: "/healthz")]
     }
     #expect(answered?.settings.map(\.key).first == "foreground.idle_after")
     activity.advice = nil

@@ -34,7 +34,7 @@ import Testing
     worker.configuration.command = ["web", "--new"]
     worker.configuration.reloadSignal = SIGHUP
     let facts = try #require(world.makeFacts().read(worker.id))
-    #expect(facts.isDeclared && !facts.isAdopted && facts.process === worker.process)
+    #expect(facts.worker === worker)
     let shown = report(worker)
     #expect(shown.command == ["web", "--serve"] && shown.reloadSignal == "SIGHUP")
     #expect(shown.changedSinceLaunch?.contains("command") == true && shown.wrapper == nil)
@@ -47,7 +47,8 @@ import Testing
     let worker = try world.add()
     worker.external = ExternalWorker(mayBeTerminated: false)
     let facts = try #require(world.makeFacts().read(worker.id))
-    #expect(facts.isAdopted && report(worker).log == nil && report(worker).wrapper == nil)
+    #expect(facts.worker.external != nil)
+    #expect(report(worker).log == nil && report(worker).wrapper == nil)
   }
 
   @Test("A wrapper's program has no log where it has its caller's output, and names the wrapper")

@@ -30,7 +30,7 @@ import Testing
     _ state: WorkerState = .background, _ change: (inout WorkerFacts) -> Void = { _ in }
   ) throws -> WorkerReport {
     adopt(state)
-    var facts = WorkerFacts(policy: LifecyclePolicy(name: "test"))
+    var facts = WorkerFacts(worker: .forTest("web"))
     change(&facts)
     return try report(facts)
   }
@@ -45,15 +45,13 @@ import Testing
 
   @Test func `What the daemon knows of a worker is in its report`() throws {
     let report = try report { facts in
-      facts.isAdopted = true
+      facts.worker.external = ExternalWorker()
       facts.baseSize = 7
-      facts.stoppedWork = .timer(StoppedTimer(interval: .seconds(20), repeats: true))
-      facts.lastHibernation = LastHibernation(
+      facts.worker.lastHibernation = LastHibernation(
         written: 5, unchanged: 6, seconds: 0.25, footprintBefore: .megabytes(90))
     }
     #expect(report.isAdopted == true && report.baseSize == 7 && report.hibernateWritten == 5)
     #expect(report.hibernateUnchanged == 6 && report.hibernateSeconds == 0.25)
-    #expect(report.stoppedTimerSeconds == 20)
   }
 
   @Test func `The time asleep and the last wake are in a worker's report`() throws {
@@ -104,7 +102,7 @@ import Testing
   }
 
   @Test func `The report of a worker that has ended has its planned starts, the nearest first`() {
-    var all = WorkerFacts(policy: LifecyclePolicy(name: "test"))
+    var all = WorkerFacts(worker: .forTest("web"))
     #expect(plans(all).reason.code == "exited")
     all.history.problem = "it ended too often"
     #expect(plans(all).reason == CodedText("not_started", "it ended too often"))
@@ -126,7 +124,7 @@ import Testing
   }
 
   @Test func `A report has the worker's earlier runs and restarts`() {
-    var all = WorkerFacts(policy: LifecyclePolicy(name: "test"))
+    var all = WorkerFacts(worker: .forTest("web"))
     all.history = RunHistory(exits: [
       ExitRecord(
         at: 7, why: "exited with status 4", status: .exited(4), footprint: ByteCount(9),

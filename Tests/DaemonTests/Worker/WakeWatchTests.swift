@@ -176,6 +176,11 @@ import Testing
       watch.recordStoppedWork(times, isWriting: true)
       let timer = StoppedTimer(interval: .seconds(20), repeats: true)
       #expect(watch.stoppedWork == .timer(timer))
+      let snapshot = try #require(world.driver.state.snapshot(of: world.id, at: world.timers.now))
+      let reporter = WorkerReporter(
+        snapshot: snapshot, facts: WorkerFacts(worker: world.worker), scan: nil,
+        now: world.timers.now)
+      #expect(reporter.report(withGroup: false).stoppedTimerSeconds == 20)
       #expect(
         watch.stoppedWork?.sentence.contains("`background: { wake_for_timers: 20s }`") == true)
       watch.stop()
