@@ -22,9 +22,7 @@ final class LivenessMonitor {
   private var dropQuestion: (() -> Void)?
   /// The timer of the next question.
   private var timer: EventLoop.Token?
-  private var operations = OperationCount()
-  /// The timer of the operation that is under way.
-  private var deadline: EventLoop.Token?
+  private let operation: TimedOperation
   /// Whether the worker is falling asleep or sleeps.
   private var isPaused = true
   private var isOver = false
@@ -42,6 +40,7 @@ final class LivenessMonitor {
   init(_ probe: Policy.Probe, timers: any Timers, questions: RunQuestions) {
     self.timers = timers
     self.questions = questions
+    operation = TimedOperation(timers)
     state = ProbeState(probe, for: .liveness)
   }
 
@@ -73,7 +72,7 @@ final class LivenessMonitor {
     guard dropQuestion != nil else { return }
     isAsking = false
     dropTheQuestion()
-    stopWaiting()
+    operation.cancel()
   }
 
   private func dropTheQuestion() {
@@ -85,7 +84,7 @@ final class LivenessMonitor {
   /// Ends the monitor, because the run has ended or the probe has changed.
   func end() {
     stopAsking()
-    stopWaiting()
+    operation.cancel()
     isOver = true
     isAsking = false
     isDrainingTraffic = false
@@ -101,11 +100,11 @@ final class LivenessMonitor {
   private func questionIsDue() {
     guard questions.watchesTraffic, questions.mayBeAsked else { return putQuestion() }
     // Traffic that came before the question counts.
-    begin(within: Self.timeout) {
-      $0.readTraffic(then: $1)
-    } then: {
-      if $1 == true { $0.questions.recordActivity() }
-      if $0.timer == nil, !$0.isAsking, !$0.isPaused { $0.putQuestion() }
+    operation.begin(within: Self.timeout, orElse: false) {
+      questions.readTraffic(then: $0)
+    } then: { [unowned self] hasTraffic in
+      if hasTraffic { questions.recordActivity() }
+      if timer == nil, !isAsking, !isPaused { putQuestion() }
     }
   }
 
@@ -118,25 +117,24 @@ final class LivenessMonitor {
       return
     }
     isAsking = true
-    begin(within: probe.timeout + Self.timeout) { [self] questions, done in
-      dropQuestion = questions.ask(probe, then: done)
-    } then: { monitor, outcome in
-      if outcome == nil { monitor.dropTheQuestion() }
-      monitor.dropQuestion = nil
-      monitor.awaitProbeTraffic(outcome, askedAt)
+    operation.begin(within: probe.timeout + Self.timeout, orElse: nil) { done in
+      dropQuestion = questions.ask(probe) { done($0) }
+    } then: { [unowned self] (outcome: ProbeRunner.Outcome?) in
+      if outcome == nil { dropTheQuestion() }
+      dropQuestion = nil
+      awaitProbeTraffic(outcome, askedAt)
     }
   }
 
   private func awaitProbeTraffic(_ outcome: ProbeRunner.Outcome?, _ askedAt: Instant) {
-    begin(within: Self.closingTime) { (_, _: @escaping (()) -> Void) in
-    } then: { monitor, _ in
+    operation.wait(Self.closingTime) { [unowned self] in
       // Traffic that came with the question doesn't count.
-      guard monitor.questions.watchesTraffic else { return monitor.answered(outcome, askedAt) }
-      monitor.isDrainingTraffic = true
-      monitor.begin(within: Self.timeout) {
-        $0.readTraffic(then: $1)
-      } then: { monitor, _ in
-        monitor.answered(outcome, askedAt)
+      guard questions.watchesTraffic else { return answered(outcome, askedAt) }
+      isDrainingTraffic = true
+      operation.begin(within: Self.timeout, orElse: false) {
+        questions.readTraffic(then: $0)
+      } then: { [unowned self] _ in
+        answered(outcome, askedAt)
       }
     }
   }
@@ -167,32 +165,5 @@ final class LivenessMonitor {
     let count = probe.failureThreshold
     let often = count == 1 ? "" : " \(count) times in a row"
     questions.reportUnhealthy("liveness probe failed\(often): \(lastFailure)")
-  }
-
-  /// Begins an operation. `then` is called once: with the outcome, or with nil at the deadline. It
-  /// isn't called if another operation has begun or the run has ended.
-  private func begin<Outcome>(
-    within limit: Duration,
-    _ work: (RunQuestions, @escaping (Outcome) -> Void) -> Void,
-    then: @escaping (LivenessMonitor, Outcome?) -> Void
-  ) {
-    stopWaiting()
-    let number = operations.begin()
-    let finish: (Outcome?) -> Void = { [weak self] outcome in
-      guard let self, operations.isLatest(number) else { return }
-      stopWaiting()
-      then(self, outcome)
-    }
-    deadline = timers.after(limit) { [weak self] in
-      self?.deadline = nil
-      finish(nil)
-    }
-    work(questions) { finish($0) }
-  }
-
-  private func stopWaiting() {
-    if let deadline { timers.cancel(deadline) }
-    deadline = nil
-    _ = operations.begin()
   }
 }

@@ -49,9 +49,8 @@ final class WorkerEnding {
   private(set) var isKilled = false
   /// The root process has been reaped. Its pid may be that of another process by now.
   private(set) var isReaped = false
-  private var outcomes = OperationCount()
-  /// The timer of the current step: its timeout or its next attempt.
-  private var timer: EventLoop.Token?
+  /// The current step, or the wait for its next attempt.
+  private let operation: TimedOperation
   /// The timeout of each SIGKILL whose outcome isn't known yet.
   private var kills: [UInt64: EventLoop.Token] = [:]
   private var killCount: UInt64 = 0
@@ -65,6 +64,7 @@ final class WorkerEnding {
     handle = WorkerHandle(worker: worker, driver: ends.driver, log: ends.log)
     self.process = process
     self.ends = ends
+    operation = TimedOperation(ends.loop)
   }
 
   var id: WorkerID { handle.id }
@@ -122,7 +122,7 @@ final class WorkerEnding {
   /// Ends this object with the run. No outcome counts any more, and all timers are cancelled.
   func end() {
     step = .ended
-    set(timer: nil)
+    operation.cancel()
     set(nextKill: nil)
     for timer in kills.values { timers.cancel(timer) }
     kills = [:]
@@ -159,16 +159,16 @@ final class WorkerEnding {
   private func scan() {
     if mustWait { return checkLater(in: Self.interval) }
     step = .scanning
-    begin(orElse: .unknown) {
-      $0.processes.findRemainingProcesses(of: $0.process, then: $1)
-    } then: {
-      $0.didScan($1)
+    operation.begin(within: Self.timeout, orElse: .unknown) {
+      processes.findRemainingProcesses(of: process, then: $0)
+    } then: { [unowned self] (left: RemainingProcesses) in
+      didScan(left)
     }
   }
 
   private func checkLater(in pause: Duration) {
     step = .waiting
-    set(timer: timers.after(pause) { [weak self] in self?.rootDidEnd() })
+    operation.wait(pause) { [unowned self] in rootDidEnd() }
   }
 
   private func didScan(_ left: RemainingProcesses) {
@@ -197,11 +197,10 @@ final class WorkerEnding {
     step = .clearing
     let mark = ends.launchPlanner.mark(of: id)
     let notify = handle.worker?.conversation?.notifyPath
-    begin(orElse: nil) { (ending, then: @escaping (Clearing?) -> Void) in
-      ending.processes.clear(
-        ending.process, of: ending.id.name, mark: mark, notify: notify, then: then)
-    } then: {
-      $0.didClear($1, others: others, tries: tries, escaped: escaped)
+    operation.begin(within: Self.timeout, orElse: nil) { done in
+      processes.clear(process, of: id.name, mark: mark, notify: notify) { done($0) }
+    } then: { [unowned self] (outcome: Clearing?) in
+      didClear(outcome, others: others, tries: tries, escaped: escaped)
     }
   }
 
@@ -215,10 +214,9 @@ final class WorkerEnding {
       if outcome != nil, tries < Self.maxTries {
         let pause = Duration.seconds(Int64(1) << Int64(tries - 1))
         handle.log(.warning, "next attempt in \(pause.text)")
-        return set(
-          timer: timers.after(pause) { [weak self] in
-            self?.clear(others: others, tries: tries + 1, escaped: escaped)
-          })
+        return operation.wait(pause) { [unowned self] in
+          clear(others: others, tries: tries + 1, escaped: escaped)
+        }
       }
     }
     reap(others: others + escaped)
@@ -247,50 +245,22 @@ final class WorkerEnding {
 
   /// Removes the worker's cgroup. The worker has ended only when its cgroup can be used again.
   private func removeGroup(_ status: ExitStatus) {
-    let lost = "can't remove its cgroup within \(Self.timeout.text)"
-    begin(orElse: lost) {
-      $0.processes.removeGroup(of: $0.process, $0.id.name, then: $1)
-    } then: {
-      if let failure = $1 { $0.handle.log(.warning, failure) }
-      $0.readLastLines(status)
+    let lost: String? = "can't remove its cgroup within \(Self.timeout.text)"
+    operation.begin(within: Self.timeout, orElse: lost) {
+      processes.removeGroup(of: process, id.name, then: $0)
+    } then: { [unowned self] (failure: String?) in
+      if let failure { handle.log(.warning, failure) }
+      readLastLines(status)
     }
   }
 
   private func readLastLines(_ status: ExitStatus) {
-    begin(orElse: nil) {
-      $0.processes.readLastLines(of: $0.process, $0.id.name, then: $1)
-    } then: {
-      $0.end()
-      if let worker = $0.handle.worker { $0.ends.concludeRun(worker, status, lastLines: $1) }
+    operation.begin(within: Self.timeout, orElse: nil) {
+      processes.readLastLines(of: process, id.name, then: $0)
+    } then: { [unowned self] (lines: [String]?) in
+      end()
+      if let worker = handle.worker { ends.concludeRun(worker, status, lastLines: lines) }
     }
-  }
-
-  // MARK: outcomes
-
-  /// Begins a step with a timeout.
-  ///
-  /// - Parameter lost: counts as the outcome when the timeout is reached.
-  private func begin<Outcome>(
-    orElse lost: Outcome,
-    _ work: (WorkerEnding, @escaping (Outcome) -> Void) -> Void,
-    then: @escaping (WorkerEnding, Outcome) -> Void
-  ) {
-    let number = outcomes.begin()
-    let complete: (Outcome) -> Void = { [weak self] outcome in
-      guard let self, step != .ended, outcomes.isLatest(number) else { return }
-      // A repeated or later outcome doesn't count any more.
-      _ = outcomes.begin()
-      set(timer: nil)
-      then(self, outcome)
-    }
-    set(timer: timers.after(Self.timeout) { complete(lost) })
-    work(self, complete)
-  }
-
-  /// Replaces the timer of the step; there is at most one.
-  private func set(timer new: EventLoop.Token?) {
-    if let timer { timers.cancel(timer) }
-    timer = new
   }
 
   private func set(nextKill new: EventLoop.Token?) {

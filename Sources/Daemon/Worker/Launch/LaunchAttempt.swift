@@ -55,12 +55,10 @@ final class LaunchAttempt {
   static let undoTimeout = Duration.seconds(30)
 
   private let launch: any LaunchSteps
-  private let timers: any Timers
   private let warn: (String) -> Void
   private var end: ((Outcome) -> Void)?
   private var steps: ArraySlice<LaunchStep>
-  private var operations = OperationCount()
-  private var timer: EventLoop.Token?
+  private let operation: TimedOperation
 
   /// The pid of the new process, a child of this one that only this launch may wait for.
   var pid: Int32? { launch.pid }
@@ -71,67 +69,36 @@ final class LaunchAttempt {
     warn: @escaping (String) -> Void, then end: @escaping (Outcome) -> Void
   ) {
     self.launch = launch
-    self.timers = timers
     self.warn = warn
     self.end = end
+    operation = TimedOperation(timers)
     steps = launch.steps[...]
   }
-
-  deinit { stopTimer() }
 
   /// Performs the next step, or ends the launch after the last one.
   func proceed() {
     guard launch.isWanted else { return undo(.unwanted) }
     guard let step = steps.popFirst() else { return conclude(.launched) }
-    let number = begin(within: Self.lossTimeout) { [unowned self] in
-      undo(.failed("no outcome of its step `\(step)`"))
-    }
-    launch.perform(step, within: Self.stepTimeout) { [weak self] refusal in
-      guard let self, operations.isLatest(number) else { return }
-      stop()
+    let lost: String? = "no outcome of its step `\(step)`"
+    operation.begin(within: Self.lossTimeout, orElse: lost) {
+      launch.perform(step, within: Self.stepTimeout, then: $0)
+    } then: { [unowned self] (refusal: String?) in
       if let refusal { undo(.failed(refusal)) } else { proceed() }
     }
   }
 
   private func undo(_ outcome: Outcome) {
-    let number = begin(within: Self.undoTimeout) { [unowned self] in
-      warn(
-        "can't undo its launch within \(Self.undoTimeout.text)")
-      conclude(outcome)
-    }
-    launch.undo { [weak self] in
-      guard let self, operations.isLatest(number) else { return }
+    operation.begin(within: Self.undoTimeout, orElse: false) { done in
+      launch.undo { done(true) }
+    } then: { [unowned self] isUndone in
+      if !isUndone { warn("can't undo its launch within \(Self.undoTimeout.text)") }
       conclude(outcome)
     }
   }
 
   private func conclude(_ outcome: Outcome) {
-    stop()
     let end = end
     self.end = nil
     end?(outcome)
-  }
-
-  /// Begins an operation with a deadline. Only the outcome of the latest operation counts, once,
-  /// and only before its deadline.
-  private func begin(
-    within limit: Duration, orElse overdue: @escaping () -> Void
-  ) -> OperationCount.Number {
-    stopTimer()
-    timer = timers.after(limit) { [unowned self] in
-      timer = nil
-      overdue()
-    }
-    return operations.begin()
-  }
-
-  private func stop() {
-    stopTimer()
-    _ = operations.begin()
-  }
-
-  private func stopTimer() {
-    if let timer { timers.cancel(timer) }
-    timer = nil
   }
 }
