@@ -37,8 +37,7 @@ struct ControlComponents {
       configuration: shared.configuration, facts: facts, status: status,
       resumeOverride: role.resumeOverride)
     let startConfirmation = StartConfirmation(
-      timers: loop, driver: driver, workers: shared.workers, requests: shared.requests,
-      restarts: shared.restarts, scanner: senses.scanner)
+      requests: shared.requests, restarts: shared.restarts, scanner: senses.scanner)
     workers = WorkerVerbs(
       driver: driver, ending: ending, requests: shared.requests, starter: shared.starter,
       startConfirmation: startConfirmation, supervision: components.supervision,

@@ -17,8 +17,7 @@ struct RunComponents {
     let (services, driver, workers) = (shared.services, shared.driver, shared.workers)
     let (loop, log, hibernation) = (services.loop, services.log, services.hibernation)
     let (requests, restarts, role) = (shared.requests, shared.restarts, shared.role)
-    let endedRuns = EndedRuns(
-      driver: driver, workers: workers, requests: requests, supervision: components.supervision)
+    let endedRuns = EndedRuns(requests: requests, supervision: components.supervision)
     weak var adoption: ExternalAdoption?
     let memory = KernelMemory(
       services: services, state: shared.state, bootID: shared.bootID,

@@ -87,9 +87,7 @@ struct SharedComponents {
     restarts = RestartSupervisor(
       timers: services.loop, stopped: stoppedByOperator, phase: phase, driver: driver,
       workers: workers, log: log)
-    starter = DependencyStarter(
-      clock: services.loop, driver: driver, workers: workers, returning: returning,
-      restarts: restarts, requests: requests)
+    starter = DependencyStarter(restarts: restarts, requests: requests)
     restarts.connect(starter)
     recordWriter = WorkerRecordWriter(records: records, bootID: bootID, log: log)
     chronicle = try Chronicle(settings: settings, state: state, log: log)

@@ -16,8 +16,8 @@ struct WorkerComponents {
 
   init(_ shared: SharedComponents) {
     let (services, driver, workers) = (shared.services, shared.driver, shared.workers)
-    let (loop, log, hibernation) = (services.loop, services.log, services.hibernation)
-    let (phase, returning, requests) = (shared.phase, shared.returning, shared.requests)
+    let (loop, log) = (services.loop, services.log)
+    let (phase, returning) = (shared.phase, shared.returning)
     let (restarts, starter, role) = (shared.restarts, shared.starter, shared.role)
     wrappers = RegisteredWrappers(
       driver: driver, workers: workers, clock: loop,
@@ -28,9 +28,8 @@ struct WorkerComponents {
       learnedMemory: shared.learnedMemory, wrappers: wrappers,
       stoppedByOperator: shared.stoppedByOperator, log: log)
     reloads = WorkerReloads(
-      timers: loop, driver: driver, workers: workers, phase: phase, returning: returning,
-      requests: requests, wrappers: wrappers, restarts: restarts, hibernation: hibernation,
-      log: log)
+      requests: shared.requests, wrappers: wrappers, restarts: restarts,
+      hibernation: services.hibernation)
     senses = Senses(
       services: services, driver: driver, workers: workers, role: role, state: shared.state,
       jetsam: shared.jetsam, learnedMemory: shared.learnedMemory, restarts: restarts,

@@ -43,22 +43,11 @@ final class DependencyStarter {
     var failure: String?
   }
 
-  private let clock: any Timers
-  private let driver: EngineDriver
-  private let workers: WorkerRegistry
-  private let returning: ReturningWorkers
   private let restarts: RestartSupervisor
   private let requests: WorkerRequests
   private var waits: [WorkerID: Wait] = [:]
 
-  init(
-    clock: any Timers, driver: EngineDriver, workers: WorkerRegistry,
-    returning: ReturningWorkers, restarts: RestartSupervisor, requests: WorkerRequests
-  ) {
-    self.clock = clock
-    self.driver = driver
-    self.workers = workers
-    self.returning = returning
+  init(restarts: RestartSupervisor, requests: WorkerRequests) {
     self.restarts = restarts
     self.requests = requests
   }
@@ -77,13 +66,13 @@ final class DependencyStarter {
     if waits[id] != nil {
       if verb == .start {
         waits[id]?.verb = .start
-        waits[id]?.asked = clock.now
+        waits[id]?.asked = restarts.timers.now
         waits[id]?.occasion = occasion
       }
       waits[id]?.answers.append(answer)
       return
     }
-    waits[id] = Wait(verb: verb, asked: clock.now, occasion: occasion, answers: [answer])
+    waits[id] = Wait(verb: verb, asked: restarts.timers.now, occasion: occasion, answers: [answer])
     for dependency in dependencies { startIfNeeded(dependency, for: id) }
     advance()
   }
@@ -160,13 +149,13 @@ final class DependencyStarter {
 
   /// The entries of a worker's `depends_on:`.
   private func dependencies(of id: WorkerID) -> [Dependency] {
-    workers[id]?.configuration.dependsOn ?? []
+    restarts.workers[id]?.configuration.dependsOn ?? []
   }
 
   private func standing(of id: WorkerID) -> DependencyStanding {
     var standing = DependencyStanding(
-      state: driver.state.state(of: id), isAdopting: returning.isAdopting(id))
-    guard let worker = workers[id] else { return standing }
+      state: restarts.driver.state.state(of: id), isAdopting: requests.returning.isAdopting(id))
+    guard let worker = restarts.workers[id] else { return standing }
     standing.hasProcess = worker.process != nil
     let history = restarts.histories[id]
     standing.willRestart = history?.plan != nil

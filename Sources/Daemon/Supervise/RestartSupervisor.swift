@@ -21,7 +21,7 @@ final class RestartSupervisor {
   /// Nanoseconds since 1970.
   private let wallClock: () -> Int64
   private let stopped: StoppedByOperator
-  private let phase: DaemonPhase
+  let phase: DaemonPhase
   let driver: EngineDriver
   let workers: WorkerRegistry
   let log: DaemonLog

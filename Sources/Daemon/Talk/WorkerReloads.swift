@@ -19,16 +19,10 @@ final class WorkerReloads {
   /// The background task that keeps the worker awake during the reload.
   static let task = "reload"
 
-  private let timers: any Timers
-  private let driver: EngineDriver
-  private let workers: WorkerRegistry
-  private let phase: DaemonPhase
-  private let returning: ReturningWorkers
   private let requests: WorkerRequests
   private let wrappers: RegisteredWrappers
   private let restarts: RestartSupervisor
   private let hibernation: HibernationService
-  private let log: DaemonLog
   /// The reloads that are under way. They outlive the worker's run, because the answer says how the
   /// run ended.
   private var reloads: [WorkerID: Reload] = [:]
@@ -42,21 +36,18 @@ final class WorkerReloads {
   }
 
   init(
-    timers: any Timers, driver: EngineDriver, workers: WorkerRegistry, phase: DaemonPhase,
-    returning: ReturningWorkers, requests: WorkerRequests, wrappers: RegisteredWrappers,
-    restarts: RestartSupervisor, hibernation: HibernationService, log: DaemonLog
+    requests: WorkerRequests, wrappers: RegisteredWrappers, restarts: RestartSupervisor,
+    hibernation: HibernationService
   ) {
-    self.timers = timers
-    self.driver = driver
-    self.workers = workers
-    self.phase = phase
-    self.returning = returning
     self.requests = requests
     self.wrappers = wrappers
     self.restarts = restarts
     self.hibernation = hibernation
-    self.log = log
   }
+
+  private var timers: any Timers { restarts.timers }
+  private var driver: EngineDriver { restarts.driver }
+  private var workers: WorkerRegistry { restarts.workers }
 
   func reloadWorker(_ request: ControlRequest, then respond: @escaping (ControlResponse) -> Void) {
     func answer(_ result: ControlResponse.Result, _ text: String) {
@@ -78,10 +69,10 @@ final class WorkerReloads {
         "\(name) has no `reload_signal` in the configuration; use `dormouse restart \(name)`"
       )
     }
-    if phase.isClosing { return answer(.refused, "the daemon is ending") }
+    if restarts.phase.isClosing { return answer(.refused, "the daemon is ending") }
     let reply = { (outcome: Answer) in answer(.init(outcome.code), outcome.text) }
     switch state {
-    case .terminated where !returning.isAdopting(id):
+    case .terminated where !requests.returning.isAdopting(id):
       answer(.refused, "\(name) is not running; start it with `dormouse start \(name)`")
     case .launching, .terminating: answer(.refused, "\(name) is \(state.text)")
     case .foreground, .background: signalReload(id, signal, then: reply)
@@ -118,7 +109,7 @@ final class WorkerReloads {
     do throws(SystemCallError) { try process.signal(signal) } catch {
       return answer(Answer(.failed, "\(id) can't be sent \(named): \(error)"))
     }
-    log(.info, "\(id): sent \(named) to reload")
+    restarts.log(.info, "\(id): sent \(named) to reload")
     reloads[id] = Reload(answers: [answer])
     driver.send(.taskBegan(id, task: Self.task, limit: limit(of: id)))
     // A worker with this readiness is known to send messages.

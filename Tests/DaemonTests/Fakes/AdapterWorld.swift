@@ -85,9 +85,7 @@ final class AdapterWorld {
     restarts = RestartSupervisor(
       timers: timers, stopped: stoppedByOperator, phase: phase, driver: driver, workers: workers,
       log: log)
-    starter = DependencyStarter(
-      clock: timers, driver: driver, workers: workers, returning: returning, restarts: restarts,
-      requests: requests)
+    starter = DependencyStarter(restarts: restarts, requests: requests)
     restarts.connect(starter)
     learnedMemory.connect(driver, workers) { [restarts] in restarts.histories[$0]?.exits }
   }
@@ -119,16 +117,15 @@ final class AdapterWorld {
     jetsam: jetsam, learnedMemory: learnedMemory, restarts: restarts, pressure: pressure,
     logs: LogKeeper(services) { "/nowhere/\($0.name).times" })
   private(set) lazy var endedRuns = EndedRuns(
-    driver: driver, workers: workers, requests: requests, supervision: supervision, limit: 2)
+    requests: requests, supervision: supervision, limit: 2)
   private(set) lazy var planner = LaunchPlanner(
     settings: LaunchSettings(
       records: services.records.store, logs: state.logs, socket: socket,
       processes: services.processes),
     restarts: restarts, services: services)
   private(set) lazy var reloads = WorkerReloads(
-    timers: timers, driver: driver, workers: workers, phase: phase, returning: returning,
     requests: requests, wrappers: wrappers, restarts: restarts,
-    hibernation: services.hibernation, log: log)
+    hibernation: services.hibernation)
   private(set) lazy var conversations = WorkerConversations(
     services: services, timers: timers, watches: watches, driver: driver, workers: workers,
     reloads: reloads, snapshots: snapshots, recordWriter: recordWriter)

@@ -53,7 +53,6 @@ final class ControlWorld {
       daemon: reporter, wrappers: world.wrappers, chronicle: world.chronicle,
       scanner: world.senses.scanner, snapshots: world.snapshots)
     let startConfirmation = StartConfirmation(
-      timers: world.timers, driver: world.driver, workers: world.workers,
       requests: world.requests, restarts: world.restarts, scanner: world.senses.scanner)
     service = ControlService(
       clock: world.timers,

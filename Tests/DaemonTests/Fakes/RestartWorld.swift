@@ -37,9 +37,7 @@ final class RestartWorld {
       stopped: StoppedByOperator(path: "/state/stopped", files: files), phase: phase,
       driver: driver, workers: workers, log: log)
     requesting = WorkerRequests(driver: driver, returning: returning)
-    starter = DependencyStarter(
-      clock: timers, driver: driver, workers: workers, returning: returning,
-      restarts: supervisor, requests: requesting)
+    starter = DependencyStarter(restarts: supervisor, requests: requesting)
     supervisor.connect(starter)
     driver.connect([notes]) { [weak self] in self?.execute($0) }
   }

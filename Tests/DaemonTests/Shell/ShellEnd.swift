@@ -23,8 +23,7 @@ extension WorkerEnds {
       restarts: supervision.restarts, listening: supervision.listening,
       supervision: supervision.real,
       endedRuns: EndedRuns(
-        driver: world.driver, workers: world.workers, requests: world.requests,
-        supervision: supervision.real, limit: 2),
+        requests: world.requests, supervision: supervision.real, limit: 2),
       program: nil, keepLastLines: { _, _ in },
       externalRootDidEnd: { [unowned world] in world.externals.externalRootDidEnd($0) })
   }

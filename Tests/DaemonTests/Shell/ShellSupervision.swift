@@ -16,15 +16,13 @@ final class ShellSupervision {
   let starter: DependencyStarter
   private(set) lazy var listening = world.processes.makeListening(world)
   private(set) lazy var reloads = WorkerReloads(
-    timers: world.clock, driver: world.driver, workers: world.workers, phase: world.phase,
-    returning: world.returning, requests: world.requests, wrappers: world.wrappers,
-    restarts: restarts, hibernation: world.processes.hibernation, log: world.processes.log)
+    requests: world.requests, wrappers: world.wrappers, restarts: restarts,
+    hibernation: world.processes.hibernation)
   private(set) lazy var real = WorkerSupervision(
     workers: world.workers, restarts: restarts, starter: starter, reloads: reloads,
     liveness: world.liveness.supervisor, listening: listening)
   private(set) lazy var startConfirmation = StartConfirmation(
-    timers: world.clock, driver: world.driver, workers: world.workers, requests: world.requests,
-    restarts: restarts,
+    requests: world.requests, restarts: restarts,
     scanner: ProcessScanner(world.clock, launchedAt: restarts.launchedAt) {
       [unowned world] then in
       world.count("first look")
@@ -43,9 +41,7 @@ final class ShellSupervision {
       timers: world.clock, wallClock: { [clock = world.clock] in clock.now.nanoseconds },
       stopped: stopped, phase: world.phase, driver: world.driver, workers: world.workers,
       log: world.processes.log)
-    starter = DependencyStarter(
-      clock: world.clock, driver: world.driver, workers: world.workers,
-      returning: world.returning, restarts: restarts, requests: world.requests)
+    starter = DependencyStarter(restarts: restarts, requests: world.requests)
     restarts.connect(starter)
   }
 

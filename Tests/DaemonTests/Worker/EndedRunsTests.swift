@@ -9,9 +9,7 @@ import Testing
 
   init() throws {
     world = try AdapterWorld()
-    runs = EndedRuns(
-      driver: world.driver, workers: world.workers, requests: world.requests,
-      supervision: world.supervision)
+    runs = EndedRuns(requests: world.requests, supervision: world.supervision)
   }
 
   private func end(_ number: Int) throws {

@@ -22,7 +22,6 @@ import Testing
     private(set) var scans = 0
     private(set) var answers: [Answer] = []
     private(set) lazy var confirmation = StartConfirmation(
-      timers: restarts.timers, driver: restarts.driver, workers: restarts.workers,
       requests: restarts.requesting, restarts: restarts.supervisor,
       scanner: ProcessScanner(restarts.timers, launchedAt: restarts.supervisor.launchedAt) {
         [unowned self] in

@@ -5,20 +5,13 @@ import Lifecycle
 final class EndedRuns {
   static let limit = 100
 
-  private let driver: EngineDriver
-  private let workers: WorkerRegistry
   private let requests: WorkerRequests
   private let supervision: WorkerSupervision
   private let limit: Int
   /// The worker that ended last is the last one.
   private var ids: [WorkerID] = []
 
-  init(
-    driver: EngineDriver, workers: WorkerRegistry, requests: WorkerRequests,
-    supervision: WorkerSupervision, limit: Int = EndedRuns.limit
-  ) {
-    self.driver = driver
-    self.workers = workers
+  init(requests: WorkerRequests, supervision: WorkerSupervision, limit: Int = EndedRuns.limit) {
     self.requests = requests
     self.supervision = supervision
     self.limit = limit
@@ -32,8 +25,10 @@ final class EndedRuns {
     let oldest = ids.removeFirst()
     // The worker may have been run again since. Then it is added again at its next end. Or the
     // configuration may have declared it since.
-    guard workers[oldest]?.isDeclared == false, !requests.isAlive(oldest) else { return }
+    guard supervision.workers[oldest]?.isDeclared == false, !requests.isAlive(oldest) else {
+      return
+    }
     supervision.removeWorker(oldest)
-    driver.send(.removed(oldest))
+    requests.driver.send(.removed(oldest))
   }
 }

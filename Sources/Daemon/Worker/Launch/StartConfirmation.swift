@@ -29,9 +29,6 @@ struct StartConfirmation {
   /// The timeout for one reading of the processes. Only a lost outcome takes longer.
   static let timeout = Duration.seconds(10)
 
-  let timers: any Timers
-  let driver: EngineDriver
-  let workers: WorkerRegistry
   let requests: WorkerRequests
   let restarts: RestartSupervisor
   let scanner: ProcessScanner
@@ -39,7 +36,7 @@ struct StartConfirmation {
   /// Passes on the answer to a start: at once, or when it is known whether the worker keeps
   /// running.
   func watch(_ id: WorkerID, _ answer: Answer, then respond: @escaping (Answer) -> Void) {
-    guard let worker = workers[id] else { return respond(answer) }
+    guard let worker = restarts.workers[id] else { return respond(answer) }
     if answer.code == .failed {
       return respond(Answer(.failed, answer.text + restarts.lastOutput(of: id)))
     }
@@ -50,14 +47,16 @@ struct StartConfirmation {
     if isFirst { sample(at: worker, idleSince: nil) }
   }
 
-  private func age(of id: WorkerID) -> Duration { timers.now - restarts.launchedAt(of: id) }
+  private func age(of id: WorkerID) -> Duration {
+    restarts.timers.now - restarts.launchedAt(of: id)
+  }
 
   /// - Parameter idleTicks: the processor time that the worker had used if it was idle at the last
   ///   reading; nil: it wasn't idle.
   private func sample(at worker: WorkerUnit, idleSince idleTicks: UInt64?) {
     let id = worker.id
     // Another worker of the same name may have been started since.
-    guard workers[id] === worker, restarts.isWatched(id) else { return }
+    guard restarts.workers[id] === worker, restarts.isWatched(id) else { return }
     // The end of a worker that has exited will be reported soon, so it only has to be waited for.
     if worker.hasExited { return sampleLater(at: worker, idleSince: nil) }
     guard let process = worker.process else { return restarts.stays(id) }
@@ -65,11 +64,11 @@ struct StartConfirmation {
     var deadline: EventLoop.Token?
     let complete: (IdleSample?) -> Void = { [self] sample in
       guard let token = deadline else { return }
-      timers.cancel(token)
+      restarts.timers.cancel(token)
       deadline = nil
       didSample(sample, at: worker, idleSince: idleTicks)
     }
-    deadline = timers.after(Self.timeout) { complete(nil) }
+    deadline = restarts.timers.after(Self.timeout) { complete(nil) }
     scanner.withTree(of: process) { complete($0.map(IdleSample.init)) }
   }
 
@@ -77,14 +76,14 @@ struct StartConfirmation {
     _ sample: IdleSample?, at worker: WorkerUnit, idleSince idleTicks: UInt64?
   ) {
     let id = worker.id
-    guard workers[id] === worker else { return }
+    guard restarts.workers[id] === worker else { return }
     let isIdle = sample?.isIdle == true && sample?.timeUsed == idleTicks
     let used = sample?.isIdle == true ? sample?.timeUsed : nil
     // Processes that can't be read have ended meanwhile.
     let hasBegun = sample.map { $0.isIdle || $0.timeUsed >= Self.ticksToBegin } ?? true
     let limit = hasBegun ? Self.maxTime : Self.maxStarved
     let ran = age(of: id)
-    let runs = driver.state.state(of: id)?.runs == true
+    let runs = restarts.driver.state.state(of: id)?.runs == true
     if !worker.hasExited, !runs || isIdle && ran >= Self.minTime || ran >= limit {
       return restarts.stays(id)
     }
@@ -92,7 +91,7 @@ struct StartConfirmation {
   }
 
   private func sampleLater(at worker: WorkerUnit, idleSince used: UInt64?) {
-    timers.after(Self.interval) { sample(at: worker, idleSince: used) }
+    restarts.timers.after(Self.interval) { sample(at: worker, idleSince: used) }
   }
 }
 
