@@ -15,14 +15,14 @@ struct RunComponents {
 
   init(_ shared: SharedComponents, _ components: WorkerComponents) {
     let (services, driver, workers) = (shared.services, shared.driver, shared.workers)
-    let (loop, log, hibernation) = (services.loop, services.log, services.hibernation)
+    let (loop, log) = (services.loop, services.log)
     let (requests, restarts, role) = (shared.requests, shared.restarts, shared.role)
     let endedRuns = EndedRuns(requests: requests, supervision: components.supervision)
     weak var adoption: ExternalAdoption?
     let memory = KernelMemory(
       services: services, state: shared.state, bootID: shared.bootID,
       standby: .pager(
-        jobs: services.jobs, hibernation: hibernation, log: log,
+        jobs: services.jobs, hibernation: services.hibernation, log: log,
         hasSuccessors: role.hasSuccessor, lock: shared.state.lockPath),
       resumeChoice: ResumeChoice(override: role.resumeOverride))
     ends = WorkerEnds(
@@ -40,9 +40,6 @@ struct RunComponents {
     sleeps = WorkerSleeps(
       driver: driver, workers: workers, timers: loop, watches: loop, memory: memory,
       imageDisk: components.senses.imageDisk, costs: components.senses.hibernationCosts,
-      managers: ManagerWatching(driver: driver, workers: workers, timers: loop) {
-        hibernation.prioritize($0.name)
-      },
       log: log, kill: { [ends] in ends.kill($0) })
     processes = ProcessHolder(
       loop: loop, jobs: services.jobs, processes: services.processes,

@@ -32,7 +32,7 @@ final class WorkerRun {
   var traffic: TrafficMonitor?
   var activityProbe: CoalescedProbe<ActivityReading?>?
   /// Detects, for a sleeping external worker, whether its manager wants it to run.
-  var managerWatch: ManagerWatching.Check?
+  var managerWatch: (() -> String?)?
 
   // MARK: state
 

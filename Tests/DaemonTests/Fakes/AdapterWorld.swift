@@ -159,7 +159,6 @@ final class AdapterWorld {
     WorkerSleeps(
       driver: driver, workers: workers, timers: services.loop, watches: services.loop,
       memory: memory, imageDisk: senses.imageDisk, costs: senses.hibernationCosts,
-      managers: ManagerWatching(driver: driver, workers: workers, timers: timers) { _ in },
       log: log,
       kill: { [unowned self] in fakeMemory == nil ? ends.kill($0) : killed.append($0) })
   }

@@ -57,7 +57,6 @@ final class SleepWorld {
     sleeps = WorkerSleeps(
       driver: driver, workers: workers, timers: timers, watches: watches, memory: memory,
       imageDisk: imageDisk, costs: HibernationCosts(imageDisk) { _, _ in },
-      managers: ManagerWatching(driver: driver, workers: workers, timers: timers) { _ in },
       log: log,
       kill: { [kills] in kills.ids.append($0) })
     worker = .forTest("web")

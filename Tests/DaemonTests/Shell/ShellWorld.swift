@@ -88,7 +88,6 @@ final class ShellWorld {
   private(set) lazy var sleeps = WorkerSleeps(
     driver: driver, workers: workers, timers: clock, watches: clock, memory: memory,
     imageDisk: imageDisk, costs: HibernationCosts(imageDisk) { _, _ in },
-    managers: ManagerWatching(driver: driver, workers: workers, timers: clock) { _ in },
     log: processes.log,
     kill: { [unowned self] in run(of: $0)?.kill() })
   private(set) lazy var ending = DaemonEnd(

@@ -83,7 +83,7 @@ extension WorkerSleep {
     watch.recordStoppedWork(
       hasClients ? [] : asleep.times,
       isWriting: worker.sample.writing.isUnderWay(hasClients: hasClients, at: timers.now))
-    sleeps.managers.watchManager(of: worker, asleep.manager.map { $0.reasonToWake })
+    sleeps.watchManager(of: worker, asleep.manager.map { $0.reasonToWake })
     worker.conversation?.offers.recount()
   }
 

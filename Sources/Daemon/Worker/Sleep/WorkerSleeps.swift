@@ -7,18 +7,16 @@ final class WorkerSleeps {
   let memory: any WorkerMemory
   let imageDisk: ImageDiskMonitor
   let costs: HibernationCosts
-  let managers: ManagerWatching
   let log: DaemonLog
   /// Ends a worker by SIGKILL, soon after the call.
   let kill: (WorkerID) -> Void
-  private let workers: WorkerRegistry
+  let workers: WorkerRegistry
   private let watches: any DescriptorWatches
 
   init(
     driver: EngineDriver, workers: WorkerRegistry, timers: any Timers,
     watches: any DescriptorWatches, memory: any WorkerMemory, imageDisk: ImageDiskMonitor,
-    costs: HibernationCosts, managers: ManagerWatching, log: DaemonLog,
-    kill: @escaping (WorkerID) -> Void
+    costs: HibernationCosts, log: DaemonLog, kill: @escaping (WorkerID) -> Void
   ) {
     self.driver = driver
     self.workers = workers
@@ -27,7 +25,6 @@ final class WorkerSleeps {
     self.memory = memory
     self.imageDisk = imageDisk
     self.costs = costs
-    self.managers = managers
     self.log = log
     self.kill = kill
   }
