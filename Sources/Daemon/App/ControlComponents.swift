@@ -39,9 +39,8 @@ struct ControlComponents {
     let startConfirmation = StartConfirmation(
       requests: shared.requests, restarts: shared.restarts, scanner: senses.scanner)
     workers = WorkerVerbs(
-      driver: driver, ending: ending, requests: shared.requests, starter: shared.starter,
-      startConfirmation: startConfirmation, supervision: components.supervision,
-      externals: externals,
+      ending: ending, requests: shared.requests, startConfirmation: startConfirmation,
+      supervision: components.supervision, externals: externals,
       memory: runs.sleeps.memory, imageDisk: senses.imageDisk)
     undeclared = UndeclaredWorkers(
       driver: driver, workers: shared.workers, ending: ending, requests: shared.requests,

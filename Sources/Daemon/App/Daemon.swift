@@ -54,10 +54,7 @@ public final class Daemon {
       conversations: components.conversations, planner: components.launchPlanner,
       holder: runs.processes, log: services.log)
     ending = DaemonEnd(
-      driver: driver, workers: workers, returning: shared.returning, requests: shared.requests,
-      externals: runs.externals, starter: shared.starter, recordWriter: shared.recordWriter,
-      listening: components.listening, control: shared.control, timers: loop, phase: shared.phase,
-      log: services.log)
+      requests: shared.requests, externals: runs.externals, control: shared.control, timers: loop)
     let reloader = ConfigurationReloader(
       configuration: shared.configuration, declared: components.declared,
       requests: shared.requests, supervision: components.supervision, clock: loop,
@@ -78,12 +75,10 @@ public final class Daemon {
       meter: components.senses.meter, scanner: components.senses.scanner,
       liveness: components.senses.liveness, log: services.log)
     let directives = DirectiveExecution(
-      services: services, driver: driver, workers: workers, wrappers: components.wrappers,
-      launcher: runs.launcher, sheds: sheds, conversations: components.conversations,
-      senses: components.senses, sleeps: runs.sleeps, ends: runs.ends, restarts: shared.restarts,
-      supervision: components.supervision, recordWriter: shared.recordWriter,
-      jetsam: shared.jetsam, pressure: shared.pressure, ending: ending,
-      externals: runs.externals, program: role.program)
+      services: services, launcher: runs.launcher, sheds: sheds,
+      conversations: components.conversations, senses: components.senses, sleeps: runs.sleeps,
+      jetsam: shared.jetsam, pressure: shared.pressure, ending: ending, externals: runs.externals,
+      program: role.program)
     driver.connect(
       [shared.chronicle, runs.launcher], carryOut: directives.execute,
       whenQuiet: ending.engineDidBecomeQuiet)

@@ -16,19 +16,11 @@ final class DaemonPhase {
 /// on; or it leaves them running (`leave`), for an upgrade or to move to another configuration
 /// directory. Belongs to the loop's thread.
 final class DaemonEnd {
-  private let driver: EngineDriver
-  private let workers: WorkerRegistry
-  private let returning: ReturningWorkers
   private let requests: WorkerRequests
   private let externals: ExternalAdoption
-  private let starter: DependencyStarter
-  private let recordWriter: WorkerRecordWriter
-  private let listening: ListeningSockets
   private let control: ControlServer
   private let stopping: OrderlyStop
   private let timers: any Timers
-  private let log: DaemonLog
-  let phase: DaemonPhase
   /// The loop has nothing left to do, and returns.
   private(set) var hasEnded = false
   /// External workers that are being released.
@@ -46,25 +38,20 @@ final class DaemonEnd {
   private var woken: [WorkerID: Bool] = [:]
 
   init(
-    driver: EngineDriver, workers: WorkerRegistry, returning: ReturningWorkers,
-    requests: WorkerRequests, externals: ExternalAdoption, starter: DependencyStarter,
-    recordWriter: WorkerRecordWriter, listening: ListeningSockets, control: ControlServer,
-    timers: any Timers, phase: DaemonPhase, log: DaemonLog
+    requests: WorkerRequests, externals: ExternalAdoption, control: ControlServer,
+    timers: any Timers
   ) {
-    self.driver = driver
-    self.workers = workers
-    self.returning = returning
     self.requests = requests
     self.externals = externals
-    self.starter = starter
-    self.recordWriter = recordWriter
-    self.listening = listening
     self.control = control
-    stopping = OrderlyStop(workers, requests, timers: timers, log: log)
+    stopping = OrderlyStop(externals.workers, requests, timers: timers, log: externals.ends.log)
     self.timers = timers
-    self.phase = phase
-    self.log = log
   }
+
+  private var driver: EngineDriver { requests.driver }
+  private var workers: WorkerRegistry { externals.workers }
+  private var log: DaemonLog { externals.ends.log }
+  var phase: DaemonPhase { externals.declared.phase }
 
   /// Handles SIGTERM or SIGINT. The first one stops the workers; the second one ends the daemon at
   /// once.
@@ -113,7 +100,7 @@ final class DaemonEnd {
   private func save(_ left: [WorkerID]) {
     for id in left {
       if let worker = workers[id], let state = driver.state.state(of: id) {
-        recordWriter.save(worker, state: state)
+        externals.recordWriter.save(worker, state: state)
       }
     }
   }
@@ -152,7 +139,7 @@ final class DaemonEnd {
   }
 
   private func endIfQuiet() {
-    starter.stopWaiting("the daemon is ending")
+    externals.declared.starter.stopWaiting("the daemon is ending")
     stopping.advance()
     let alive = alive
     if alive.isEmpty { return finish(saying: closingText) }
@@ -174,9 +161,9 @@ final class DaemonEnd {
 
   /// Processes of an earlier daemon's workers that this one couldn't adopt, and that may still run.
   private var unadopted: [(id: WorkerID, pid: Int32)] {
-    recordWriter.records.all.filter { record in
+    externals.recordWriter.records.all.filter { record in
       workers[WorkerID(record.name)]?.process == nil && record.external == nil
-        && record.life(bootID: recordWriter.bootID) != .hasEnded
+        && record.life(bootID: externals.recordWriter.bootID) != .hasEnded
     }.map { (WorkerID($0.name), $0.process.pid) }.sorted { $0.0 < $1.0 }
   }
 
@@ -208,8 +195,8 @@ final class DaemonEnd {
 
   private func leaveIfQuiet() {
     // Such a start could begin after the daemon's last check of its workers.
-    starter.stopWaiting("the daemon is ending")
-    guard !hasEnded, !returning.isUnderWay, driver.isQuiet else { return }
+    externals.declared.starter.stopWaiting("the daemon is ending")
+    guard !hasEnded, !requests.returning.isUnderWay, driver.isQuiet else { return }
     var isQuiet = true
     for id in workers.keys.sorted() {
       guard let state = driver.state.state(of: id), state.isAlive,
@@ -253,7 +240,7 @@ final class DaemonEnd {
   private func finish(saying text: String) {
     guard !hasEnded else { return }
     if !phase.isLeaving {
-      for worker in workers.values { listening.closeListeners(of: worker) }
+      for worker in workers.values { externals.ends.listening.closeListeners(of: worker) }
     }
     driver.deliverAnswers()
     control.announceEnd(text)

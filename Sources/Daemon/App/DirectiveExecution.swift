@@ -6,18 +6,11 @@ import Policy
 /// event.
 struct DirectiveExecution {
   let services: Services
-  let driver: EngineDriver
-  let workers: WorkerRegistry
-  let wrappers: RegisteredWrappers
   let launcher: WorkerLauncher
   let sheds: WorkerSheds
   let conversations: WorkerConversations
   let senses: Senses
   let sleeps: WorkerSleeps
-  let ends: WorkerEnds
-  let restarts: RestartSupervisor
-  let supervision: WorkerSupervision
-  let recordWriter: WorkerRecordWriter
   let jetsam: JetsamKeeper
   let pressure: PressureMonitor
   let ending: DaemonEnd
@@ -26,9 +19,11 @@ struct DirectiveExecution {
   let program: (any CallersProgram)?
 
   private var log: DaemonLog { services.log }
+  private var driver: EngineDriver { externals.driver }
+  private var workers: WorkerRegistry { externals.workers }
 
   func execute(_ directive: Directive) {
-    if wrappers.execute(directive) { return }
+    if externals.declared.wrappers.execute(directive) { return }
     switch directive {
     case .launch(let id): launcher.launch(id)
     case .shed(let id, let kind, let deadline): sheds.beginShed(id, kind, until: deadline)
@@ -40,10 +35,10 @@ struct DirectiveExecution {
     case .resume(let id): resume(id)
     case .trim(let id): workers[id]?.sleep?.trim()
     case .fill(let id): workers[id]?.sleep?.fill()
-    case .terminate(let id): ends.terminate(id)
-    case .abort(let id): ends.terminate(id, by: SIGABRT)
+    case .terminate(let id): externals.ends.terminate(id)
+    case .abort(let id): externals.ends.terminate(id, by: SIGABRT)
     case .checkWatchdog(let id): conversations.checkWatchdog(id)
-    case .kill(let id): ends.kill(id)
+    case .kill(let id): externals.ends.kill(id)
     case .purge(let id): conversations.purge(id)
     case .measure(let id): senses.meter.measure(id)
     case .inspect(let id): sleeps.inspect(id)
@@ -94,7 +89,7 @@ struct DirectiveExecution {
         images: workers.values.compactMap(\.image?.path))
     }
     conversations.sendPressure()
-    if to == .normal { restarts.startFittingWorkers() }
+    if to == .normal { externals.ends.restarts.startFittingWorkers() }
   }
 
   private func report(_ transition: Transition) {
@@ -108,13 +103,13 @@ struct DirectiveExecution {
     }
     program?.didChange(transition)
     guard let worker = workers[transition.worker] else { return }
-    recordWriter.save(worker, state: transition.to)
+    externals.recordWriter.save(worker, state: transition.to)
     if transition.to == .terminated {
       senses.logs.forget(worker.id)
     } else if transition.from == .launching, transition.to.runs {
       senses.logs.checkLog(worker)
     }
     if transition.to == .foreground { worker.conversation?.didEnterForeground() }
-    supervision.supervise(transition)
+    externals.ends.supervision.supervise(transition)
   }
 }

@@ -47,22 +47,17 @@ struct RunComponents {
     launcher = WorkerLauncher(
       driver: driver, workers: workers, timers: loop,
       host: WorkerLaunches(
-        services: services, driver: driver, workers: workers, bootID: shared.bootID,
-        socket: shared.socket, program: role.program, recordWriter: shared.recordWriter,
-        senses: components.senses, starter: shared.starter, supervision: components.supervision,
-        endedRuns: endedRuns,
-        listening: components.listening, planner: components.launchPlanner,
-        conversations: components.conversations,
+        services: services, socket: shared.socket, program: role.program,
+        recordWriter: shared.recordWriter, conversations: components.conversations,
         processes: processes, ends: ends))
     externals = ExternalAdoption(
-      ends: ends, holder: processes, phase: shared.phase, wrappers: components.wrappers,
-      declared: components.declared, configuration: shared.configuration,
-      recordWriter: shared.recordWriter)
+      ends: ends, holder: processes, declared: components.declared,
+      configuration: shared.configuration, recordWriter: shared.recordWriter)
     rules = RuleAdoption(
       timers: loop, externals: externals,
       released: ReleasedProcesses(
         path: shared.state.path + "/released", bootID: shared.bootID, files: services.stateFiles),
-      workerProcesses: ends.processes, processes: services.processes, phase: shared.phase, log: log)
+      processes: services.processes)
     adoption = externals
   }
 }

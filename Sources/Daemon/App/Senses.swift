@@ -58,7 +58,7 @@ final class Senses {
 
     self.logs = logs
     sampling = RegularSampling(
-      clock: loop, driver: driver, workers: workers, pace: role.pace, pressure: pressure,
+      pace: role.pace, pressure: pressure,
       activity: activity, logs: logs, kernelKills: kernelKills,
       learnedMemory: learnedMemory, imageDisk: imageDisk)
     encryption = EncryptionTrial(services)

@@ -37,7 +37,7 @@ struct WorkerComponents {
       logs: LogKeeper(services) { [state = shared.state] in state.logTimes(of: $0.name) })
     listening = ListeningSockets(
       watches: loop, timers: loop, jobs: services.jobs, files: services.socketFiles,
-      driver: driver, workers: workers, phase: phase, declared: declared, log: log)
+      declared: declared)
     supervision = WorkerSupervision(
       workers: workers, restarts: restarts, starter: starter, reloads: reloads,
       liveness: senses.liveness, listening: listening)

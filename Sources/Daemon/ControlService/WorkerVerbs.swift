@@ -4,10 +4,8 @@ import Policy
 
 /// The verbs about one worker that the engine answers. It belongs to the event loop's thread.
 final class WorkerVerbs {
-  private let driver: EngineDriver
   private let ending: DaemonEnd
   private let requests: WorkerRequests
-  private let starter: DependencyStarter
   private let startConfirmation: StartConfirmation
   private let supervision: WorkerSupervision
   private let externals: ExternalAdoption
@@ -18,15 +16,12 @@ final class WorkerVerbs {
   private var diskWasAsked = false
 
   init(
-    driver: EngineDriver, ending: DaemonEnd, requests: WorkerRequests, starter: DependencyStarter,
-    startConfirmation: StartConfirmation, supervision: WorkerSupervision,
-    externals: ExternalAdoption,
-    memory: any WorkerMemory, imageDisk: ImageDiskMonitor
+    ending: DaemonEnd, requests: WorkerRequests, startConfirmation: StartConfirmation,
+    supervision: WorkerSupervision, externals: ExternalAdoption, memory: any WorkerMemory,
+    imageDisk: ImageDiskMonitor
   ) {
-    self.driver = driver
     self.ending = ending
     self.requests = requests
-    self.starter = starter
     self.startConfirmation = startConfirmation
     self.supervision = supervision
     self.externals = externals
@@ -53,7 +48,7 @@ final class WorkerVerbs {
     }
     // The worker is started with its dependencies. The request is answered when it is known whether
     // the worker keeps running.
-    starter.start(id, verb) { [startConfirmation] in
+    supervision.starter.start(id, verb) { [startConfirmation] in
       startConfirmation.watch(id, $0) { call.answer($0) }
     }
   }
@@ -68,7 +63,7 @@ final class WorkerVerbs {
       awaitingDisk[id]?.append(again)
       return true
     }
-    guard verb == .hibernate, driver.state.state(of: id) == .suspended, !diskWasAsked
+    guard verb == .hibernate, requests.driver.state.state(of: id) == .suspended, !diskWasAsked
     else { return false }
     awaitingDisk[id] = [again]
     imageDisk.sendReading { [weak self] in

@@ -33,8 +33,6 @@ final class ExternalAdoption {
   let ends: WorkerEnds
   /// Manages the processes that have been adopted.
   let holder: ProcessHolder
-  let phase: DaemonPhase
-  let wrappers: RegisteredWrappers
   let declared: DeclaredWorkers
   let configuration: ConfigurationInForce
   let recordWriter: WorkerRecordWriter
@@ -46,14 +44,11 @@ final class ExternalAdoption {
   static let timeout = Duration.seconds(5)
 
   init(
-    ends: WorkerEnds, holder: ProcessHolder, phase: DaemonPhase, wrappers: RegisteredWrappers,
-    declared: DeclaredWorkers, configuration: ConfigurationInForce,
-    recordWriter: WorkerRecordWriter
+    ends: WorkerEnds, holder: ProcessHolder, declared: DeclaredWorkers,
+    configuration: ConfigurationInForce, recordWriter: WorkerRecordWriter
   ) {
     self.ends = ends
     self.holder = holder
-    self.phase = phase
-    self.wrappers = wrappers
     self.declared = declared
     self.configuration = configuration
     self.recordWriter = recordWriter
@@ -134,13 +129,13 @@ final class ExternalAdoption {
   }
 
   private func checkName(_ name: String) throws(AdoptionRefusal) {
-    if phase.isClosing { throw .refused("the daemon is ending") }
+    if declared.phase.isClosing { throw .refused("the daemon is ending") }
     if let problem = WorkerName.problem(with: name) {
       throw .malformed("`\(name)` is not a valid worker name: \(problem)")
     }
     let id = WorkerID(name)
     // A wrapped worker counts as running.
-    if wrappers.leads(id) { throw .refused("\(name) is the name of a wrapped worker") }
+    if declared.wrappers.leads(id) { throw .refused("\(name) is the name of a wrapped worker") }
     if isAlive(id) { throw .refused("\(name) is already running") }
     if workers[id]?.isDeclared == true { throw .refused("\(name) is in the configuration") }
   }

@@ -18,9 +18,6 @@ package struct SamplingPace {
 /// worker. A sleeping worker costs nothing, because it doesn't change while it is frozen. Nothing
 /// wakes the daemon between two samples. It belongs to the event loop's thread.
 final class RegularSampling {
-  private let clock: any Timers
-  private let driver: EngineDriver
-  private let workers: WorkerRegistry
   private let pace: SamplingPace
   private let pressure: PressureMonitor
   private let activity: ActivitySampler
@@ -31,13 +28,9 @@ final class RegularSampling {
   private var next: EventLoop.Token?
 
   init(
-    clock: any Timers, driver: EngineDriver, workers: WorkerRegistry, pace: SamplingPace,
-    pressure: PressureMonitor, activity: ActivitySampler, logs: LogKeeper,
+    pace: SamplingPace, pressure: PressureMonitor, activity: ActivitySampler, logs: LogKeeper,
     kernelKills: KernelKillWatch, learnedMemory: LearnedMemoryKeeper, imageDisk: ImageDiskMonitor
   ) {
-    self.clock = clock
-    self.driver = driver
-    self.workers = workers
     self.pace = pace
     self.pressure = pressure
     self.activity = activity
@@ -45,15 +38,17 @@ final class RegularSampling {
     self.kernelKills = kernelKills
     self.learnedMemory = learnedMemory
     self.imageDisk = imageDisk
-    logs.mayRotate = { driver.state.state(of: $0)?.runs == true }
+    logs.mayRotate = { [driver = activity.driver] in driver.state.state(of: $0)?.runs == true }
   }
+
+  private var clock: any Timers { activity.clock }
 
   /// Takes a sample, and schedules regular ones from now on.
   func sampleRegularly() {
     if let next { clock.cancel(next) }
     pressure.sendReading()
     activity.beginSamples()
-    let running = driver.state.runningWorkers.compactMap { workers[$0] }
+    let running = activity.driver.state.runningWorkers.compactMap { activity.workers[$0] }
     for worker in running {
       sample(worker)
       clock.checkpoint()
@@ -67,7 +62,7 @@ final class RegularSampling {
     // A worker that hasn't run has written nothing to its log, and none of its processes was
     // killed.
     guard worker.process != nil, activity.sample(worker) else { return }
-    if driver.state.state(of: worker.id) != .launching { logs.checkLog(worker) }
+    if activity.driver.state.state(of: worker.id) != .launching { logs.checkLog(worker) }
     kernelKills.checkForKernelKills(of: worker)
   }
 

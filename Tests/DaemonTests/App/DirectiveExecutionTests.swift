@@ -18,11 +18,9 @@ import Testing
     world = try AdapterWorld()
     launcher = LaunchWorld()
     execution = DirectiveExecution(
-      services: world.services, driver: world.driver, workers: world.workers,
-      wrappers: world.wrappers, launcher: launcher.launcher, sheds: world.sheds,
+      services: world.services, launcher: launcher.launcher, sheds: world.sheds,
       conversations: world.conversations, senses: world.senses, sleeps: world.sleeps,
-      ends: world.ends, restarts: world.restarts, supervision: world.supervision,
-      recordWriter: world.recordWriter, jetsam: world.jetsam, pressure: world.pressure,
+      jetsam: world.jetsam, pressure: world.pressure,
       ending: world.ending, externals: world.externals, program: program)
   }
 

@@ -99,7 +99,7 @@ final class AdapterWorld {
     liveness: senses.liveness, listening: listening)
   private(set) lazy var listening = ListeningSockets(
     watches: watches, timers: timers, jobs: services.jobs, files: services.socketFiles,
-    driver: driver, workers: workers, phase: phase, declared: declared, log: log)
+    declared: declared)
   private(set) lazy var snapshots = SnapshotKeeper(
     directory: state.snapshots, disk: services.disk, loop: services.loopReturn, log: log)
   private(set) lazy var jetsam = JetsamKeeper(
@@ -171,19 +171,16 @@ final class AdapterWorld {
     learnedMemory: learnedMemory, wrappers: wrappers, stoppedByOperator: stoppedByOperator, log: log
   )
   private(set) lazy var externals = ExternalAdoption(
-    ends: ends, holder: processes, phase: phase, wrappers: wrappers, declared: declared,
-    configuration: configuration, recordWriter: recordWriter)
+    ends: ends, holder: processes, declared: declared, configuration: configuration,
+    recordWriter: recordWriter)
   private(set) lazy var rules = RuleAdoption(
     timers: timers, externals: externals,
     released: ReleasedProcesses(
       path: state.path + "/released", bootID: Self.bootID, files: files),
-    workerProcesses: workerProcesses, processes: strangers, phase: phase, log: log)
+    processes: strangers)
   private(set) lazy var control = ControlServer(path: socket, services.loop, log)
   private(set) lazy var ending = DaemonEnd(
-    driver: driver, workers: workers, returning: returning, requests: requests,
-    externals: externals, starter: starter, recordWriter: recordWriter,
-    listening: listening, control: control,
-    timers: timers, phase: phase, log: log)
+    requests: requests, externals: externals, control: control, timers: timers)
 
   /// This is declared last, and therefore freed last: when components are freed, they still use the
   /// loop to remove their watches.

@@ -69,8 +69,7 @@ final class ControlWorld {
         clock: world.timers, driver: world.driver, chronicle: world.chronicle,
         jetsam: world.jetsam, loopReturn: world.services.loopReturn),
       workers: WorkerVerbs(
-        driver: world.driver, ending: world.ending, requests: world.requests,
-        starter: world.starter, startConfirmation: startConfirmation,
+        ending: world.ending, requests: world.requests, startConfirmation: startConfirmation,
         supervision: world.supervision,
         externals: world.externals, memory: memory, imageDisk: world.senses.imageDisk),
       undeclared: UndeclaredWorkers(

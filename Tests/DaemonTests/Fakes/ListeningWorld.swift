@@ -27,7 +27,6 @@ final class ListeningWorld {
     let jobs = try LoopJobs(loop, threads)
     sockets = ListeningSockets(
       watches: watches, timers: restarts.timers, jobs: jobs, files: SocketFiles(jobs, threads),
-      driver: restarts.driver, workers: restarts.workers, phase: restarts.phase,
       declared: DeclaredWorkers(
         driver: restarts.driver, workers: restarts.workers, returning: restarts.returning,
         phase: restarts.phase, environment: [:], restarts: restarts.supervisor,
@@ -37,8 +36,7 @@ final class ListeningWorld {
           driver: restarts.driver, workers: restarts.workers, clock: restarts.timers,
           host: NoWrappers()),
         stoppedByOperator: StoppedByOperator(path: "/state/stopped", files: restarts.files),
-        log: restarts.log),
-      log: restarts.log)
+        log: restarts.log))
   }
 
   /// The workers that connections have started, in order.

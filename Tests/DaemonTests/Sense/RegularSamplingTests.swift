@@ -38,7 +38,7 @@ import Testing
   private func begin(_ pace: SamplingPace = SamplingPace()) -> RegularSampling {
     let (looks, timers, driver) = (looks, world.timers, world.driver)
     let sampling = RegularSampling(
-      clock: timers, driver: driver, workers: world.workers, pace: pace,
+      pace: pace,
       pressure: PressureMonitor(
         world.services.loop,
         PressureMonitor.Readings(

@@ -154,8 +154,8 @@ final class ShellClients {
         resumeOverride: nil),
       history: processes.makeHistory(world),
       workers: WorkerVerbs(
-        driver: driver, ending: world.ending, requests: world.requests,
-        starter: supervision.starter, startConfirmation: supervision.startConfirmation,
+        ending: world.ending, requests: world.requests,
+        startConfirmation: supervision.startConfirmation,
         supervision: supervision.real, externals: world.externals, memory: world.memory,
         imageDisk: world.imageDisk),
       undeclared: UndeclaredWorkers(

@@ -75,8 +75,7 @@ final class ShellProcesses {
   func makeListening(_ world: ShellWorld) -> ListeningSockets {
     ListeningSockets(
       watches: world.clock, timers: world.clock, jobs: jobs, files: SocketFiles(jobs, threads),
-      driver: world.driver, workers: world.workers, phase: world.phase, declared: world.declared,
-      log: log)
+      declared: world.declared)
   }
 
   /// Makes the chronicle of one daemon. It writes nothing.

@@ -62,13 +62,13 @@ final class ShellWorld {
     stoppedByOperator: supervision.stopped, log: processes.log)
   private(set) lazy var externalHost = ShellExternals(self)
   private(set) lazy var externals = ExternalAdoption(
-    ends: ends, holder: runs.holder, phase: phase, wrappers: wrappers, declared: declared,
+    ends: ends, holder: runs.holder, declared: declared,
     configuration: reloads.configuration, recordWriter: recordWriter)
   private(set) lazy var ruleHost = ShellRules(self)
   private(set) lazy var rules = RuleAdoption(
     timers: clock, externals: externals,
     released: ReleasedProcesses(path: "/nonexistent/released", bootID: "boot", files: ruleHost),
-    workerProcesses: ends.processes, processes: processes.fake, phase: phase, log: processes.log)
+    processes: processes.fake)
   private(set) lazy var memory = ShellMemory(self)
   /// The simulated kernel reports no pressure.
   private(set) lazy var pressure = PressureMonitor(
@@ -91,10 +91,7 @@ final class ShellWorld {
     log: processes.log,
     kill: { [unowned self] in run(of: $0)?.kill() })
   private(set) lazy var ending = DaemonEnd(
-    driver: driver, workers: workers, returning: returning, requests: requests,
-    externals: externals, starter: supervision.starter, recordWriter: recordWriter,
-    listening: supervision.listening, control: processes.control, timers: clock, phase: phase,
-    log: processes.log)
+    requests: requests, externals: externals, control: processes.control, timers: clock)
 
   var random: SplitMix64
   /// The workers that have an image on the disk.

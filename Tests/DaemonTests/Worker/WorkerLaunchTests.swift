@@ -14,10 +14,8 @@ extension AdapterWorld {
   /// - Parameter program: the program of a wrapper.
   func launches(_ program: (any CallersProgram)?) -> WorkerLaunches {
     WorkerLaunches(
-      services: services, driver: driver, workers: workers, bootID: Self.bootID, socket: socket,
-      program: program, recordWriter: recordWriter, senses: senses, starter: starter,
-      supervision: supervision, endedRuns: endedRuns, listening: listening,
-      planner: planner, conversations: conversations, processes: processes, ends: ends)
+      services: services, socket: socket, program: program, recordWriter: recordWriter,
+      conversations: conversations, processes: processes, ends: ends)
   }
 }
 

@@ -15,10 +15,7 @@ final class RuleAdoption {
   private let timers: any Timers
   private let externals: ExternalAdoption
   private let released: ReleasedProcesses
-  private let workerProcesses: any WorkerProcesses
   private let processes: any Processes
-  private let phase: DaemonPhase
-  private let log: DaemonLog
 
   private(set) var rules: [AdoptionRule] = []
   private var entries: [Int32: RuleScan.Entry] = [:]
@@ -40,20 +37,19 @@ final class RuleAdoption {
 
   init(
     timers: any Timers, externals: ExternalAdoption, released: ReleasedProcesses,
-    workerProcesses: any WorkerProcesses, processes: any Processes, phase: DaemonPhase,
-    log: DaemonLog
+    processes: any Processes
   ) {
     self.timers = timers
     self.externals = externals
     self.released = released
-    self.workerProcesses = workerProcesses
     self.processes = processes
-    self.phase = phase
-    self.log = log
     externals.rules = self
   }
 
   private var workers: WorkerRegistry { externals.workers }
+  private var workerProcesses: any WorkerProcesses { externals.ends.processes }
+  private var phase: DaemonPhase { externals.declared.phase }
+  private var log: DaemonLog { externals.ends.log }
 
   /// Applies the rules when the daemon starts, and when the configuration was read again.
   func follow(_ rules: [AdoptionRule]) {

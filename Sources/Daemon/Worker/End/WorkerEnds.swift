@@ -60,10 +60,15 @@ struct WorkerEnds {
     records.remove(id.name)
     program?.didEnd(status)
     driver.send(.exited(id, status))
+    didEnd(worker)
+  }
+
+  /// The engine knows that the run has ended, or that the launch has failed.
+  func didEnd(_ worker: WorkerUnit) {
     listening.offer(worker)
-    // The worker isn't declared any more, and its removal only waited for its end.
-    if driver.state.state(of: id) == nil { supervision.removeWorker(id) }
-    if !worker.isDeclared { endedRuns.forgetOldRuns(after: id) }
+    // The worker isn't declared any more, and its removal only waited for its end or its launch.
+    if driver.state.state(of: worker.id) == nil { supervision.removeWorker(worker.id) }
+    if !worker.isDeclared { endedRuns.forgetOldRuns(after: worker.id) }
   }
 
   /// Removes what belongs to a worker's run: sockets, watches, image and process.

@@ -19,11 +19,7 @@ final class ListeningSockets {
   let timers: any Timers
   let jobs: LoopJobs
   private let files: SocketFiles
-  private let driver: EngineDriver
-  let workers: WorkerRegistry
-  private let phase: DaemonPhase
   private let declared: DeclaredWorkers
-  private let log: DaemonLog
   private var sets: [WorkerID: Sockets] = [:]
   /// Workers whose sockets with files are being opened, and the closures that wait for that.
   private var openings: [WorkerID: [() -> Void]] = [:]
@@ -42,19 +38,16 @@ final class ListeningSockets {
 
   init(
     watches: any DescriptorWatches, timers: any Timers, jobs: LoopJobs, files: SocketFiles,
-    driver: EngineDriver, workers: WorkerRegistry, phase: DaemonPhase,
-    declared: DeclaredWorkers, log: DaemonLog
+    declared: DeclaredWorkers
   ) {
     self.watches = watches
     self.timers = timers
     self.jobs = jobs
     self.files = files
-    self.driver = driver
-    self.workers = workers
-    self.phase = phase
     self.declared = declared
-    self.log = log
   }
+
+  var workers: WorkerRegistry { declared.workers }
 
   private func set(of worker: WorkerUnit) -> Sockets {
     if let set = sets[worker.id] { return set }
@@ -66,7 +59,7 @@ final class ListeningSockets {
   private func isCurrent(_ worker: WorkerUnit) -> Bool { workers[worker.id] === worker }
 
   private func warn(_ worker: WorkerUnit, _ text: String) {
-    log(.warning, "\(worker.id): \(text)")
+    declared.log(.warning, "\(worker.id): \(text)")
   }
 
   // MARK: opening
@@ -239,7 +232,7 @@ final class ListeningSockets {
   /// for lack of memory, ended successfully by itself, or never ran. A worker that the operator
   /// stopped stays stopped, and `restart` decides about failures.
   func offer(_ worker: WorkerUnit) {
-    guard let set = sets[worker.id], !phase.isClosing, worker.process == nil,
+    guard let set = sets[worker.id], !declared.phase.isClosing, worker.process == nil,
       startsOnConnection(worker.id)
     else { return }
     withdraw(worker)
@@ -254,7 +247,7 @@ final class ListeningSockets {
   }
 
   private func startsOnConnection(_ id: WorkerID) -> Bool {
-    guard let snapshot = driver.state.snapshot(of: id, at: timers.now),
+    guard let snapshot = declared.driver.state.snapshot(of: id, at: timers.now),
       snapshot.state == .terminated
     else { return false }
     return switch snapshot.cause {
@@ -276,13 +269,13 @@ final class ListeningSockets {
     let (id, now) = (worker.id, timers.now)
     set.starts.removeAll { now - $0 > Self.startsWithin }
     guard set.starts.count < Self.maxStarts else {
-      return log(
+      return declared.log(
         .error,
         "\(id): ended \(set.starts.count) times without accepting its connection; "
           + "connections don't start it any more: use `dormouse start \(id)`")
     }
     set.starts.append(now)
-    log(.info, "\(id): starting: a connection to \(listener.socket.address.text)")
+    declared.log(.info, "\(id): starting: a connection to \(listener.socket.address.text)")
     declared.startAutomatically(id, verb: .start, occasion: .connection)
     // If the start was refused or delayed, a connection that still waits is detected again.
     timers.after(Self.pause) { [weak self] in

@@ -6,23 +6,18 @@ import Supervision
 /// thread.
 struct WorkerLaunches: LaunchHost {
   let services: Services
-  let driver: EngineDriver
-  let workers: WorkerRegistry
-  let bootID: String
   /// The path of the daemon's control socket. The workers' channels are beside it.
   let socket: String
   /// The program of the daemon's caller; nil: the configuration declares the workers.
   let program: (any CallersProgram)?
   let recordWriter: WorkerRecordWriter
-  let senses: Senses
-  let starter: DependencyStarter
-  let supervision: WorkerSupervision
-  let endedRuns: EndedRuns
-  let listening: ListeningSockets
-  let planner: LaunchPlanner
   let conversations: WorkerConversations
   let processes: ProcessHolder
   let ends: WorkerEnds
+
+  var workers: WorkerRegistry { ends.workers }
+  var listening: ListeningSockets { ends.listening }
+  var planner: LaunchPlanner { ends.launchPlanner }
 
   func steps(ofLaunching id: WorkerID) -> (any LaunchSteps)? {
     workers[id].map { WorkerLaunch($0, self) }
@@ -33,7 +28,7 @@ struct WorkerLaunches: LaunchHost {
   /// the other.
   func obstacle(toLaunching id: WorkerID) -> String? {
     guard let record = services.records.record(of: id.name),
-      record.life(bootID: bootID) != .hasEnded
+      record.life(bootID: recordWriter.bootID) != .hasEnded
     else { return nil }
     return "its process from an earlier daemon still runs and can't be adopted: end it "
       + "with `kill -9 \(record.process.pid)`, or restart the daemon"
@@ -50,18 +45,14 @@ struct WorkerLaunches: LaunchHost {
 
   func didLaunch(_ id: WorkerID) {
     guard let worker = workers[id] else { return }
-    senses.kernelKills.begin(worker)
+    ends.kernelKills.begin(worker)
     conversations.startWatchdog(of: worker)
-    starter.advance()
+    ends.supervision.starter.advance()
     worker.readiness?.begin()
   }
 
   func launchDidFail(_ id: WorkerID) {
-    guard let worker = workers[id] else { return }
-    listening.offer(worker)
-    // The worker isn't declared any more, and its removal only waited for the launch.
-    if driver.state.state(of: id) == nil { supervision.removeWorker(id) }
-    if !worker.isDeclared { endedRuns.forgetOldRuns(after: id) }
+    if let worker = workers[id] { ends.didEnd(worker) }
   }
 
   func log(_ id: WorkerID, _ text: String) {
