@@ -141,10 +141,9 @@ public final class Daemon {
     services.log(
       .info, "ready: \(count), policy \(driver.state.policy.name), \(shared.freezer.text)")
     components.senses.sampling.sampleRegularly()
-    StartupMemory(
-      timers: services.loop, driver: driver, workers: shared.workers, learned: shared.learnedMemory
-    )
-    .releaseAfterStart()
+    StartupMemory.releaseAfterStart(
+      timers: services.loop, driver: driver, workers: shared.workers,
+      learned: shared.learnedMemory)
     pendingSignals.follow()
     ServiceManager.send("READY=1")
   }

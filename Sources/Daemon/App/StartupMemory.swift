@@ -5,20 +5,16 @@ import Linux
 /// Releases, once, the memory that only the start of the daemon has used: code (the parsers of
 /// arguments and configuration files), freed heap and unused stack. Memory that is used later
 /// stays, and may be locked. Belongs to the loop's thread.
-final class StartupMemory {
+enum StartupMemory {
   /// The name and state of each worker.
   typealias States = [WorkerID: WorkerState]
-
-  private let timers: any Timers
-  private let states: () -> States
-  private let finish: () -> Void
-  private let release: () -> Void
-  private var checks = 0
 
   private static let interval = Duration.seconds(5)
   /// The start counts as over after this many checks, whatever the workers do.
   static let maxChecks = 11
 
+  /// Begins to check, every 5 s, whether the start is over.
+  ///
   /// - Parameters:
   ///   - states: returns the states of all workers. The start is over when no worker is being
   ///     launched or taken over from an earlier daemon, and no state has changed since the last
@@ -26,46 +22,35 @@ final class StartupMemory {
   ///   - finish: called once when the start is over. It does what would follow soon after the
   ///     start: to encode and write what was learned uses 2 MB of code and heap.
   ///   - release: called once, 5 s later, to release the memory.
-  init(
+  static func releaseAfterStart(
     _ timers: any Timers, _ states: @escaping () -> States, finish: @escaping () -> Void,
     release: @escaping () -> Void
   ) {
-    self.timers = timers
-    self.states = states
-    self.finish = finish
-    self.release = release
+    func checkLater(after earlier: States, count: Int) {
+      timers.after(interval) {
+        let now = states()
+        let isOver = now == earlier && !now.values.contains(.launching)
+        guard count >= maxChecks || isOver else { return checkLater(after: now, count: count + 1) }
+        finish()
+        timers.after(interval) { release() }
+      }
+    }
+    checkLater(after: states(), count: 1)
   }
 
   /// For a daemon.
-  convenience init(
+  static func releaseAfterStart(
     timers: any Timers, driver: EngineDriver, workers: WorkerRegistry,
     learned: LearnedMemoryKeeper
   ) {
-    let states = {
+    releaseAfterStart(timers) {
       States(
         uniqueKeysWithValues: workers.keys.map { ($0, driver.state.state(of: $0) ?? .terminated) })
-    }
-    self.init(timers, states) {
+    } finish: {
       learned.save()
     } release: {
       clinux_release_unused_stack()
       SelfMemory.releaseUnusedSoon(code: true)
     }
-  }
-
-  /// Begins to check, every 5 s, whether the start is over. The timer keeps this object alive.
-  func releaseAfterStart() { checkLater(after: states()) }
-
-  private func checkLater(after earlier: States) {
-    timers.after(Self.interval) { self.check(earlier) }
-  }
-
-  private func check(_ earlier: States) {
-    checks += 1
-    let now = states()
-    let isOver = now == earlier && !now.values.contains(.launching)
-    guard checks >= Self.maxChecks || isOver else { return checkLater(after: now) }
-    finish()
-    timers.after(Self.interval) { self.release() }
   }
 }

@@ -11,11 +11,13 @@ import Testing
     var releases = 0
 
     func begin() {
-      StartupMemory(timers, { self.states }) {
+      StartupMemory.releaseAfterStart(timers) {
+        self.states
+      } finish: {
         self.finishes += 1
       } release: {
         self.releases += 1
-      }.releaseAfterStart()
+      }
     }
   }
 
