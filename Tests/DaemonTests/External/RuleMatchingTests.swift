@@ -89,7 +89,7 @@ private func read(_ process: ProcessObservation) -> [String] {
     var other = ProcessPattern()
     other.command = [Glob("node *")]
     rule.matches.append(other)
-    #expect(Self.choose([rule], try observed()) == RuleChoice(rule: 0, condition: .met))
+    #expect(Self.choose([rule], try observed()) == RuleChoice(rule: 0, matched: .ready))
   }
 
   @Test func `The first rule that matches decides, even if the process is too young for it`() throws
@@ -101,8 +101,8 @@ private func read(_ process: ProcessObservation) -> [String] {
     let any = Self.rule("b") { $0.name = [Glob("*")] }
     #expect(
       Self.choose([young, any], try observed())
-        == RuleChoice(rule: 0, condition: .tooYoung(for: .seconds(30))))
-    #expect(Self.choose([any, young], try observed()) == RuleChoice(rule: 0, condition: .met))
+        == RuleChoice(rule: 0, matched: .tooYoung(.seconds(30))))
+    #expect(Self.choose([any, young], try observed()) == RuleChoice(rule: 0, matched: .ready))
   }
 
   @Test func `A process that is too small matches when it has grown`() throws {
@@ -112,12 +112,12 @@ private func read(_ process: ProcessObservation) -> [String] {
     }
     let process = try observed()
     #expect(
-      Self.choose([rule], process)?.condition
+      Self.choose([rule], process)?.matched
         == .tooSmall(.megabytes(10), minimum: .megabytes(64)))
     process.footprint = .megabytes(64)
-    #expect(Self.choose([rule], process)?.condition == .met)
+    #expect(Self.choose([rule], process)?.matched == .ready)
     process.footprint = nil
-    #expect(Self.choose([rule], process)?.condition == .tooSmall(nil, minimum: .megabytes(64)))
+    #expect(Self.choose([rule], process)?.matched == .tooSmall(nil, minimum: .megabytes(64)))
   }
 
   @Test func `A process that an exception matches belongs to the next rule`() throws {
@@ -160,7 +160,7 @@ private func read(_ process: ProcessObservation) -> [String] {
       $0.minFootprint = .gigabytes(1)
     }
     let process = try unread()
-    #expect(Self.choose([rule], process, isAdopted: true)?.condition == .met)
+    #expect(Self.choose([rule], process, isAdopted: true)?.matched == .ready)
     #expect(read(process) == [])
   }
 
@@ -204,7 +204,7 @@ private func read(_ process: ProcessObservation) -> [String] {
     let matching = RuleMatching(rules, users: [.me: 1000])
     let choice = matching.choose(
       try observed(name, command, age: .seconds(100_000), .gigabytes(1)))
-    #expect(choice?.condition == .met)
+    #expect(choice?.matched == .ready)
     #expect(choice.map { rules[$0.rule].name } == rule)
     let others = [
       "bash", "node /h/.vscode-server/bin/c/out/bootstrap-fork --type=ptyHost",

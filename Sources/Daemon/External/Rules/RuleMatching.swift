@@ -4,22 +4,17 @@ import Policy
 struct RuleChoice: Hashable, Sendable {
   /// The rule's index.
   var rule: Int
-  var condition: Condition
+  /// `ready`, `tooYoung` or `tooSmall`.
+  var matched: RuleScan.Matched
+}
 
-  enum Condition: Hashable, Sendable {
-    case met
-    /// It matches when this time has passed (`older_than`).
-    case tooYoung(for: Duration)
-    /// It matches if it grows (`min_footprint`).
-    case tooSmall(ByteCount?, minimum: ByteCount)
-
-    /// The order of conditions. If several patterns match, the one with the lowest rank counts.
-    var rank: Int {
-      switch self {
-      case .met: 0
-      case .tooYoung: 1
-      case .tooSmall: 2
-      }
+extension RuleScan.Matched {
+  /// The order of conditions. If several patterns match, the one with the lowest rank counts.
+  fileprivate var rank: Int {
+    switch self {
+    case .ready: 0
+    case .tooYoung: 1
+    default: 2
     }
   }
 }
@@ -47,7 +42,7 @@ struct RuleMatching: Sendable {
       guard let best = conditions.min(by: { $0.rank < $1.rank }),
         !rule.exceptions.contains(where: { excludes($0, from: process, isAdopted) })
       else { continue }
-      return RuleChoice(rule: index, condition: best)
+      return RuleChoice(rule: index, matched: best)
     }
     return nil
   }
@@ -56,27 +51,27 @@ struct RuleMatching: Sendable {
     _ pattern: ProcessPattern, from process: ProcessObservation, _ isAdopted: Bool
   ) -> Bool {
     if isAdopted, pattern.olderThan != nil || pattern.minFootprint != nil { return false }
-    return condition(pattern, of: process, isAdopted) == .met
+    return condition(pattern, of: process, isAdopted) == .ready
   }
 
   /// Checks a pattern, the properties that are cheapest to read first; nil if it doesn't match.
   private func condition(
     _ pattern: ProcessPattern, of process: ProcessObservation, _ isAdopted: Bool
-  ) -> RuleChoice.Condition? {
+  ) -> RuleScan.Matched? {
     guard Self.fits(pattern.name, process.name), fits(pattern.user, process),
       pattern.command.isEmpty || Self.fits(pattern.command, process.command),
       pattern.executable.isEmpty || Self.fits(pattern.executable, process.executable),
       fitsGroup(pattern, process)
     else { return nil }
-    if isAdopted { return .met }
+    if isAdopted { return .ready }
     if let minimum = pattern.olderThan, process.age < minimum {
-      return .tooYoung(for: minimum - process.age)
+      return .tooYoung(minimum - process.age)
     }
     if let minimum = pattern.minFootprint {
       let footprint = process.footprint
       if footprint.map({ $0 < minimum }) ?? true { return .tooSmall(footprint, minimum: minimum) }
     }
-    return .met
+    return .ready
   }
 
   private static func fits(_ globs: [Glob], _ text: String?) -> Bool {

@@ -185,12 +185,7 @@ private struct RulePass {
     if let container = container(among: ancestors) {
       return .matched(rule, .contained(container))
     }
-    switch choice.condition {
-    case .tooYoung(let remaining): return .matched(rule, .tooYoung(remaining))
-    case .tooSmall(let footprint, let minimum):
-      return .matched(rule, .tooSmall(footprint, minimum: minimum))
-    case .met: break
-    }
+    guard choice.matched == .ready else { return .matched(rule, choice.matched) }
     return .matched(rule, refusal(of: stat, ancestors, by: rule).map { .refused($0) } ?? .ready)
   }
 
