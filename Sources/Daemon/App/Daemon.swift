@@ -47,12 +47,9 @@ public final class Daemon {
       launcher: runs.launcher, senses: senses, hooks: hooks)
     pendingSignals = PendingSignals(timers: loop, driver: driver, workers: workers)
     survivors = SurvivorAdoption(
-      driver: driver, workers: workers, returning: shared.returning, timers: loop,
-      recordWriter: shared.recordWriter, processes: services.processes, memory: runs.sleeps.memory,
-      environment: shared.environment, configuration: shared.configuration,
-      learnedMemory: shared.learnedMemory, restarts: shared.restarts, snapshots: shared.snapshots,
-      conversations: components.conversations, planner: components.launchPlanner,
-      holder: runs.processes, log: services.log)
+      timers: loop, recordWriter: shared.recordWriter, processes: services.processes,
+      configuration: shared.configuration, declared: components.declared,
+      conversations: components.conversations, ends: runs.ends, holder: runs.processes)
     ending = DaemonEnd(
       requests: shared.requests, externals: runs.externals, control: shared.control, timers: loop)
     let reloader = ConfigurationReloader(

@@ -10,23 +10,19 @@ import Supervision
 /// sleep to free. All other workers enter the background, whatever state they were left in. It
 /// belongs to the event loop's thread.
 struct SurvivorAdoption {
-  let driver: EngineDriver
-  let workers: WorkerRegistry
-  let returning: ReturningWorkers
   let timers: any Timers
   let recordWriter: WorkerRecordWriter
   let processes: any Processes
-  let memory: any WorkerMemory
-  /// The daemon's environment.
-  let environment: [String: String]
   let configuration: ConfigurationInForce
-  let learnedMemory: LearnedMemoryKeeper
-  let restarts: RestartSupervisor
-  let snapshots: SnapshotKeeper
+  let declared: DeclaredWorkers
   let conversations: WorkerConversations
-  let planner: LaunchPlanner
+  let ends: WorkerEnds
   let holder: ProcessHolder
-  let log: DaemonLog
+
+  var driver: EngineDriver { ends.driver }
+  var workers: WorkerRegistry { ends.workers }
+  var restarts: RestartSupervisor { ends.restarts }
+  var log: DaemonLog { ends.log }
 
   /// An adoption that takes longer than this is logged, and continues.
   static let timeout = Duration.seconds(60)
@@ -46,8 +42,8 @@ struct SurvivorAdoption {
     }
     // The images of workers that couldn't be adopted, or whose record is damaged, stay: while such
     // a worker may live, its image is the only copy of its memory.
-    memory.removeOrphanedImages(except: recordWriter.records.contains)
-    snapshots.removeAll { !recordWriter.records.contains($0) }
+    ends.memory.removeOrphanedImages(except: recordWriter.records.contains)
+    ends.snapshots.removeAll { !recordWriter.records.contains($0) }
   }
 
   private func hasEnded(_ record: WorkerRecord) -> Bool {
@@ -61,8 +57,8 @@ struct SurvivorAdoption {
     restarts.record(
       ExitRecord(at: Int64(time(nil)), why: reason, status: .unknown, footprint: .zero),
       of: WorkerID(record.name))
-    memory.removeRemains(of: record)
-    snapshots.remove(record.name)
+    ends.memory.removeRemains(of: record)
+    ends.snapshots.remove(record.name)
     recordWriter.records.remove(record.name)
   }
 
@@ -83,7 +79,7 @@ struct SurvivorAdoption {
     }
     guard let sleep = worker.sleep, let target = worker.target() else { return }
     worker.returnsToFront = record.wasInFront || record.state == WorkerState.foreground.rawValue
-    switch memory.survivorState(of: target, by: record) {
+    switch ends.memory.survivorState(of: target, by: record) {
     case .asleep(let state, let image):
       sleep.adopt(asleepWith: image)
       leaveAsleep(worker, record, in: state)
@@ -123,8 +119,8 @@ struct SurvivorAdoption {
   }
 
   private func begin(_ id: WorkerID) {
-    returning.begin(id)
-    timers.after(Self.timeout) { [returning, log] in
+    declared.returning.begin(id)
+    timers.after(Self.timeout) { [returning = declared.returning, log] in
       guard let requests = returning.requestCount(id) else { return }
       log(
         .warning,
@@ -136,7 +132,7 @@ struct SurvivorAdoption {
   private func finish(_ id: WorkerID) {
     // The messages that the worker sent meanwhile are received first.
     if let worker = workers[id] { receiveMessages(worker) }
-    returning.finish(id)
+    declared.returning.finish(id)
   }
 
   /// Receives the worker's messages from now on, as those of any other worker.

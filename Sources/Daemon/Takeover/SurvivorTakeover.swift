@@ -38,12 +38,12 @@ extension SurvivorAdoption {
       environment: worker.environment, cgroup: cgroup, logPath: record.logPath,
       notifySocket: record.notifySocket, pressureWatch: record.pressureWatch)
     plan.workerSocket = record.workerSocket
-    planner.complete(adopted: &plan, of: worker)
-    let process = try memory.openProcess(record.process, plan)
-    try memory.openMemories(of: process)
+    ends.launchPlanner.complete(adopted: &plan, of: worker)
+    let process = try ends.memory.openProcess(record.process, plan)
+    try ends.memory.openMemories(of: process)
     if worker.external != nil, cgroup != nil {
       worker.external?.jobs = ManagerJobs(
-        root: record.process, tree: try memory.tree(of: process))
+        root: record.process, tree: try ends.memory.tree(of: process))
     }
     try holder.adopt(process, as: worker)
     worker.recordLaunch()
@@ -64,10 +64,12 @@ extension SurvivorAdoption {
       workers[id]
       ?? WorkerUnit(
         configuration: record.undeclared(
-          in: configuration.current, machine: driver.state.policy, environment: environment,
-          log: log),
-        environment: environment, isDeclared: false)
-    if workers[id] == nil { restarts.add(id, exits: learnedMemory.rememberedExits(of: id)) }
+          in: configuration.current, machine: driver.state.policy,
+          environment: declared.environment, log: log),
+        environment: declared.environment, isDeclared: false)
+    if workers[id] == nil {
+      restarts.add(id, exits: declared.learnedMemory.rememberedExits(of: id))
+    }
     workers[id] = worker
     worker.asleepSince = record.asleepSince.map { Instant(nanoseconds: $0) }
     worker.watchdogInterval = record.watchdog.map { .nanoseconds($0) }

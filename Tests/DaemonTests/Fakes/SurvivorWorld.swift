@@ -59,11 +59,9 @@ extension AdapterWorld {
   /// Makes a `SurvivorAdoption` as the daemon does.
   var survivors: SurvivorAdoption {
     SurvivorAdoption(
-      driver: driver, workers: workers, returning: returning, timers: timers,
-      recordWriter: recordWriter,
-      processes: fakeMemory == nil ? services.processes : strangers, memory: sleeps.memory,
-      environment: ["HOME": "/root"], configuration: ConfigurationInForce(DaemonConfiguration()),
-      learnedMemory: learnedMemory, restarts: restarts, snapshots: snapshots,
-      conversations: conversations, planner: planner, holder: processes, log: log)
+      timers: timers, recordWriter: recordWriter,
+      processes: fakeMemory == nil ? services.processes : strangers,
+      configuration: ConfigurationInForce(DaemonConfiguration()), declared: declared,
+      conversations: conversations, ends: ends, holder: processes)
   }
 }

@@ -31,13 +31,9 @@ final class ShellSurvivors {
   }
 
   private lazy var adoption = SurvivorAdoption(
-    driver: world.driver, workers: world.workers, returning: world.returning,
     timers: world.clock, recordWriter: world.recordWriter, processes: world.processes.fake,
-    memory: world.memory, environment: [:],
-    configuration: world.reloads.configuration, learnedMemory: world.learnedMemory,
-    restarts: world.supervision.restarts, snapshots: world.processes.snapshots,
-    conversations: world.conversations, planner: world.planner, holder: world.runs.holder,
-    log: world.processes.log)
+    configuration: world.reloads.configuration, declared: world.declared,
+    conversations: world.conversations, ends: world.ends, holder: world.runs.holder)
 
   /// Whether a process of the worker still runs, as `Leftovers` and the launch's obstacle would
   /// find it.
