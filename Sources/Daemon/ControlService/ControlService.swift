@@ -5,7 +5,6 @@ import Policy
 /// The verbs of the control socket. It passes a client's request to the component that carries it
 /// out, and answers it when that is done. It belongs to the event loop's thread.
 struct ControlService {
-  let clock: any Timers
   let following: EventFollowing
   let status: StatusReporter
   let explanations: ExplanationVerbs
@@ -14,8 +13,9 @@ struct ControlService {
   let undeclared: UndeclaredWorkers
   let externals: ExternalAdoption
   let reloads: WorkerReloads
-  let wrappers: RegisteredWrappers
   let daemon: DaemonVerbs
+
+  private var wrappers: RegisteredWrappers { status.wrappers }
 
   private static let statusTimeout = Duration.seconds(2)
   /// How long to wait for a wrapper, which may take a while to end gracefully or to write its
@@ -58,7 +58,7 @@ struct ControlService {
 
   private func carryOut(_ call: ControlCall) {
     let request = call.request
-    if let expires = request.expires, clock.now.nanoseconds > expires {
+    if let expires = request.expires, status.facts.clock.now.nanoseconds > expires {
       return call.answer(
         .refused,
         "`\(request.verb.rawValue)` came too late: the client has stopped waiting")

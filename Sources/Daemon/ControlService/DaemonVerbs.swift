@@ -4,20 +4,17 @@ import Policy
 
 /// The verbs about the daemon as a whole. It belongs to the event loop's thread.
 struct DaemonVerbs {
-  let clock: any Timers
-  let driver: EngineDriver
   let ending: DaemonEnd
   let reloader: ConfigurationReloader
-  let rules: RuleAdoption
   let examination: SelfExamination
   let reporter: DaemonReporter
   let jobs: LoopJobs
-  let log: DaemonLog
 
   /// Ends the daemon, by `shutdown` or `leave`.
   func end(by verb: ControlRequest.Verb) {
     if verb == .leave { return ending.leave() }
-    log(.notice, "stopping: requested by `dormouse shutdown`; all workers are stopped first")
+    reloader.log(
+      .notice, "stopping: requested by `dormouse shutdown`; all workers are stopped first")
     ending.end()
   }
 
@@ -29,14 +26,14 @@ struct DaemonVerbs {
           id: call.request.id,
           outcome.map {
             DaemonExamination(
-              context: reporter.context(user: $0.user, at: clock.now), report: $0)
+              context: reporter.context(user: $0.user, at: reloader.clock.now), report: $0)
           }))
     }
   }
 
   func setPressure(_ call: ControlCall) {
     if ending.phase.isClosing { return call.answerEnding() }
-    let (result, text) = PressureSetting(driver: driver).set(
+    let (result, text) = PressureSetting(driver: reloader.driver).set(
       call.request.level, for: call.request.seconds)
     call.answer(result, text)
   }
@@ -55,7 +52,7 @@ struct DaemonVerbs {
   }
 
   func previewAdoption(_ call: ControlCall) {
-    let preview = rules.preview(footprint: driver.state.footprint)
+    let preview = reloader.rules.preview(footprint: reloader.driver.state.footprint)
     jobs.run(about: "preview of rules", within: .seconds(20), preview.perform) { outcome in
       var response = ControlResponse(
         id: call.request.id, result: .failed,

@@ -7,9 +7,7 @@ import PolicyFile
 /// The verbs that ask for reasons: `explain`, its `--savings`, and `policy`. It belongs to the
 /// event loop's thread.
 struct ExplanationVerbs {
-  let clock: any Timers
   let driver: EngineDriver
-  let wrappers: RegisteredWrappers
   let configuration: ConfigurationInForce
   let facts: WorkerFactsReader
   let status: StatusReporter
@@ -18,12 +16,12 @@ struct ExplanationVerbs {
 
   private var isWrapper: Bool { facts.program != nil }
   private var reporter: ExplanationReporter {
-    ExplanationReporter(engine: driver.state, now: clock.now)
+    ExplanationReporter(engine: driver.state, now: facts.clock.now)
   }
   private var remedies: RemedyReporter {
     RemedyReporter(
       engine: driver.state, origins: configuration.current.origins, isWrapper: isWrapper,
-      now: clock.now)
+      now: facts.clock.now)
   }
 
   func explain(_ call: ControlCall) {
@@ -51,7 +49,7 @@ struct ExplanationVerbs {
   func explainSavings(_ call: ControlCall) {
     status.report(ControlRequest(id: call.request.id, verb: .ps)) { response in
       KeptMemoryReporter(
-        reporter: reporter, remedies: remedies, facts: facts, wrappers: wrappers
+        reporter: reporter, remedies: remedies, facts: facts, wrappers: status.wrappers
       ).answer(call, about: response.workers ?? [])
     }
   }
@@ -59,7 +57,7 @@ struct ExplanationVerbs {
   func policyInForce(_ call: ControlCall) {
     let reporter = PolicyReporter(
       engine: driver.state, origins: configuration.current.origins,
-      resumeOverride: resumeOverride, isWrapper: isWrapper, now: clock.now)
+      resumeOverride: resumeOverride, isWrapper: isWrapper, now: facts.clock.now)
     var response = ControlResponse(id: call.request.id, result: .done, text: "the policy in effect")
     if let name = call.request.worker {
       let id = WorkerID(name)

@@ -7,13 +7,9 @@ import Policy
 /// Answers `ps` and `status`: the reports of workers and of the daemon. An answer about one worker
 /// includes the snapshot that the worker wants to be shown. It belongs to the event loop's thread.
 struct StatusReporter {
-  let clock: any Timers
-  let driver: EngineDriver
-  let workers: WorkerRegistry
   let facts: WorkerFactsReader
   let daemon: DaemonReporter
   let wrappers: RegisteredWrappers
-  let chronicle: Chronicle
   let scanner: ProcessScanner
   let snapshots: SnapshotKeeper
 
@@ -21,10 +17,10 @@ struct StatusReporter {
   /// is on disk.
   func report(_ request: ControlRequest, then respond: @escaping (ControlResponse) -> Void) {
     guard request.verb == .status, let name = request.worker else {
-      return scanner.withRecentScan(of: workers.values) { respond(report(request, $0)) }
+      return scanner.withRecentScan(of: facts.workers.values) { respond(report(request, $0)) }
     }
     // A report of one worker has the state as of now.
-    guard let process = workers[WorkerID(name)]?.process, process.cgroup == nil else {
+    guard let process = facts.workers[WorkerID(name)]?.process, process.cgroup == nil else {
       return addSnapshot(to: report(request, nil), request, then: respond)
     }
     scanner.scanProcesses { scan in
@@ -37,8 +33,8 @@ struct StatusReporter {
     if request.verb == .status, let name = request.worker {
       return one(name, request: request.id, scan: scan)
     }
-    let now = clock.now
-    let managed = driver.state.snapshots(at: now).filter { !wrappers.leads($0.worker) }.map {
+    let now = facts.clock.now
+    let managed = daemon.driver.state.snapshots(at: now).filter { !wrappers.leads($0.worker) }.map {
       report($0, scan, at: now, withGroup: request.verb == .status)
     }
     let reports = managed + wrappers.reports()
@@ -51,19 +47,19 @@ struct StatusReporter {
   }
 
   private func one(_ name: String, request: UInt64, scan: ProcessScan?) -> ControlResponse {
-    let now = clock.now
+    let now = facts.clock.now
     if wrappers.isWrapped(name), var report = wrappers.report(of: name) {
-      report.savings = chronicle.days.savings(of: WorkerID(name), at: now)
+      report.savings = facts.chronicle.days.savings(of: WorkerID(name), at: now)
       return ControlResponse(
         id: request, result: .done, text: "\(name) is managed by `dormouse wrap`",
         workers: [report], daemon: daemon.report(at: now))
     }
-    guard let snapshot = driver.state.snapshot(of: WorkerID(name), at: now) else {
+    guard let snapshot = daemon.driver.state.snapshot(of: WorkerID(name), at: now) else {
       return ControlResponse(
         id: request, result: .unknownWorker, text: "there is no worker named \(name)")
     }
     var report = report(snapshot, scan, at: now, withGroup: true)
-    report.savings = chronicle.days.savings(of: snapshot.worker, at: now)
+    report.savings = facts.chronicle.days.savings(of: snapshot.worker, at: now)
     report.activity = facts.activity(of: snapshot.worker)
     return ControlResponse(
       id: request, result: .done, text: "\(name) is \(snapshot.state.text)",
@@ -80,8 +76,8 @@ struct StatusReporter {
     facts.describe(snapshot.worker, in: &report)
     if withGroup {
       report.counters = WorkerCounters(
-        chronicle.days.tally(of: snapshot.worker, at: now),
-        written: workers[snapshot.worker]?.imageBytesWritten ?? 0)
+        facts.chronicle.days.tally(of: snapshot.worker, at: now),
+        written: facts.workers[snapshot.worker]?.imageBytesWritten ?? 0)
     }
     return report
   }
@@ -90,7 +86,7 @@ struct StatusReporter {
     to response: ControlResponse, _ request: ControlRequest,
     then respond: @escaping (ControlResponse) -> Void
   ) {
-    guard let report = response.workers?.first, workers[WorkerID(report.name)] != nil
+    guard let report = response.workers?.first, facts.workers[WorkerID(report.name)] != nil
     else { return respond(response) }
     snapshots.load(report.name) { snapshot in
       var response = response

@@ -49,13 +49,11 @@ final class ControlWorld {
       imageDisk: world.senses.imageDisk, cgroups: nil, hooks: nil)
     let facts = world.makeFacts(program)
     let status = StatusReporter(
-      clock: world.timers, driver: world.driver, workers: world.workers, facts: facts,
-      daemon: reporter, wrappers: world.wrappers, chronicle: world.chronicle,
-      scanner: world.senses.scanner, snapshots: world.snapshots)
+      facts: facts, daemon: reporter, wrappers: world.wrappers, scanner: world.senses.scanner,
+      snapshots: world.snapshots)
     let startConfirmation = StartConfirmation(
       requests: world.requests, restarts: world.restarts, scanner: world.senses.scanner)
     service = ControlService(
-      clock: world.timers,
       following: EventFollowing(world.chronicle) { [sent] client in
         sent.server.map { $0.unreadBytes(of: client) } ?? 0
       } send: { [sent] response, client in
@@ -63,8 +61,8 @@ final class ControlWorld {
         sent.server?.send(response, to: client)
       }, status: status,
       explanations: ExplanationVerbs(
-        clock: world.timers, driver: world.driver, wrappers: world.wrappers,
-        configuration: world.configuration, facts: facts, status: status, resumeOverride: nil),
+        driver: world.driver, configuration: world.configuration, facts: facts, status: status,
+        resumeOverride: nil),
       history: HistoryVerbs(
         clock: world.timers, driver: world.driver, chronicle: world.chronicle,
         jetsam: world.jetsam, loopReturn: world.services.loopReturn),
@@ -77,12 +75,11 @@ final class ControlWorld {
         requests: world.requests, restarts: world.restarts, startConfirmation: startConfirmation,
         supervision: world.supervision, wrappers: world.wrappers,
         learnedMemory: world.learnedMemory, jobs: world.services.jobs, logs: world.state.logs),
-      externals: world.externals, reloads: world.reloads, wrappers: world.wrappers,
+      externals: world.externals, reloads: world.reloads,
       daemon: DaemonVerbs(
-        clock: world.timers, driver: world.driver, ending: world.ending,
-        reloader: reloader, rules: world.rules,
+        ending: world.ending, reloader: reloader,
         examination: SelfExamination(world.services.jobs) { outcome.outcome.withLock { $0 } },
-        reporter: reporter, jobs: world.services.jobs, log: world.log))
+        reporter: reporter, jobs: world.services.jobs))
   }
 
   func ask(_ request: ControlRequest) -> Heard {

@@ -138,19 +138,16 @@ final class ShellClients {
       chronicle: world.chronicle, imageDisk: world.imageDisk, restarts: supervision.restarts,
       starter: supervision.starter, schedules: world.schedules.monitor, program: nil)
     let status = StatusReporter(
-      clock: clock, driver: driver, workers: workers, facts: facts, daemon: reporter,
-      wrappers: world.wrappers, chronicle: world.chronicle, scanner: makeScanner(),
+      facts: facts, daemon: reporter, wrappers: world.wrappers, scanner: makeScanner(),
       snapshots: processes.snapshots)
     return ControlService(
-      clock: clock,
       following: EventFollowing(world.chronicle) { [unowned self] in
         unreadBytes(of: $0)
       } send: { [unowned self] in
         send($0, to: $1)
       }, status: status,
       explanations: ExplanationVerbs(
-        clock: clock, driver: driver, wrappers: world.wrappers,
-        configuration: world.reloads.configuration, facts: facts, status: status,
+        driver: driver, configuration: world.reloads.configuration, facts: facts, status: status,
         resumeOverride: nil),
       history: processes.makeHistory(world),
       workers: WorkerVerbs(
@@ -163,11 +160,11 @@ final class ShellClients {
         restarts: supervision.restarts, startConfirmation: supervision.startConfirmation,
         supervision: supervision.real, wrappers: world.wrappers,
         learnedMemory: world.learnedMemory, jobs: processes.jobs, logs: "/nonexistent"),
-      externals: world.externals, reloads: supervision.reloads, wrappers: world.wrappers,
+      externals: world.externals, reloads: supervision.reloads,
       daemon: DaemonVerbs(
-        clock: clock, driver: driver, ending: world.ending, reloader: world.reloads.reloader,
-        rules: world.rules, examination: SelfExamination(processes.jobs) { .failure(.overdue) },
-        reporter: reporter, jobs: processes.jobs, log: processes.log))
+        ending: world.ending, reloader: world.reloads.reloader,
+        examination: SelfExamination(processes.jobs) { .failure(.overdue) },
+        reporter: reporter, jobs: processes.jobs))
   }
 
   /// Makes a scanner whose scans are slow, and may fail.
