@@ -39,8 +39,7 @@ struct RunComponents {
       externalRootDidEnd: { adoption?.externalRootDidEnd($0) })
     sleeps = WorkerSleeps(
       driver: driver, workers: workers, timers: loop, watches: loop, memory: memory,
-      imageDisk: components.senses.imageDisk, costs: components.senses.hibernationCosts,
-      log: log, kill: { [ends] in ends.kill($0) })
+      imageDisk: components.senses.imageDisk, log: log, kill: { [ends] in ends.kill($0) })
     processes = ProcessHolder(
       loop: loop, jobs: services.jobs, processes: services.processes,
       probes: components.senses.probes, sleeps: sleeps, ends: ends)

@@ -11,7 +11,6 @@ final class Senses {
   let probes: ProbeAsker
   let liveness: LivenessSupervisor
   let imageDisk: ImageDiskMonitor
-  let hibernationCosts: HibernationCosts
   let sampling: RegularSampling
   let logs: LogKeeper
   let encryption: EncryptionTrial
@@ -54,7 +53,6 @@ final class Senses {
       services.jobs, directory: state.images, workers, sharedImages: role.sharedImages,
       image: state.image(of:))
     imageDisk = ImageDiskMonitor(services: services, driver: driver, state: state, reader: reader)
-    hibernationCosts = HibernationCosts(imageDisk, log: log)
 
     self.logs = logs
     sampling = RegularSampling(

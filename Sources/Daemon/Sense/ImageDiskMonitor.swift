@@ -23,10 +23,12 @@ final class ImageDiskMonitor {
   }
 
   private let directory: String
-  private let needs: Needs
+  let needs: Needs
   private var disk = ImageDisk()
   private var ledger: WriteLedger
   private var answers = true
+  /// The reasons why writes can't be tracked that were logged.
+  var loggedRefusals: Set<String> = []
   /// The number of images that were written: until now, and when the last reading of the disk
   /// began.
   private var written = 0

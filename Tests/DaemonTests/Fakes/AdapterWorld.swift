@@ -158,7 +158,7 @@ final class AdapterWorld {
   func makeSleeps(over memory: any WorkerMemory) -> WorkerSleeps {
     WorkerSleeps(
       driver: driver, workers: workers, timers: services.loop, watches: services.loop,
-      memory: memory, imageDisk: senses.imageDisk, costs: senses.hibernationCosts,
+      memory: memory, imageDisk: senses.imageDisk,
       log: log,
       kill: { [unowned self] in fakeMemory == nil ? ends.kill($0) : killed.append($0) })
   }

@@ -56,8 +56,7 @@ final class SleepWorld {
     disk.monitor = imageDisk
     sleeps = WorkerSleeps(
       driver: driver, workers: workers, timers: timers, watches: watches, memory: memory,
-      imageDisk: imageDisk, costs: HibernationCosts(imageDisk) { _, _ in },
-      log: log,
+      imageDisk: imageDisk, log: log,
       kill: { [kills] in kills.ids.append($0) })
     worker = .forTest("web")
     worker.process = try .forTest("web")

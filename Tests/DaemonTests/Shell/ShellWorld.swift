@@ -87,7 +87,7 @@ final class ShellWorld {
       save: { _ in }, time: { 0 }, log: { _, _ in }))
   private(set) lazy var sleeps = WorkerSleeps(
     driver: driver, workers: workers, timers: clock, watches: clock, memory: memory,
-    imageDisk: imageDisk, costs: HibernationCosts(imageDisk) { _, _ in },
+    imageDisk: imageDisk,
     log: processes.log,
     kill: { [unowned self] in run(of: $0)?.kill() })
   private(set) lazy var ending = DaemonEnd(

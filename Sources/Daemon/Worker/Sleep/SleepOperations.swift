@@ -106,12 +106,12 @@ extension WorkerSleep {
     worker.measuring.didMoveMemory()
     worker.imageRemoval = nil
     let started = timers.now
-    current = memory.hibernate(order) { [timers, costs = sleeps.costs, weak worker] outcome in
+    current = memory.hibernate(order) { [timers, images = sleeps.imageDisk, weak worker] outcome in
       worker?.measuring.didMoveMemory()
       let took = timers.now - started
       then(
         outcome.result.map { summary in
-          if let worker { costs.record(summary, of: worker, from: outcome.before, took: took) }
+          if let worker { images.record(summary, of: worker, from: outcome.before, took: took) }
           return (
             summary.image,
             HibernationResult(

@@ -6,7 +6,6 @@ final class WorkerSleeps {
   let timers: any Timers
   let memory: any WorkerMemory
   let imageDisk: ImageDiskMonitor
-  let costs: HibernationCosts
   let log: DaemonLog
   /// Ends a worker by SIGKILL, soon after the call.
   let kill: (WorkerID) -> Void
@@ -16,7 +15,7 @@ final class WorkerSleeps {
   init(
     driver: EngineDriver, workers: WorkerRegistry, timers: any Timers,
     watches: any DescriptorWatches, memory: any WorkerMemory, imageDisk: ImageDiskMonitor,
-    costs: HibernationCosts, log: DaemonLog, kill: @escaping (WorkerID) -> Void
+    log: DaemonLog, kill: @escaping (WorkerID) -> Void
   ) {
     self.driver = driver
     self.workers = workers
@@ -24,7 +23,6 @@ final class WorkerSleeps {
     self.watches = watches
     self.memory = memory
     self.imageDisk = imageDisk
-    self.costs = costs
     self.log = log
     self.kill = kill
   }

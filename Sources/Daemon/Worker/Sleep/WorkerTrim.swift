@@ -81,7 +81,7 @@ extension WorkerSleep {
       worker?.sample.anonymous = UInt64(clamping: summary.residentAfter)
       missing = summary.missing
       if let worker, let length = outcome.imageLength {
-        sleeps.costs.record(
+        sleeps.imageDisk.record(
           trimImage: length, written: Int64(clamping: summary.written), of: worker, took: took)
         sleeps.imageDisk.sendReading()
       }
