@@ -192,36 +192,21 @@ final class WorkerTalk {
 
 /// The number of answers without effect in a run.
 struct StrayAnswers: Hashable {
-  enum Kind { case late, repeated, unknown }
+  enum Kind: CaseIterable { case late, repeated, unknown }
 
-  private(set) var late = 0
-  private(set) var repeated = 0
-  private(set) var unknown = 0
+  private var counts: [Kind: Int] = [:]
 
   /// Counts an answer, and returns how many of its kind there have been.
   mutating func count(_ kind: Kind) -> Int {
-    switch kind {
-    case .late:
-      late += 1
-      return late
-    case .repeated:
-      repeated += 1
-      return repeated
-    case .unknown:
-      unknown += 1
-      return unknown
-    }
+    counts[kind, default: 0] += 1
+    return counts[kind, default: 0]
   }
 
   /// A sentence such as `answers without effect: 2 late, 1 repeated, 3 to unknown requests`; nil if
   /// there were none.
   var sentence: String? {
-    var parts: [String] = []
-    if late > 0 { parts.append("\(late) late") }
-    if repeated > 0 { parts.append("\(repeated) repeated") }
-    if unknown > 0 { parts.append("\(unknown) to unknown requests") }
-    guard !parts.isEmpty else { return nil }
-    return "answers without effect: " + parts.joined(separator: ", ")
+    let parts = Kind.allCases.compactMap { kind in counts[kind].map { "\($0) \(kind.text)" } }
+    return parts.isEmpty ? nil : "answers without effect: " + parts.joined(separator: ", ")
   }
 }
 
@@ -231,6 +216,14 @@ extension Duration {
 }
 
 extension StrayAnswers.Kind {
+  fileprivate var text: String {
+    switch self {
+    case .late: "late"
+    case .repeated: "repeated"
+    case .unknown: "to unknown requests"
+    }
+  }
+
   func sentence(_ id: UInt64) -> String {
     switch self {
     case .late: "its answer to request \(id) came too late"
