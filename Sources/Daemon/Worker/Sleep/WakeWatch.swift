@@ -45,12 +45,9 @@ extension Result where Success == any WakeInputs, Failure == SystemCallError {
 /// Wakes one run of a worker. While the worker sleeps, this watches its inputs, and reports an
 /// arrival to the engine, once. Belongs to the loop's thread; each run has its own instance.
 final class WakeWatch {
-  private let id: WorkerID
-  private weak var worker: WorkerUnit?
+  private let handle: WorkerHandle
   private let watches: any DescriptorWatches
-  private let driver: EngineDriver
   private let memory: any WorkerMemory
-  private let daemonLog: DaemonLog
   /// Wakes the worker for its own timers.
   let timer: WakeTimer
   private let answerer: HealthCheckResponder
@@ -72,18 +69,11 @@ final class WakeWatch {
     driver: EngineDriver, memory: any WorkerMemory, log: DaemonLog
   ) {
     let id = worker.id
-    self.id = id
-    self.worker = worker
+    handle = WorkerHandle(worker: worker, driver: driver, log: log)
     self.watches = watches
-    self.driver = driver
     self.memory = memory
-    daemonLog = log
     timer = WakeTimer(timers) { [driver] in driver.send(.timerDue(id, $0)) }
     answerer = HealthCheckResponder(watches, timers) { log(.warning, "\(id): \($0)") }
-  }
-
-  private func log(_ priority: DaemonLog.Priority, _ text: String) {
-    daemonLog(priority, "\(id): \(text)")
   }
 
   /// An input is still watched, or a timer is set.
@@ -104,7 +94,7 @@ final class WakeWatch {
     guard case .success(let inputs) = result else { return }
     unreadBaseline = inputs.unreadBaseline
     if inputs.unwatched != unwatched, !inputs.unwatched.isEmpty {
-      log(
+      handle.log(
         .notice,
         "while it sleeps, these don't wake it: \(inputs.unwatched.joined(separator: ", ")) "
           + "(the daemon can't watch them)")
@@ -116,7 +106,7 @@ final class WakeWatch {
       }
       watched = (inputs, token)
     } catch { return warnOfMissedWake(error) }
-    let checks = worker?.configuration.healthChecksWhileAsleep ?? []
+    let checks = handle.worker?.configuration.healthChecksWhileAsleep ?? []
     answerer.answer(at: inputs.answered, checks) { [weak self] in self?.report($0) }
   }
 
@@ -133,11 +123,11 @@ final class WakeWatch {
     stoppedWork = work
     if hasLoggedStop { return }
     hasLoggedStop = true
-    log(.warning, work.sentence)
+    handle.log(.warning, work.sentence)
   }
 
   private func warnOfMissedWake(_ error: SystemCallError) {
-    log(.warning, "may miss a wake: \(error)")
+    handle.log(.warning, "may miss a wake: \(error)")
   }
 
   /// Wakes the worker if input arrived too late for it to read. The engine knows that it sleeps.
@@ -152,14 +142,14 @@ final class WakeWatch {
 
   private func report(_ reason: String) {
     pendingReason = reason
-    memory.prioritize(id.name)
-    driver.send(.wakeNeeded(id, reason))
+    memory.prioritize(handle.id.name)
+    handle.send(.wakeNeeded(handle.id, reason))
   }
 
   /// Reports the cause of the wake again: the worker couldn't be resumed, and the input wouldn't be
   /// reported again.
   func repeatWake() {
-    if let reason = pendingReason { driver.send(.wakeNeeded(id, reason)) }
+    if let reason = pendingReason { handle.send(.wakeNeeded(handle.id, reason)) }
   }
 
   /// Ends the watch with the run. A suspension that is still in progress can't begin another watch.
@@ -171,7 +161,7 @@ final class WakeWatch {
   /// Ends the watch: the worker runs again, or its end has begun.
   func stop() {
     pendingReason = nil
-    worker?.managerWatch = nil
+    handle.worker?.managerWatch = nil
     timer.cancel()
     stoppedWork = nil
     answerer.stop()
