@@ -90,7 +90,9 @@ struct SharedComponents {
     starter = DependencyStarter(restarts: restarts, requests: requests)
     restarts.connect(starter)
     recordWriter = WorkerRecordWriter(records: records, bootID: bootID, log: log)
-    chronicle = try Chronicle(settings: settings, state: state, log: log)
+    chronicle = try Chronicle(
+      settings.configuration.journal, version: version, directory: state.journal,
+      reports: state.reports, log: { log($0, $1) })
     limitsObstacle = role.leavesCgroup ? DelegatedGroup.leave() : nil
     // Every daemon of this state directory uses the same cgroup, so that the next daemon finds it.
     earlierCgroups = CgroupRoot.findEarlier(forStateDirectory: settings.stateDirectory)

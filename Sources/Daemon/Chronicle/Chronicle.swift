@@ -32,14 +32,6 @@ final class Chronicle: EngineObserver {
     var send: (EventRecord) -> Bool
   }
 
-  convenience init(
-    settings: DaemonSettings, state: StateDirectory, log: DaemonLog
-  ) throws(StartError) {
-    try self.init(
-      settings.configuration.journal, version: settings.version, directory: state.journal,
-      reports: state.reports, log: { log($0, $1) })
-  }
-
   /// - Parameter directory: the journal's directory, if the configuration names none.
   init(
     _ configuration: JournalConfiguration, version: String, directory: String, reports: String,

@@ -47,10 +47,8 @@ final class JournalWriter {
     } catch { throw .directory(error) }
   }
 
-  /// Begins the journal. This must be called first, before the engine gets any event.
-  func begin(_ engine: Engine, at now: Instant) { begin(engine, at: now, makingDirectory: false) }
-
-  private func begin(_ engine: Engine, at now: Instant, makingDirectory: Bool) {
+  /// Begins a segment. This must be called first, before the engine gets any event.
+  func begin(_ engine: Engine, at now: Instant, makingDirectory: Bool = false) {
     guard file.pending < SegmentFile.maxPending else {
       return giveUp("the disk is too slow", at: now)
     }

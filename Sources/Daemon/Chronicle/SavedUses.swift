@@ -64,7 +64,7 @@ struct SavedUses: Codable, Hashable {
         since: moment(saved.since), all: uses.suffix(UseHistory.limit),
         count: max(saved.count, uses.count), last: saved.last)
     }
-    return UseHistory(all)
+    return UseHistory(all: all)
   }
 }
 

@@ -61,21 +61,18 @@ struct UseHistory {
     }
   }
 
-  private var workers: [WorkerID: Uses] = [:]
+  private(set) var all: [WorkerID: Uses] = [:]
 
-  init(_ workers: [WorkerID: Uses] = [:]) { self.workers = workers }
-
-  var all: [WorkerID: Uses] { workers }
-  func uses(of worker: WorkerID) -> Uses? { workers[worker] }
+  func uses(of worker: WorkerID) -> Uses? { all[worker] }
 
   mutating func record(_ event: Event, at now: Instant) {
     guard let worker = event.subject else { return }
     if case .removed = event {
-      workers[worker] = nil
+      all[worker] = nil
     } else if let use = event.use {
-      workers[worker, default: Uses(since: now)].add(use, at: now)
-    } else if workers[worker] == nil {
-      workers[worker] = Uses(since: now)
+      all[worker, default: Uses(since: now)].add(use, at: now)
+    } else if all[worker] == nil {
+      all[worker] = Uses(since: now)
     }
   }
 }

@@ -50,23 +50,6 @@ struct ExaminationProgram: Sendable {
   let environment: [String: String]
   var timeout = Duration.seconds(30)
 
-  init(path: String, arguments: [String], environment: [String: String]) {
-    self.path = path
-    self.arguments = arguments
-    self.environment = environment
-  }
-
-  /// The program for the daemon with this state directory and socket.
-  init(stateDirectory: String, socket: String) {
-    self.init(
-      // The path /proc/self/exe works even if the file has been replaced since.
-      path: "/proc/self/exe",
-      arguments: [
-        "dormouse", "doctor", "--shell", "--json", "--state-directory", stateDirectory,
-        "--socket", socket,
-      ], environment: ProcessEnvironment.current().variables)
-  }
-
   /// The maximum length of a report in bytes. No report is as long.
   private static let maxLength = 512 << 10
 
@@ -109,6 +92,19 @@ struct ExaminationProgram: Sendable {
     do throws(WireError) {
       return .success(try WireCodec.decode(DoctorReport.self, from: bytes))
     } catch { return .failure(.unreadable(error.description)) }
+  }
+}
+
+extension ExaminationProgram {
+  /// The program for the daemon with this state directory and socket.
+  init(stateDirectory: String, socket: String) {
+    self.init(
+      // The path /proc/self/exe works even if the file has been replaced since.
+      path: "/proc/self/exe",
+      arguments: [
+        "dormouse", "doctor", "--shell", "--json", "--state-directory", stateDirectory,
+        "--socket", socket,
+      ], environment: ProcessEnvironment.current().variables)
   }
 }
 

@@ -9,19 +9,15 @@ struct ResumeChoice: Sendable {
   /// The environment's choice, which overrides policies; nil if there is none.
   let override: ResumePreference?
 
-  init(override: ResumePreference?) { self.override = override }
+  func preference(_ rules: HibernationRules) -> ResumePreference {
+    override ?? ResumePreference(rawValue: rules.resume.rawValue) ?? .auto
+  }
+}
 
+extension ResumeChoice {
   /// - Parameter text: the value of `DORMOUSE_RESUME`.
   init(environment text: String?) {
     self.init(override: text.flatMap(ResumePreference.init(rawValue:)))
-  }
-
-  static func fromEnvironment() -> ResumeChoice {
-    ResumeChoice(environment: getenv("DORMOUSE_RESUME").map { String(cString: $0) })
-  }
-
-  func preference(_ rules: HibernationRules) -> ResumePreference {
-    override ?? ResumePreference(rawValue: rules.resume.rawValue) ?? .auto
   }
 }
 

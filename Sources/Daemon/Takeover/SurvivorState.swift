@@ -46,7 +46,8 @@ extension KernelMemory {
       return .asleep(
         .hibernated,
         ImageOnDisk(
-          RestingImage(path: path, expecting: expected), length: Hibernator.lengthOnDisk(of: path)))
+          resting: RestingImage(path: path, expecting: expected),
+          length: Hibernator.lengthOnDisk(of: path)))
     case WorkerState.suspended.rawValue:
       // A hibernation may have begun without being recorded.
       guard !fileExists(path + ".partial"), Hibernator.isAtRest(target, on: nil) else {

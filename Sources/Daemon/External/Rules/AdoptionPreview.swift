@@ -17,17 +17,15 @@ public struct AdoptionPreview: Sendable {
 
   var ruleScan: RuleScan
   var adopted: [Adopted]
+}
 
-  init(ruleScan: RuleScan, adopted: [Adopted]) {
-    self.ruleScan = ruleScan
-    self.adopted = adopted
-  }
-
+extension AdoptionPreview {
   /// A preview without a daemon: no process is a worker.
   public init(_ rules: [AdoptionRule]) {
-    ruleScan = RuleScan(
-      matching: RuleMatching(rules), owned: [:], released: [], entries: [:], now: EventLoop.now)
-    adopted = []
+    self.init(
+      ruleScan: RuleScan(
+        matching: RuleMatching(rules), owned: [:], released: [], entries: [:], now: EventLoop.now),
+      adopted: [])
   }
 
   /// Scans the processes.

@@ -5,15 +5,11 @@ import Supervision
 /// The files of a worker's `env_file`. If the worker has a `user`, that user could replace the
 /// files, so they are read with the rights of that user.
 struct EnvironmentFiles: Sendable {
-  private let paths: [String]
-  private let account: Account?
+  let paths: [String]
+  /// The user that the worker runs as; nil: the daemon's user.
+  let account: Account?
   /// The names of variables that the files don't replace.
-  private let fixed: Set<String>
-
-  /// - Parameter account: the user that the worker runs as; nil: the daemon's user.
-  init(_ paths: [String], account: Account?, fixed: Set<String>) {
-    (self.paths, self.account, self.fixed) = (paths, account, fixed)
-  }
+  let fixed: Set<String>
 
   /// Reads the files; later files take precedence. May wait for a file system, so it must not be
   /// called on the loop's thread.

@@ -168,7 +168,7 @@ extension LaunchPlanner {
     guard !paths.isEmpty else { return }
     let fixed = worker.configuration.environment.keys
     let files = EnvironmentFiles(
-      paths, account: plan.account, fixed: Set(RunHistory.variables).union(fixed))
+      paths: paths, account: plan.account, fixed: Set(RunHistory.variables).union(fixed))
     plan.fileVariables = { () throws(LaunchError) in try files.read() }
   }
 

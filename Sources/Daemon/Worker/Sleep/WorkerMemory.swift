@@ -201,15 +201,12 @@ struct ImageOnDisk: Sendable {
   var length: Int64?
 
   var path: String { resting.path }
+}
 
-  init(_ resting: RestingImage, length: Int64?) {
-    self.resting = resting
-    self.length = length
-  }
-
+extension ImageOnDisk {
   /// - Parameter mark: distinguishes the image from others; nil: it isn't recorded.
   init(path: String, mark: ImageMark? = nil, length: Int64? = nil) {
-    self.init(RestingImage(path: path, expecting: .of(mark)), length: length)
+    self.init(resting: RestingImage(path: path, expecting: .of(mark)), length: length)
   }
 }
 

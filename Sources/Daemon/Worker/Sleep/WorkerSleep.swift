@@ -207,7 +207,7 @@ final class WorkerSleep {
     switch outcome {
     case .success((let image, let result)):
       missing = nil
-      resumeMethod = .image(ImageOnDisk(image, length: result.imageSize.bytes))
+      resumeMethod = .image(ImageOnDisk(resting: image, length: result.imageSize.bytes))
       restoreMode = .of(image.restore)
       driver.send(.hibernated(id, result))
     case .failure(let error):
