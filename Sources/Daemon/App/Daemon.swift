@@ -150,7 +150,7 @@ public final class Daemon {
     ServiceManager.send("STOPPING=1")
     // No client is served from here on, so the daemon may wait for the disk.
     shared.chronicle.close(at: EventLoop.now)
-    shared.learnedMemory.close()
+    shared.learnedMemory.save()
     services.records.drain()
     let diskAnswers = services.disk.drain()
     services.socketFiles.drain(within: .seconds(2))

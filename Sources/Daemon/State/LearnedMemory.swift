@@ -1,6 +1,4 @@
-import Glibc
 import Lifecycle
-import Linux
 import Policy
 
 // The facts about workers that outlive the daemon: what the engine has learned, and how the
@@ -49,70 +47,4 @@ struct LearnedMemory: Codable, Hashable, Sendable {
   }
 
   init() {}
-}
-
-/// The file with the facts, and whether it is up to date.
-struct LearnedMemoryFile {
-  let path: String
-  /// What an earlier daemon's engine had learned; nil once it was handed over.
-  private var learned: Learned?
-  /// The ends of runs by worker, the latest last.
-  private(set) var exits: [String: [ExitRecord]] = [:]
-  /// The hash of the facts in the file. The facts themselves would be a second copy in memory. If
-  /// the hashes of different facts were equal (1 in 2^64), the file would be written at the next
-  /// change.
-  private var writtenHash = LearnedMemoryFile.hash(LearnedMemory())
-  /// Why the facts of an earlier daemon can't be read; nil if they can.
-  private(set) var damage: String?
-  private var savedAt = Instant.zero
-  /// Whether the last write has failed.
-  private var hasFailed = false
-
-  static let saveEvery = Duration.seconds(30)
-
-  init(path: String, at now: Instant) {
-    self.path = path
-    savedAt = now
-    let bytes: [UInt8]
-    do throws(SystemCallError) { bytes = try readFile(path) } catch {
-      if error.code != ENOENT { damage = error.description }
-      return
-    }
-    if let memory = LearnedMemory(bytes, at: now, time: Int64(time(nil))) {
-      (learned, exits) = (memory.learned, memory.exits)
-      writtenHash = Self.hash(memory)
-    } else {
-      damage = "\(path) is damaged"
-    }
-  }
-
-  mutating func consumeLearned() -> Learned {
-    defer { learned = nil }
-    return learned ?? Learned()
-  }
-
-  func isDue(at now: Instant) -> Bool { now - savedAt >= Self.saveEvery }
-
-  /// The facts to be written now; nil if the file has them already.
-  mutating func nextToWrite(_ memory: LearnedMemory, at now: Instant) -> LearnedMemory? {
-    savedAt = now
-    var memory = memory
-    let hash = Self.hash(memory)
-    guard hash != writtenHash || hasFailed else { return nil }
-    hasFailed = false
-    memory.savedAt = Int64(time(nil))
-    (exits, writtenHash) = (memory.exits, hash)
-    return memory
-  }
-
-  /// Records that the facts that `nextToWrite` returned couldn't be written. They are returned
-  /// again at the next save.
-  mutating func didFailToWrite() { hasFailed = true }
-
-  private static func hash(_ memory: LearnedMemory) -> Int {
-    var hasher = Hasher()
-    hasher.combine(memory.learned)
-    hasher.combine(memory.exits)
-    return hasher.finalize()
-  }
 }

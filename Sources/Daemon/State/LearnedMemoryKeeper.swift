@@ -1,3 +1,4 @@
+import Glibc
 import Lifecycle
 import Linux
 import Policy
@@ -20,9 +21,24 @@ final class LearnedMemoryKeeper {
 
   private let clock: any Timers
   private let write: Write
-  /// nil if nothing is kept.
-  private var file: LearnedMemoryFile?
+  /// The file; nil if nothing is kept.
+  private let path: String?
   private var sources: Sources?
+  /// What an earlier daemon's engine had learned; nil once it was handed over.
+  private var learned: Learned?
+  /// The ends of runs by worker, the latest last.
+  private var exits: [String: [ExitRecord]] = [:]
+  /// The hash of the facts in the file. The facts themselves would be a second copy in memory. If
+  /// the hashes of different facts were equal (1 in 2^64), the file would be written at the next
+  /// change.
+  private var writtenHash = LearnedMemoryKeeper.hash(LearnedMemory())
+  /// Why the facts of an earlier daemon can't be read; nil if they can.
+  private var damage: String?
+  private var savedAt: Instant
+  /// Whether the last write has failed.
+  private var hasFailed = false
+
+  static let saveEvery = Duration.seconds(30)
 
   /// Reads what an earlier daemon has kept.
   ///
@@ -31,7 +47,9 @@ final class LearnedMemoryKeeper {
   init(path: String?, _ clock: any Timers, write: @escaping Write) {
     self.clock = clock
     self.write = write
-    file = path.map { LearnedMemoryFile(path: $0, at: clock.now) }
+    self.path = path
+    savedAt = clock.now
+    if let path { read(path) }
   }
 
   convenience init(path: String?, _ services: Services) {
@@ -49,13 +67,36 @@ final class LearnedMemoryKeeper {
         done(failure)
       }
     }
-    if let damage = file?.damage {
+    if let damage {
       log(.warning, "what was learned about workers is lost: \(damage)")
     }
   }
 
+  private func read(_ path: String) {
+    let bytes: [UInt8]
+    do throws(SystemCallError) { bytes = try readFile(path) } catch {
+      if error.code != ENOENT { damage = error.description }
+      return
+    }
+    if let memory = LearnedMemory(bytes, at: savedAt, time: Int64(time(nil))) {
+      (learned, exits, writtenHash) = (memory.learned, memory.exits, Self.hash(memory))
+    } else {
+      damage = "\(path) is damaged"
+    }
+  }
+
+  private static func hash(_ memory: LearnedMemory) -> Int {
+    var hasher = Hasher()
+    hasher.combine(memory.learned)
+    hasher.combine(memory.exits)
+    return hasher.finalize()
+  }
+
   /// What an earlier daemon's engine had learned. Only the first call returns it.
-  func consumeLearned() -> Learned { file?.consumeLearned() ?? Learned() }
+  func consumeLearned() -> Learned {
+    defer { learned = nil }
+    return learned ?? Learned()
+  }
 
   /// Sets the source of the facts that are kept from now on.
   ///
@@ -69,28 +110,26 @@ final class LearnedMemoryKeeper {
 
   /// How earlier runs of a worker of that name ended.
   func rememberedExits(of id: WorkerID) -> [ExitRecord] {
-    sources?.exits(id) ?? file?.exits[id.name] ?? []
+    sources?.exits(id) ?? exits[id.name] ?? []
   }
 
-  /// Saves what has changed, if the last save was at least `LearnedMemoryFile.saveEvery` ago.
+  /// Saves what has changed, if the last save was at least `saveEvery` ago.
   func saveWhenDue() {
-    let now = clock.now
-    guard file?.isDue(at: now) == true else { return }
-    save(at: now)
+    if clock.now - savedAt >= Self.saveEvery { save() }
   }
 
-  /// Saves what has changed now.
-  func save() { save(at: clock.now) }
-
-  /// Saves when the daemon ends. Draining the disk's queue waits for this.
-  func close() { save() }
-
-  private func save(at now: Instant) {
-    guard let path = file?.path, let current = memory(),
-      let memory = file?.nextToWrite(current, at: now)
-    else { return }
-    write(path, memory, now) { [weak self] failure in
-      if failure != nil { self?.file?.didFailToWrite() }
+  /// Saves what has changed now. Draining the disk's queue waits for this.
+  func save() {
+    let now = clock.now
+    guard let path, var facts = memory() else { return }
+    savedAt = now
+    let hash = Self.hash(facts)
+    guard hash != writtenHash || hasFailed else { return }
+    hasFailed = false
+    facts.savedAt = Int64(time(nil))
+    (exits, writtenHash) = (facts.exits, hash)
+    write(path, facts, now) { [weak self] failure in
+      if failure != nil { self?.hasFailed = true }
     }
   }
 
@@ -99,7 +138,7 @@ final class LearnedMemoryKeeper {
     guard let sources else { return nil }
     var memory = LearnedMemory()
     memory.learned = sources.driver.state.learned.limited(to: LearnedMemory.maxWorkers)
-    memory.exits = file?.exits ?? [:]
+    memory.exits = exits
     for id in sources.workers.keys {
       if let exits = sources.exits(id), !exits.isEmpty { memory.exits[id.name] = exits }
     }

@@ -148,7 +148,7 @@ import Testing
     _ = try add()
     let sampling = begin()
     #expect(looks.count("memory is saved") == 0)
-    world.timers.advance(by: LearnedMemoryFile.saveEvery)
+    world.timers.advance(by: LearnedMemoryKeeper.saveEvery)
     #expect(looks.count("memory is saved") == 1)
     withExtendedLifetime(sampling) {}
   }

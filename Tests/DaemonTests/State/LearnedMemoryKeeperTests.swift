@@ -52,7 +52,7 @@ import Testing
     keeper.saveWhenDue()
     #expect(disk.written.count == 1, "nothing has changed")
     exits.all["web"]?.append(exit(2))
-    keeper.close()
+    keeper.save()
     #expect(disk.written.count == 2 && disk.written[1].exits["web"]?.count == 2)
   }
 
@@ -80,9 +80,9 @@ import Testing
     try world.add()
     let keeper = keeper(path)
     exits.all["web"] = [exit(1)]
-    keeper.close()
+    keeper.save()
     exits.all["web"] = [exit(1), exit(2)]
-    keeper.close()
+    keeper.save()
     #expect(disk.written.map { $0.exits["web"]?.count } == [1, 2] && !disk.answers.isEmpty)
   }
 
@@ -98,7 +98,7 @@ import Testing
     exits.all["web"] = [exit(3)]
     #expect(keeper.rememberedExits(of: WorkerID("web")) == [exit(3)])
     #expect(keeper.rememberedExits(of: WorkerID("unknown")) == [])
-    keeper.close()
+    keeper.save()
     #expect(disk.written.first?.exits == ["web": [exit(3)], "gone": [exit(2)]])
   }
 
@@ -110,7 +110,7 @@ import Testing
       try world.add(name, .terminated)
       exits.all[name] = [exit(Int64(number))]
     }
-    keeper.close()
+    keeper.save()
     let kept = try #require(disk.written.first).exits
     #expect(kept.count == LearnedMemory.maxWorkers && kept["w0"] == nil && kept["w1"] != nil)
   }
@@ -121,7 +121,7 @@ import Testing
     exits.all["web"] = [exit(1)]
     world.timers.advance(by: .seconds(100))
     keeper.saveWhenDue()
-    keeper.close()
+    keeper.save()
     #expect(disk.written.isEmpty && keeper.consumeLearned() == Learned())
     #expect(keeper.rememberedExits(of: WorkerID("web")) == [exit(1)])
   }

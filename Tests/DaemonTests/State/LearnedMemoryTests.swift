@@ -51,13 +51,4 @@ import Testing
       #expect(LearnedMemory(Array(text.utf8), at: .zero, time: 0) == nil)
     }
   }
-
-  @Test func `Learned facts are written only if something has changed`() {
-    var keeper = LearnedMemoryFile(path: "/nowhere/memory", at: .zero)
-    let memory = Self.sample()
-    #expect(!keeper.isDue(at: .zero + .seconds(1)))
-    #expect(keeper.isDue(at: .zero + LearnedMemoryFile.saveEvery))
-    #expect(keeper.nextToWrite(memory, at: .zero) != nil)
-    #expect(keeper.nextToWrite(memory, at: .zero) == nil)
-  }
 }
