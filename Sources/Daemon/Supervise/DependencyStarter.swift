@@ -1,30 +1,6 @@
 import Lifecycle
 import Policy
 
-/// What `DependencyStarter` has to know about a worker that another one depends on.
-struct DependencyStanding: Hashable {
-  struct End: Hashable {
-    var succeeded: Bool
-    /// Whether the operator stopped the run.
-    var wasStopped: Bool
-  }
-
-  /// nil if there is no such worker.
-  var state: WorkerState?
-  /// Whether the worker belongs to an earlier daemon and is being adopted.
-  var isAdopting = false
-  var hasProcess = false
-  /// Whether the worker will be started again: after a back-off, or when there is memory again.
-  var willRestart = false
-  /// How the worker's last run ended; nil if it hasn't ended since the worker was last asked to
-  /// start.
-  var lastEnd: End?
-  /// Why the worker's last run ended, as a clause.
-  var lastExit: String?
-
-  var isAlive: Bool { isAdopting || state?.isAlive == true }
-}
-
 /// Starts workers with `depends_on:`. Such a worker is started when the workers that it depends on
 /// have reached the conditions that it names. Those that don't run are started for it. It belongs
 /// to the event loop's thread.
@@ -59,8 +35,9 @@ final class DependencyStarter {
     _ id: WorkerID, _ verb: Request.Verb = .start, occasion: Request.Occasion? = nil,
     then answer: @escaping (Answer) -> Void
   ) {
-    let (dependencies, standing) = (self.dependencies(of: id), standing(of: id))
-    guard !dependencies.isEmpty, standing.state == .terminated, !standing.isAdopting else {
+    let dependencies = dependencies(of: id)
+    guard !dependencies.isEmpty, state(of: id) == .terminated, !requests.returning.isAdopting(id)
+    else {
       return requests.request(verb, id, occasion: occasion, then: answer)
     }
     if waits[id] != nil {
@@ -79,14 +56,10 @@ final class DependencyStarter {
 
   private func startIfNeeded(_ dependency: Dependency, for id: WorkerID) {
     let other = WorkerID(dependency.worker)
-    let standing = self.standing(of: other)
-    guard standing.state != nil, verdict(dependency) != .met, !standing.isAlive,
-      !standing.willRestart
-    else { return }
+    guard state(of: other) != nil, verdict(dependency) != .met, !isStarted(other) else { return }
     waits[id]?.started.insert(other)
     start(other, .restart, occasion: .dependency) { [unowned self] answer in
-      let standing = self.standing(of: other)
-      guard answer.code != .done, !standing.isAlive, !standing.willRestart else { return }
+      guard answer.code != .done, !isStarted(other) else { return }
       // A worker that ends quickly may already have met the condition.
       guard waits[id] != nil, verdict(dependency) != .met else { return }
       waits[id]?.failure = answer.text
@@ -109,7 +82,8 @@ final class DependencyStarter {
         guard wasStopped(dependency, wait) else { return }
         conclude(id, "\(dependency.worker) was stopped")
       case .impossible:
-        let reason = standing(of: WorkerID(dependency.worker)).lastExit ?? "exit status unknown"
+        let exit = restarts.histories[WorkerID(dependency.worker)]?.exits.last
+        let reason = exit?.why ?? "exit status unknown"
         conclude(id, "\(dependency.worker) has ended: \(reason)")
       }
       return
@@ -152,41 +126,36 @@ final class DependencyStarter {
     restarts.workers[id]?.configuration.dependsOn ?? []
   }
 
-  private func standing(of id: WorkerID) -> DependencyStanding {
-    var standing = DependencyStanding(
-      state: restarts.driver.state.state(of: id), isAdopting: requests.returning.isAdopting(id))
-    guard let worker = restarts.workers[id] else { return standing }
-    standing.hasProcess = worker.process != nil
-    let history = restarts.histories[id]
-    standing.willRestart = history?.plan != nil
-    standing.lastEnd = history?.lastEnd
-    standing.lastExit = history?.exits.last?.why
-    return standing
-  }
+  private func state(of id: WorkerID) -> WorkerState? { restarts.driver.state.state(of: id) }
+
+  /// Whether the worker will be started again: after a back-off, or when there is memory again.
+  private func willRestart(_ id: WorkerID) -> Bool { restarts.histories[id]?.plan != nil }
+
+  private func isStarted(_ id: WorkerID) -> Bool { requests.isAlive(id) || willRestart(id) }
 
   private func verdict(_ dependency: Dependency) -> Dependency.Verdict {
-    let standing = self.standing(of: WorkerID(dependency.worker))
-    let verdict = dependency.verdict(standing.progress(for: dependency.condition))
+    let id = WorkerID(dependency.worker)
+    let verdict = dependency.verdict(progress(of: id, for: dependency.condition))
     // The worker will be started again, so the condition can still be met.
-    return verdict == .impossible && standing.willRestart ? .waiting : verdict
+    return verdict == .impossible && willRestart(id) ? .waiting : verdict
   }
 
   private func wasStopped(_ dependency: Dependency, _ wait: Wait) -> Bool {
     let id = WorkerID(dependency.worker)
-    return wait.started.contains(id) && standing(of: id).lastEnd?.wasStopped == true
+    return wait.started.contains(id) && restarts.histories[id]?.lastEnd?.wasStopped == true
   }
-}
 
-extension DependencyStanding {
   /// How far the worker has come. A sleeping worker is ready, because a request wakes it.
-  fileprivate func progress(for condition: Dependency.Condition) -> Dependency.Progress {
-    if isAdopting { return .ready }
-    switch state {
+  private func progress(
+    of id: WorkerID, for condition: Dependency.Condition
+  ) -> Dependency.Progress {
+    if requests.returning.isAdopting(id) { return .ready }
+    switch state(of: id) {
     case nil: return .notStarted
-    case .launching: return hasProcess ? .launched : .notStarted
+    case .launching: return restarts.workers[id]?.process == nil ? .notStarted : .launched
     case .terminating: return .launched
     case .terminated:
-      guard let lastEnd else { return .notStarted }
+      guard let lastEnd = restarts.histories[id]?.lastEnd else { return .notStarted }
       let wantsItsEnd = condition == .exited || condition == .exitedOK
       // A server that the operator stopped hasn't finished its work.
       return lastEnd.wasStopped && !wantsItsEnd

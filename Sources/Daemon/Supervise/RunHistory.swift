@@ -30,6 +30,12 @@ struct RunHistory {
   private(set) var exits: [ExitRecord] = []
   static let maxExits = 5
 
+  struct End: Hashable {
+    var succeeded: Bool
+    /// Whether the operator stopped the run.
+    var wasStopped: Bool
+  }
+
   var rules = RestartHistory()
   /// The number of restarts since the operator started the worker, or the daemon did when it
   /// started.
@@ -39,7 +45,7 @@ struct RunHistory {
   /// When the run was launched; `.zero` if an earlier daemon launched it.
   var launchedAt = Instant.zero
   /// How the last run ended; nil if it hasn't ended since the worker was asked to start.
-  var lastEnd: DependencyStanding.End?
+  var lastEnd: End?
   /// Three facts about the run that is ending: the last measured footprint, the last line of its
   /// log, and the number of processes that its first process left behind.
   var footprint = ByteCount.zero
