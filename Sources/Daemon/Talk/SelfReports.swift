@@ -3,25 +3,12 @@ import Policy
 import Supervision
 import WorkerProtocol
 
-/// Handles a worker's reports about itself, over either channel, and passes them to the engine.
-/// There is one for each run.
-final class SelfReports {
-  private let handle: WorkerHandle
-  private let conversations: WorkerConversations
-  /// The status that the worker reported last.
-  private(set) var statusText: String?
-  /// Whether the worker has reported by itself that it freed memory (`X_DORMOUSE_DONE=1`). From
-  /// then on an answer is expected.
-  private(set) var answersItself = false
-
-  init(of handle: WorkerHandle, _ conversations: WorkerConversations) {
-    self.handle = handle
-    self.conversations = conversations
-  }
-
+// These functions handle a worker's reports about itself, over either channel, and pass them to the
+// engine.
+extension WorkerConversation {
   private var id: WorkerID { handle.id }
 
-  func didReceive(_ message: NotifyMessage) {
+  func apply(_ message: NotifyMessage) {
     switch message {
     case .ready:
       guard let worker = handle.worker else { return }

@@ -29,7 +29,11 @@ final class WorkerConversation {
   private var lastShed: UInt64?
   private(set) var isOver = false
 
-  private let reports: SelfReports
+  /// The status that the worker reported last.
+  var statusText: String?
+  /// Whether the worker has reported by itself that it freed memory (`X_DORMOUSE_DONE=1`). From
+  /// then on an answer is expected.
+  var answersItself = false
   let offers: PurgeableOffers
 
   init(
@@ -46,7 +50,6 @@ final class WorkerConversation {
     }
     pressure = channels.pressure.map { PressureChannel($0, watches) }
     talk = channels.talk.map { WorkerTalk($0, timers: timers) }
-    reports = SelfReports(of: handle, conversations)
     offers = PurgeableOffers(of: handle, timers: timers, recordWriter: conversations.recordWriter)
   }
 
@@ -111,10 +114,8 @@ final class WorkerConversation {
   var canShed: Bool { pressure?.hasListened == true || isConnected }
   /// Whether the worker is expected to answer a request for memory.
   var canAnswer: Bool { answersItself || isConnected }
-  var answersItself: Bool { reports.answersItself }
   /// The socket for requests for memory; nil if nothing listens at `MEMORY_PRESSURE_WATCH`.
   var pressureListeners: PressureWatch? { pressure?.listened }
-  var statusText: String? { reports.statusText }
   /// The number of connections, for `status`; nil if there is none.
   var connectionCount: Int? { talk?.connectionCount }
   /// The worker's messages that had no effect, as a sentence; nil if there were none.
@@ -126,7 +127,7 @@ final class WorkerConversation {
   func receiveNotifications(limit: Int = 8) {
     guard let notifications, handle.worker?.process != nil else { return }
     let (messages, requests) = notifications.receive(limit: limit)
-    for request in requests { reports.store(request) }
+    for request in requests { store(request) }
     for message in messages where !isOver { didReceive(message) }
   }
 
@@ -142,7 +143,7 @@ final class WorkerConversation {
     case .watchdog, .watchdogInterval: notifications?.recordSign()
     default: break
     }
-    reports.didReceive(message)
+    apply(message)
   }
 
   // MARK: DORMOUSE_WORKER_SOCKET, from the worker
@@ -196,7 +197,7 @@ final class WorkerConversation {
     case .hello: break
     case .done(let number): didAnswer(number, from: connection, over: talk)
     case .snapshot(let snapshot):
-      if let problem = reports.keep(snapshot) { _ = talk.socket.refuse(problem, to: connection) }
+      if let problem = keep(snapshot) { _ = talk.socket.refuse(problem, to: connection) }
     case .purgeable:
       // Without a descriptor the connection has just ended.
       guard let descriptor = talk.socket.descriptor(of: connection) else { return }
