@@ -13,7 +13,10 @@ protocol EngineObserver: AnyObject {
 final class EngineDriver {
   private var engine: Engine
   private let clock: any Timers
-  private let pump = EventPump<Event>()
+  /// The events that wait, and how many of them have been handled.
+  private var waiting: [Event] = []
+  private var handledCount = 0
+  private var isHandling = false
   private let replies: RequestReplies
   private var carryOut: (Directive) -> Void = { _ in }
   private var whenQuiet: () -> Void = {}
@@ -52,7 +55,7 @@ final class EngineDriver {
   var state: Engine { _read { yield engine } }
 
   /// No event waits to be handled. If false, `whenQuiet` will be called.
-  var isQuiet: Bool { pump.isQuiet }
+  private(set) var isQuiet = true
 
   /// When the engine's next deadline is reached; nil: there is none.
   var nextDeadline: Instant? { engine.nextDeadline }
@@ -63,19 +66,33 @@ final class EngineDriver {
   }
 
   /// Gives the engine an event, and executes its directives before this returns. An event that is
-  /// sent while the directives of another event are executed waits until that has ended.
+  /// sent while the directives of another event are executed waits until that has ended. The first
+  /// call handles all events, so nothing recurses, however many there are.
   func send(_ event: Event) {
-    pump.send(event) { [self] next in
-      let total = clock.slept
-      if total - slept >= Self.minSleep {
-        let time = total - slept
-        slept = total
-        handle(.machineSlept(time))
+    waiting.append(event)
+    isQuiet = false
+    guard !isHandling else { return }
+    isHandling = true
+    defer { isHandling = false }
+    repeat {
+      while handledCount < waiting.count {
+        let next = waiting[handledCount]
+        handledCount += 1
+        reportSleep()
+        handle(next)
       }
-      handle(next)
-    } whenQuiet: { [self] in
+      waiting.removeAll(keepingCapacity: true)
+      handledCount = 0
+      isQuiet = true
       whenQuiet()
-    }
+    } while !waiting.isEmpty
+  }
+
+  private func reportSleep() {
+    let time = clock.slept - slept
+    guard time >= Self.minSleep else { return }
+    slept += time
+    handle(.machineSlept(time))
   }
 
   private func handle(_ event: Event) {

@@ -58,6 +58,23 @@ private final class Observer: EngineObserver {
     #expect(observer.events.count == 5, "time awake is no sleep")
   }
 
+  @Test func `Events that arise while all is quiet are handled without recursion`() {
+    var (depth, deepest, quiet) = (0, 0, 0)
+    driver.connect(
+      [observer],
+      whenQuiet: { [driver, id] in
+        quiet += 1
+        depth += 1
+        deepest = max(deepest, depth)
+        // A daemon that ends sends one request for each of its workers, too.
+        if quiet == 1 { for _ in 0..<1000 { driver.send(.activity(id)) } }
+        depth -= 1
+      })
+    driver.send(.activity(id))
+    #expect(observer.events.count == 1002 && deepest == 1 && quiet == 2)
+    driver.connect([])
+  }
+
   private func isLaunch(_ directive: Directive) -> Bool {
     if case .launch = directive { true } else { false }
   }

@@ -90,28 +90,3 @@ import Testing
     #expect(TurnCheck.Settings.current("soon") == TurnCheck.Settings(limit: 2_000_000_000))
   }
 }
-
-@Suite("Events one after the other") struct EventPumpTests {
-  @Test func `Events that arise while all is settled are handled without recursion`() {
-    let pump = EventPump<Int>()
-    var handled: [Int] = []
-    var (depth, deepest, settled) = (0, 0, 0)
-    func send(_ event: Int) {
-      pump.send(event) { event in
-        handled.append(event)
-        if event == 1 { send(2) }
-      } whenQuiet: {
-        settled += 1
-        depth += 1
-        deepest = max(deepest, depth)
-        // A daemon that ends sends one request for each of its workers, too.
-        if settled == 1 { for event in 10..<1010 { send(event) } }
-        depth -= 1
-      }
-    }
-    send(1)
-    #expect(handled == [1, 2] + Array(10..<1010))
-    #expect(deepest == 1)
-    #expect(settled == 2)
-  }
-}
