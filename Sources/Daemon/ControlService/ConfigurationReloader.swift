@@ -58,52 +58,63 @@ struct ConfigurationReloader {
     read { result in
       guard let result else { return report(Self.isSilent) }
       if declared.phase.isClosing { return report((false, "the daemon is ending")) }
-      report(apply(result, allowEmpty))
+      report(change(to: result, allowEmpty))
     }
   }
 
   /// Reports what `reload` would change now, or why it would change nothing. It changes nothing.
   func preview(allowEmpty: Bool, then report: @escaping (ReloadOutcome) -> Void) {
     read { result in
-      report(result.map { preview($0, allowEmpty) } ?? Self.isSilent)
+      report(result.map { change(to: $0, allowEmpty, isPreview: true) } ?? Self.isSilent)
     }
   }
 
-  private func apply(
-    _ result: ParseResult<DaemonConfiguration>, _ allowEmpty: Bool
+  /// Applies a configuration that was read. A preview only reports what would change.
+  private func change(
+    to result: ParseResult<DaemonConfiguration>, _ allowEmpty: Bool, isPreview: Bool = false
   ) -> ReloadOutcome {
+    let changed = isPreview ? "would change" : "changed"
     guard let new = result.value else {
-      return (false, "nothing changed: the configuration has errors:\n\(result.rendered)")
+      return (false, "nothing \(changed): the configuration has errors:\n\(result.rendered)")
     }
     if !allowEmpty, let refusal = refusalOfEmpty(new) { return (false, refusal) }
-    for warning in result.warnings { log(.warning, warning.rendered) }
     let policies = (old: driver.state.policy, new: new.policy)
-    var texts: [String] = []
-    if let change = PolicyFile.summary(from: policies.old, to: policies.new) {
-      driver.setPolicy(policies.new)
-      chronicle.record(policies.new, at: clock.now)
-      pressure.follow(policies.new)
-      texts.append(change)
-    }
+    let policyChange = PolicyFile.summary(from: policies.old, to: policies.new)
     let old = configuration.current
-    texts += AdoptionRule.changes(from: old.adoption, to: new.adoption, machine: policies)
-    if old.hooks != new.hooks { texts.append("the commands of `on` changed") }
-    configuration.apply(new)
-    texts += removeUndeclared(new) + applyWorkers(new, policies)
-    // Workers of `run` have the daemon's policy. Those that a rule has adopted have the rule's.
+    var others = AdoptionRule.changes(from: old.adoption, to: new.adoption, machine: policies)
+    if old.hooks != new.hooks { others.append("the commands of `on` \(changed)") }
+    var texts = policyChange.map { [$0] } ?? []
+    if isPreview {
+      texts += preview(new, policies) + others
+    } else {
+      for warning in result.warnings { log(.warning, warning.rendered) }
+      if policyChange != nil {
+        driver.setPolicy(new.policy)
+        chronicle.record(new.policy, at: clock.now)
+        pressure.follow(new.policy)
+      }
+      configuration.apply(new)
+      texts += others + removeUndeclared(new) + applyWorkers(new, policies)
+      applyPolicyToUndeclared(new.policy)
+      follow(new)
+      driver.send(.deadline)
+    }
+    return (
+      true,
+      texts.isEmpty
+        ? "nothing \(changed): the configuration is the same" : texts.joined(separator: "; ")
+    )
+  }
+
+  /// Applies the machine's policy to workers of `run`. Those that a rule has adopted have the
+  /// rule's.
+  private func applyPolicyToUndeclared(_ policy: LifecyclePolicy) {
     for id in workers.keys.sorted() {
       guard let existing = workers[id], !existing.isDeclared, existing.external?.rule == nil else {
         continue
       }
-      if existing.configuration.policy != new.policy { setPolicy(new.policy, of: id) }
+      if existing.configuration.policy != policy { setPolicy(policy, of: id) }
     }
-    follow(new)
-    driver.send(.deadline)
-    return (
-      true,
-      texts.isEmpty
-        ? "nothing changed: the configuration is the same" : texts.joined(separator: "; ")
-    )
   }
 
   /// Informs other components of a configuration that is in force, and that each worker has.
@@ -184,35 +195,18 @@ struct ConfigurationReloader {
     return text
   }
 
-  private func preview(
-    _ result: ParseResult<DaemonConfiguration>, _ allowEmpty: Bool
-  ) -> ReloadOutcome {
-    guard let new = result.value else {
-      return (false, "nothing would change: the configuration has errors:\n\(result.rendered)")
-    }
-    if !allowEmpty, let refusal = refusalOfEmpty(new) { return (false, refusal) }
-    let policies = (old: driver.state.policy, new: new.policy)
-    var texts: [String] = []
-    if let change = PolicyFile.summary(from: policies.old, to: policies.new) {
-      texts.append(change)
-    }
-    texts += undeclared(in: new).map { id in
+  /// What would change for workers.
+  private func preview(_ new: DaemonConfiguration, _ policies: Policies) -> [String] {
+    let removed = undeclared(in: new).map { id in
       "\(id) would be \(isRunning(id) ? "stopped and removed" : "removed")"
     }
-    texts += new.workers.compactMap { worker in
-      guard let existing = workers[WorkerID(worker.name)] else {
-        return "\(worker.name) would be added\(worker.autostart ? " and started" : "")"
+    return removed
+      + new.workers.compactMap { worker -> String? in
+        guard let existing = workers[WorkerID(worker.name)] else {
+          return "\(worker.name) would be added\(worker.autostart ? " and started" : "")"
+        }
+        return isChanged(existing, worker) ? changeText(of: worker, from: existing, policies) : nil
       }
-      return isChanged(existing, worker) ? changeText(of: worker, from: existing, policies) : nil
-    }
-    let old = configuration.current
-    texts += AdoptionRule.changes(from: old.adoption, to: new.adoption, machine: policies)
-    if old.hooks != new.hooks { texts.append("the commands of `on` would change") }
-    return (
-      true,
-      texts.isEmpty
-        ? "nothing would change: the configuration is the same" : texts.joined(separator: "; ")
-    )
   }
 
   /// Why a configuration without workers isn't applied; nil if it is. A file that was emptied by
