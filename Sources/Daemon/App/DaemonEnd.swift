@@ -16,17 +16,20 @@ final class DaemonPhase {
 /// on; or it leaves them running (`leave`), for an upgrade or to move to another configuration
 /// directory. Belongs to the loop's thread.
 final class DaemonEnd {
-  private let requests: WorkerRequests
+  let requests: WorkerRequests
   private let externals: ExternalAdoption
   private let control: ControlServer
-  private let stopping: OrderlyStop
-  private let timers: any Timers
+  let timers: any Timers
   /// The loop has nothing left to do, and returns.
   private(set) var hasEnded = false
   /// External workers that are being released.
   private var releasing: Set<WorkerID> = []
-  /// How often the release of an external worker has failed.
-  private var failedReleases: [WorkerID: Int] = [:]
+  /// The workers that were asked to stop.
+  var asked: Set<WorkerID> = []
+  /// By worker, how often its stop or release has failed.
+  var failures: [WorkerID: Int] = [:]
+  /// The workers that can't be ended for now.
+  var unstoppable: Set<WorkerID> = []
   /// Workers that didn't end after SIGKILL.
   private var outlived: Set<WorkerID> = []
   /// Only workers that outlived SIGKILL remain, and the last timeout for them has begun.
@@ -44,13 +47,12 @@ final class DaemonEnd {
     self.requests = requests
     self.externals = externals
     self.control = control
-    stopping = OrderlyStop(externals.workers, requests, timers: timers, log: externals.ends.log)
     self.timers = timers
   }
 
   private var driver: EngineDriver { requests.driver }
-  private var workers: WorkerRegistry { externals.workers }
-  private var log: DaemonLog { externals.ends.log }
+  var workers: WorkerRegistry { externals.workers }
+  var log: DaemonLog { externals.ends.log }
   var phase: DaemonPhase { externals.declared.phase }
 
   /// Handles SIGTERM or SIGINT. The first one stops the workers; the second one ends the daemon at
@@ -129,8 +131,7 @@ final class DaemonEnd {
   }
 
   private func releaseDidFail(_ id: WorkerID, _ failure: String) {
-    let pause = OrderlyStop.pauses.delay(afterRestarts: failedReleases[id, default: 0])
-    failedReleases[id, default: 0] += 1
+    let pause = pauseAfterFailure(of: id)
     log(.error, "\(id): can't be released: \(failure); next attempt in \(pause.text)")
     timers.after(pause) { [weak self] in
       guard let self, !hasEnded else { return }
@@ -140,7 +141,7 @@ final class DaemonEnd {
 
   private func endIfQuiet() {
     externals.declared.starter.stopWaiting("the daemon is ending")
-    stopping.advance()
+    stopWorkers()
     let alive = alive
     if alive.isEmpty { return finish(saying: closingText) }
     // The next attempt to stop such a worker begins its end again, so this is recorded now.

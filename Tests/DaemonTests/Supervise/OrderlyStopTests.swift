@@ -6,33 +6,28 @@ import Testing
 
 @Suite("The end of all workers") struct OrderlyStopTests {
   private let ending: DaemonEndWorld
-  private let stop: OrderlyStop
 
-  init() throws {
-    ending = try DaemonEndWorld()
-    let world = ending.world
-    stop = OrderlyStop(world.workers, world.requests, timers: world.timers, log: world.log)
-  }
+  init() throws { ending = try DaemonEndWorld() }
 
   @Test func `A worker is stopped when all workers that depend on it have ended`() throws {
     try ending.add("db")
     try ending.add("api", needs: ["db"])
     try ending.add("web", needs: ["api", "db"])
     try ending.add("cron")
-    for _ in 0..<3 { stop.advance() }
+    for _ in 0..<3 { ending.end.stopWorkers() }
     #expect(ending.asked == ["stop cron", "stop web"], "each once")
     ending.didStop("web")
-    stop.advance()
+    ending.end.stopWorkers()
     #expect(ending.asked == ["stop cron", "stop web", "stop api"])
     ending.didStop("api")
-    stop.advance()
+    ending.end.stopWorkers()
     #expect(ending.asked == ["stop cron", "stop web", "stop api", "stop db"])
   }
 
   @Test func `A worker that can't be ended doesn't delay the stop of the others`() throws {
     try ending.add("db")
     try ending.add("web", needs: ["db"])
-    stop.advance()
+    ending.end.stopWorkers()
     ending.outlivesKill("web")
     #expect(ending.asked == ["stop web", "stop db"])
   }
@@ -41,7 +36,7 @@ import Testing
   func replaced() throws {
     try ending.add("db")
     try ending.add("web", .hibernated, needs: ["db"])
-    stop.advance()
+    ending.end.stopWorkers()
     ending.world.driver.request(.wake, WorkerID("web")) { _ in }
     #expect(ending.asked == ["stop web", "wake web"])
     #expect(ending.hasLogged("it is asked to stop again in 1 s"))
@@ -52,11 +47,11 @@ import Testing
   @Test("A worker whose stop failed is asked again after pauses that double up to 30 s")
   func again() throws {
     try ending.add("web", .hibernated)
-    stop.advance()
+    ending.end.stopWorkers()
     for (count, pause) in [1, 2, 4, 8, 16, 30, 30].enumerated() {
       ending.cantBeWoken("web")
       #expect(ending.world.timers.pending == [.seconds(pause)])
-      stop.advance()
+      ending.end.stopWorkers()
       #expect(ending.asked.count == count + 1, "not before the pause is over")
       ending.world.timers.advance(by: .seconds(pause))
       #expect(ending.asked.count == count + 2)
@@ -68,7 +63,7 @@ import Testing
 
   @Test func `A worker that ends during the pause after a failed stop isn't asked again`() throws {
     try ending.add("web", .hibernated)
-    stop.advance()
+    ending.end.stopWorkers()
     ending.cantBeWoken("web")
     ending.didStop("web")
     ending.world.timers.advance(by: .seconds(60))
@@ -78,7 +73,7 @@ import Testing
   @Test func `External workers are left running when all workers are stopped`() throws {
     try ending.addExternal("theirs", .background)
     try ending.add("ours")
-    stop.advance()
+    ending.end.stopWorkers()
     #expect(ending.asked == ["stop ours"])
   }
 }
