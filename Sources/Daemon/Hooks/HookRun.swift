@@ -17,7 +17,7 @@ final class HookRun {
   private let ended: (Outcome, String) -> Void
   private var program: FollowedProgram?
   private var output: (descriptor: Descriptor, watch: EventLoop.Token)?
-  private var timer: EventLoop.Token?
+  private let deadline: TimedOperation
   private var text: [UInt8] = []
   private var isCut = false
   private var isLate = false
@@ -39,6 +39,7 @@ final class HookRun {
   ) throws(SystemCallError) {
     self.loop = loop
     self.ended = ended
+    deadline = TimedOperation(loop)
     timeout = entry.hooks.timeout
     let input = try Descriptor.memoryFile("dormouse-event", entry.input)
     let pipe = try Descriptor.pipe()
@@ -52,13 +53,10 @@ final class HookRun {
     let watch = try loop.whenReadable(pipe.reading) { [weak self] in self?.read() }
     output = (pipe.reading, watch)
     self.program = FollowedProgram(program, loop) { [weak self] in self?.didEnd() }
-    timer = loop.after(timeout) { [weak self] in self?.reachDeadline() }
+    deadline.wait(timeout) { [weak self] in self?.reachDeadline() }
   }
 
-  deinit {
-    if let timer { loop.cancel(timer) }
-    stopReading()
-  }
+  deinit { stopReading() }
 
   /// The pid of the command, which is a child of the daemon that nothing else may reap.
   var pid: Int32? { program?.program.pid }
@@ -103,7 +101,6 @@ final class HookRun {
   // MARK: end
 
   private func reachDeadline() {
-    timer = nil
     guard let program else { return }
     if isLate || program.program.pid == nil {
       let hang = program.program.hang
@@ -112,7 +109,7 @@ final class HookRun {
     }
     isLate = true
     program.program.requestEnd()
-    timer = loop.after(Self.grace) { [weak self] in self?.reachDeadline() }
+    deadline.wait(Self.grace) { [weak self] in self?.reachDeadline() }
   }
 
   private func didEnd() {
@@ -128,8 +125,7 @@ final class HookRun {
 
   private func finish(_ outcome: Outcome) {
     program = nil
-    if let timer { loop.cancel(timer) }
-    timer = nil
+    deadline.cancel()
     readRemaining()
     let decoded = String(decoding: text, as: UTF8.self)
     ended(outcome, isCut ? decoded + " …" : decoded)

@@ -19,7 +19,7 @@ final class HookRunner {
 
   private var queue = HookQueue()
   private var runs: [Int: HookRun] = [:]
-  private var timer: EventLoop.Token?
+  private let nextStart: TimedOperation
   private var counts = DaemonMeasurements.Hooks()
   private var losses = HookLosses()
   private var isConfigured = false
@@ -37,6 +37,7 @@ final class HookRunner {
     self.configuration = configuration
     self.workers = workers
     self.environment = environment
+    nextStart = TimedOperation(services.loop)
   }
 
   /// The pids of running commands, which are children of the daemon that nothing else may reap.
@@ -106,11 +107,7 @@ final class HookRunner {
   /// Starts waiting commands after the delay. Even with a delay of zero, the engine's directives
   /// are executed first.
   private func startLater(_ delay: Duration) {
-    if let timer { timers.cancel(timer) }
-    timer = timers.after(delay) { [weak self] in
-      self?.timer = nil
-      self?.startNext()
-    }
+    nextStart.wait(delay) { [unowned self] in startNext() }
   }
 
   private func startNext() {

@@ -10,6 +10,9 @@ final class TimedOperation {
 
   deinit { cancel() }
 
+  /// An operation has begun that has no outcome yet, or `wait`.
+  var isUnderWay: Bool { timer != nil }
+
   /// Begins an operation. An earlier one doesn't count any more.
   ///
   /// - Parameters:
@@ -31,7 +34,8 @@ final class TimedOperation {
     work(complete)
   }
 
-  /// Only waits, and then calls `then`.
+  /// Only waits, as a timer that can be set again: an earlier wait or operation doesn't count any
+  /// more.
   func wait(
     _ time: Duration, file: StaticString = #fileID, line: UInt = #line,
     then: @escaping () -> Void

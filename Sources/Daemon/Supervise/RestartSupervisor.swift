@@ -30,7 +30,7 @@ final class RestartSupervisor {
   /// The runs of each worker. Only this class changes them.
   var histories: [WorkerID: RunHistory] = [:]
   /// The timer of the next check whether there is room for waiting workers.
-  var roomCheck: EventLoop.Token?
+  let roomCheck: TimedOperation
 
   init(
     timers: any Timers, wallClock: @escaping () -> Int64 = { Clocks.realtime },
@@ -38,6 +38,7 @@ final class RestartSupervisor {
     log: DaemonLog
   ) {
     self.timers = timers
+    roomCheck = TimedOperation(timers)
     self.wallClock = wallClock
     self.stopped = stopped
     self.phase = phase

@@ -21,11 +21,8 @@ extension RestartSupervisor {
 
   func waitForRoom(_ id: WorkerID, _ reason: String) {
     histories[id]?.plan = .waitingForMemory(reason: reason)
-    guard roomCheck == nil else { return }
-    roomCheck = timers.after(Self.betweenRoomChecks) { [unowned self] in
-      roomCheck = nil
-      startFittingWorkers()
-    }
+    if roomCheck.isUnderWay { return }
+    roomCheck.wait(Self.betweenRoomChecks) { [unowned self] in startFittingWorkers() }
   }
 
   /// Ends the checks if no worker waits for room any more.
@@ -33,9 +30,7 @@ extension RestartSupervisor {
     let isNeeded = histories.values.contains {
       if case .waitingForMemory = $0.plan { true } else { false }
     }
-    guard !isNeeded, let check = roomCheck else { return }
-    timers.cancel(check)
-    roomCheck = nil
+    if !isNeeded { roomCheck.cancel() }
   }
 
   /// Starts the waiting workers that fit, the most important first and one second apart, so that

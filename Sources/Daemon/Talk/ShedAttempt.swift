@@ -27,7 +27,7 @@ final class ShedAttempt {
   private var lastFootprint: ByteCount
   private var stableCount = 0
   /// The timer that limits how long the first measurement may delay the request.
-  private var measuring: EventLoop.Token?
+  private let measuring: TimedOperation
   private var step = Step.measuring
   private var isOver = false
 
@@ -53,6 +53,7 @@ final class ShedAttempt {
     self.handle = handle
     self.process = process
     self.sheds = sheds
+    measuring = TimedOperation(sheds.loop)
     before = handle.driver.state.footprint(of: handle.id)
     lastFootprint = before
   }
@@ -67,7 +68,7 @@ final class ShedAttempt {
   /// machine that may take longer than the time for the answer, so after half of that time the
   /// worker is asked without a measurement.
   func begin() {
-    measuring = timers.after((deadline - timers.now) / 2) { [weak self] in self?.findReceivers() }
+    measuring.wait((deadline - timers.now) / 2) { [weak self] in self?.findReceivers() }
     measure { [weak self] footprint in
       guard let self, !isOver, step == .measuring else { return }
       if let footprint {
@@ -81,7 +82,7 @@ final class ShedAttempt {
   private func findReceivers() {
     guard !isOver, step == .measuring else { return }
     step = .findingReceivers
-    stopTimer()
+    measuring.cancel()
     guard case .signal = channel else { return ask(nil) }
     sheds.scanner.withTree(of: process) { [weak self] tree in
       guard let self, !isOver, handle.worker?.process === process else { return }
@@ -252,7 +253,7 @@ final class ShedAttempt {
   func end() {
     guard !isOver else { return }
     isOver = true
-    stopTimer()
+    measuring.cancel()
     if let hang = command?.program.hang {
       handle.log(.warning, "its shed command did not start: \(hang)")
     }
@@ -263,10 +264,5 @@ final class ShedAttempt {
     }
     request = nil
     if case .awaited(let number) = question { conversation?.withdraw(number) }
-  }
-
-  private func stopTimer() {
-    if let measuring { timers.cancel(measuring) }
-    measuring = nil
   }
 }

@@ -21,7 +21,7 @@ final class RuleAdoption {
   private var entries: [Int32: RuleScan.Entry] = [:]
   /// The number of changes of the rules. Matches of earlier rules aren't adopted.
   private var generation = 0
-  private var next: LoopToken?
+  private let next: TimedOperation
   private var isScanning = false
   /// The matches that aren't adopted yet. They are examined one after the other.
   private var waiting: [RuledProcess] = []
@@ -40,6 +40,7 @@ final class RuleAdoption {
     processes: any Processes
   ) {
     self.timers = timers
+    next = TimedOperation(timers)
     self.externals = externals
     self.released = released
     self.processes = processes
@@ -102,17 +103,13 @@ final class RuleAdoption {
   }
 
   private func scanSoon() {
-    if let next { timers.cancel(next) }
-    next = nil
+    next.cancel()
     if !isScanning { scanNow() }
   }
 
   private func scanLater() {
-    if next != nil || isScanning { return }
-    next = timers.after(Self.interval) { [unowned self] in
-      next = nil
-      scanNow()
-    }
+    if next.isUnderWay || isScanning { return }
+    next.wait(Self.interval) { [unowned self] in scanNow() }
   }
 
   private func scanNow() {

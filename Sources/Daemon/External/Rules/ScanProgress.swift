@@ -49,24 +49,22 @@ final class ScanWait {
   /// may wait for a processor meanwhile.
   static let timeout = Duration.seconds(2)
 
-  private let timers: any Timers
   private let progress: ScanProgress
   private var then: ((RuleScan.Outcome?) -> Void)?
-  private var timer: LoopToken?
+  private let pause: TimedOperation
 
   /// - Parameter then: called once, with the first outcome, or with nil if the scan takes too long.
   init(
     for progress: ScanProgress, _ timers: any Timers, then: @escaping (RuleScan.Outcome?) -> Void
   ) {
-    self.timers = timers
+    pause = TimedOperation(timers)
     self.progress = progress
     self.then = then
     check(last: nil)
   }
 
   func end(_ outcome: RuleScan.Outcome?) {
-    if let timer { timers.cancel(timer) }
-    timer = nil
+    pause.cancel()
     let then = then
     self.then = nil
     then?(outcome)
@@ -75,6 +73,6 @@ final class ScanWait {
   private func check(last: ProcessIdentity?) {
     let process = progress.reading
     if let process, process == last { return end(nil) }
-    timer = timers.after(Self.timeout) { [self] in check(last: process) }
+    pause.wait(Self.timeout) { [self] in check(last: process) }
   }
 }

@@ -7,17 +7,16 @@ import Supervision
 final class OrphanReaper {
   static let interval = Duration.milliseconds(50)
 
-  private let timers: any Timers
   private let processes: any Processes
   /// The pids of children that have an owner, which waits for them.
   private let owned: () -> Set<Int32>
-  private var timer: EventLoop.Token?
+  private let pause: TimedOperation
 
   init(
     timers: any Timers, processes: any Processes,
     owned: @escaping () -> Set<Int32>
   ) {
-    self.timers = timers
+    pause = TimedOperation(timers)
     self.processes = processes
     self.owned = owned
   }
@@ -40,17 +39,12 @@ final class OrphanReaper {
     let ownedPids = owned()
     let all = processes.children
     // One of them may be a worker that is just being started. Its owner must get its end.
-    if processes.anyChildIsUnclaimed { return reapLater() }
+    if processes.anyChildIsUnclaimed {
+      if !pause.isUnderWay { pause.wait(Self.interval) { [unowned self] in reapOrphans() } }
+      return
+    }
     for pid in all where !ownedPids.contains(pid) && processes.mayBeReaped(pid) {
       processes.reap(pid)
-    }
-  }
-
-  private func reapLater() {
-    guard timer == nil else { return }
-    timer = timers.after(Self.interval) { [weak self] in
-      self?.timer = nil
-      self?.reapOrphans()
     }
   }
 }

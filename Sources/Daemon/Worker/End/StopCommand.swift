@@ -3,10 +3,9 @@ import Supervision
 /// The `stop_command` at one end of a worker. The command runs beside the worker. `then` is called
 /// once, when the command has ended or its time limit is reached. Belongs to the loop's thread.
 final class StopCommand {
-  private let timers: any Timers
+  private let deadline: TimedOperation
   private let log: (DaemonLog.Priority, String) -> Void
   private var program: FollowedProgram?
-  private var timer: EventLoop.Token?
   private var then: (() -> Void)?
 
   init(
@@ -14,15 +13,13 @@ final class StopCommand {
     loop: any Timers & DescriptorWatches, log: @escaping (DaemonLog.Priority, String) -> Void,
     then: @escaping () -> Void
   ) {
-    (timers, self.log, self.then) = (loop, log, then)
+    (self.log, self.then) = (log, then)
+    deadline = TimedOperation(loop)
     let program = FollowedProgram(process.runBeside(arguments, as: "stop command"), loop) {
       [weak self] in self?.didEnd()
     }
     self.program = program
-    timer = loop.after(limit) { [weak self] in
-      self?.timer = nil
-      self?.reachDeadline(limit)
-    }
+    deadline.wait(limit) { [weak self] in self?.reachDeadline(limit) }
   }
 
   /// The pid of the command, which is a child of the daemon that nothing else may reap.
@@ -47,7 +44,7 @@ final class StopCommand {
 
   private func finish() {
     program = nil
-    cancelTimer()
+    deadline.cancel()
     let then = then
     self.then = nil
     then?()
@@ -58,11 +55,6 @@ final class StopCommand {
     then = nil
     program?.cancel()
     program = nil
-    cancelTimer()
-  }
-
-  private func cancelTimer() {
-    if let timer { timers.cancel(timer) }
-    timer = nil
+    deadline.cancel()
   }
 }

@@ -57,7 +57,7 @@ final class WorkerEnding {
   /// The number of SIGKILLs in a row that failed.
   private var failedKills = 0
   /// The timer of the next SIGKILL.
-  private var nextKill: EventLoop.Token?
+  private let nextKill: TimedOperation
   static let killPauses = Backoff()
 
   init(of worker: WorkerUnit, process: WorkerProcess, ends: WorkerEnds) {
@@ -65,6 +65,7 @@ final class WorkerEnding {
     self.process = process
     self.ends = ends
     operation = TimedOperation(ends.loop)
+    nextKill = TimedOperation(ends.loop)
   }
 
   var id: WorkerID { handle.id }
@@ -80,7 +81,7 @@ final class WorkerEnding {
     guard step != .ended else { return }
     // All processes have been killed.
     if isReaped, process.cgroup == nil { return }
-    set(nextKill: nil)
+    nextKill.cancel()
     (hasBegun, isKilled) = (true, true)
     handle.worker?.run.stopCommand?.cancel()
     killCount += 1
@@ -105,11 +106,9 @@ final class WorkerEnding {
     guard step == .running else { return }
     let pause = Self.killPauses.delay(afterRestarts: failedKills - 1)
     handle.log(.warning, "next SIGKILL in \(pause.text)")
-    set(
-      nextKill: timers.after(pause) { [weak self] in
-        guard let self, step == .running else { return }
-        kill()
-      })
+    nextKill.wait(pause) { [unowned self] in
+      if step == .running { kill() }
+    }
   }
 
   private func killDidEnd(_ number: UInt64, _ failure: String?) {
@@ -123,7 +122,7 @@ final class WorkerEnding {
   func end() {
     step = .ended
     operation.cancel()
-    set(nextKill: nil)
+    nextKill.cancel()
     for timer in kills.values { timers.cancel(timer) }
     kills = [:]
   }
@@ -138,7 +137,7 @@ final class WorkerEnding {
     // Handling its last message may already have completed its end.
     guard step == .running || step == .waiting else { return }
     step = .waiting
-    set(nextKill: nil)
+    nextKill.cancel()
     scan()
   }
 
@@ -261,10 +260,5 @@ final class WorkerEnding {
       end()
       if let worker = handle.worker { ends.concludeRun(worker, status, lastLines: lines) }
     }
-  }
-
-  private func set(nextKill new: EventLoop.Token?) {
-    if let nextKill { timers.cancel(nextKill) }
-    nextKill = new
   }
 }

@@ -42,14 +42,13 @@ final class LaunchTurns {
   private var wanted = WaitingLaunches()
   private var others = WaitingLaunches()
   private var isAdvancing = false
-  private var timer: EventLoop.Token?
+  private let nextCheck: TimedOperation
 
   init(timers: any Timers, machine: Machine) {
     self.timers = timers
     self.machine = machine
+    nextCheck = TimedOperation(timers)
   }
-
-  deinit { if let timer { timers.cancel(timer) } }
 
   /// The workers whose launches count.
   var countedWorkers: [WorkerID] { counted.map(\.id) }
@@ -94,17 +93,13 @@ final class LaunchTurns {
   }
 
   private func scheduleNext() {
-    if let timer { timers.cancel(timer) }
-    timer = nil
+    nextCheck.cancel()
     guard !wanted.isEmpty || !others.isEmpty else { return }
     let now = timers.now
     let recent = counted.filter { now - $0.since < Self.countedTime }
     let isFull = recent.count >= machine.maxLaunches
     let wait = isFull ? recent.first.map { Self.countedTime - (now - $0.since) } : nil
-    timer = timers.after(wait ?? Self.interval) { [weak self] in
-      self?.timer = nil
-      self?.advance()
-    }
+    nextCheck.wait(wait ?? Self.interval) { [unowned self] in advance() }
   }
 }
 
