@@ -59,62 +59,52 @@ final class ExternalAdoption {
 
   // MARK: adopt
 
-  func adopt(_ request: ControlRequest, then respond: @escaping (ControlResponse) -> Void) {
-    func refuse(_ error: AdoptionRefusal) {
-      respond(
-        ControlResponse(
-          id: request.id, result: error.isMalformed ? .badRequest : .refused, text: error.text))
+  func adopt(_ call: ControlCall) {
+    guard let name = call.request.worker, let wanted = call.request.adoption else {
+      return call.answer(.badRequest, "`adopt` needs a name and a pid or a cgroup")
     }
-    do throws(AdoptionRefusal) {
-      guard let name = request.worker, let specification = request.adoption else {
-        throw .malformed("`adopt` needs a name and a pid or a cgroup")
+    adopt(wanted, as: name) { result in
+      switch result {
+      case .success((let worker, let candidate)):
+        call.answer(.done, Self.adoptionText(worker, candidate))
+      case .failure(let refusal):
+        call.answer(refusal.isMalformed ? .badRequest : .refused, refusal.text)
       }
-      try checkName(name)
-      examine(specification, as: name) { [unowned self] outcome in
-        do throws(AdoptionRefusal) {
-          let candidate = try Self.candidate(outcome, name)
-          // The worker may have changed meanwhile.
-          try checkName(name)
-          try checkOwners(candidate)
-          let worker = try register(candidate, as: name, specification)
-          respond(
-            ControlResponse(
-              id: request.id, result: .done, text: Self.adoptionText(worker, candidate)))
-        } catch { refuse(error) }
-      }
-    } catch { refuse(error) }
+    }
   }
 
   /// Adopts a process for a rule.
   ///
   /// - Parameter done: called once, perhaps at once, with the reason if the process isn't adopted.
   func adopt(_ ruled: RuledProcess, then done: @escaping (AdoptionRefusal?) -> Void) {
-    let specification = AdoptionSpecification(
+    let wanted = AdoptionSpecification(
       pid: ruled.process.pid, importance: ruled.rule.importance,
       mayBeTerminated: ruled.rule.mayTerminate)
-    do throws(AdoptionRefusal) {
-      try checkName(ruled.name)
-    } catch { return done(error) }
-    examine(specification, as: ruled.name) { [unowned self] outcome in
-      do throws(AdoptionRefusal) {
-        let candidate = try Self.candidate(outcome, ruled.name)
-        try checkName(ruled.name)
-        try checkOwners(candidate)
-        guard candidate.root.identity == ruled.process else {
-          throw .refused("process \(ruled.process.pid) has ended")
-        }
-        _ = try register(candidate, as: ruled.name, specification, by: ruled.rule)
-        done(nil)
-      } catch { done(error) }
+    adopt(wanted, as: ruled.name, by: ruled) { result in
+      if case .failure(let refusal) = result { done(refusal) } else { done(nil) }
     }
   }
 
-  private func examine(
-    _ wanted: AdoptionSpecification, as name: String,
-    then: @escaping (JobOutcome<Result<ExternalProcess, AdoptionRefusal>>) -> Void
+  private func adopt(
+    _ wanted: AdoptionSpecification, as name: String, by ruled: RuledProcess? = nil,
+    then done: @escaping (Result<(WorkerUnit, ExternalProcess), AdoptionRefusal>) -> Void
   ) {
+    do throws(AdoptionRefusal) { try checkName(name) } catch { return done(.failure(error)) }
     ends.processes.examine(
-      wanted, as: name, in: configuration.current.library, within: Self.timeout, then: then)
+      wanted, as: name, in: configuration.current.library, within: Self.timeout
+    ) { [unowned self] outcome in
+      do throws(AdoptionRefusal) {
+        let candidate = try Self.candidate(outcome, name)
+        // The worker may have changed meanwhile.
+        try checkName(name)
+        try checkOwners(candidate)
+        if let process = ruled?.process, candidate.root.identity != process {
+          throw .refused("process \(process.pid) has ended")
+        }
+        let worker = try register(candidate, as: name, wanted, by: ruled?.rule)
+        done(.success((worker, candidate)))
+      } catch { done(.failure(error)) }
+    }
   }
 
   private static func candidate(

@@ -10,27 +10,22 @@ extension ExternalAdoption {
 
   /// Gives a worker back as it was: it runs, has all its memory, and isn't known to the daemon any
   /// more.
-  func release(_ request: ControlRequest, then respond: @escaping (ControlResponse) -> Void) {
-    func answer(_ result: ControlResponse.Result, _ text: String) {
-      respond(ControlResponse(id: request.id, result: result, text: text))
-    }
-    guard let name = request.worker else {
-      return answer(.badRequest, "`release` needs a worker")
+  func release(_ call: ControlCall) {
+    guard let name = call.request.worker else {
+      return call.answer(.badRequest, "`release` needs a worker")
     }
     let id = WorkerID(name)
-    guard let worker = workers[id] else {
-      return answer(.unknownWorker, "there is no worker named \(name)")
-    }
+    guard let worker = workers[id] else { return call.answerUnknown(name) }
     guard worker.external != nil else {
-      return answer(
+      return call.answer(
         .refused, "\(name) was started by Dormouse, not adopted; `dormouse stop \(name)` ends it")
     }
     let (rule, process) = (worker.external?.rule, worker.process?.identity)
     release(id) { [unowned self] failure in
-      if let failure { return answer(.failed, failure) }
-      guard let rule, let process else { return answer(.done, "\(name) is no longer managed") }
+      if let failure { return call.answer(.failed, failure) }
+      guard let rule, let process else { return call.answer(.done, "\(name) is no longer managed") }
       rules?.didRelease(process, from: rule)
-      answer(
+      call.answer(
         .done,
         "\(name) is no longer managed; the rule \(rule) doesn't adopt it again until the rule is "
           + "changed")

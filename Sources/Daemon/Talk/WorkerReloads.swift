@@ -49,38 +49,34 @@ final class WorkerReloads {
   private var driver: EngineDriver { restarts.driver }
   private var workers: WorkerRegistry { restarts.workers }
 
-  func reloadWorker(_ request: ControlRequest, then respond: @escaping (ControlResponse) -> Void) {
-    func answer(_ result: ControlResponse.Result, _ text: String) {
-      respond(ControlResponse(id: request.id, result: result, text: text))
-    }
-    guard let name = request.worker else {
-      return answer(.badRequest, "`reloadWorker` needs a worker")
+  func reloadWorker(_ call: ControlCall) {
+    guard let name = call.request.worker else {
+      return call.answer(.badRequest, "`reloadWorker` needs a worker")
     }
     let id = WorkerID(name)
     if wrappers.isWrapped(name) {
-      return answer(.refused, "\(name) is managed by `dormouse wrap`, which can't reload it")
+      return call.answer(.refused, "\(name) is managed by `dormouse wrap`, which can't reload it")
     }
     guard let worker = workers[id], let state = driver.state.state(of: id) else {
-      return answer(.unknownWorker, "there is no worker named \(name)")
+      return call.answerUnknown(name)
     }
     guard let signal = worker.configuration.reloadSignal else {
-      return answer(
+      return call.answer(
         .refused,
         "\(name) has no `reload_signal` in the configuration; use `dormouse restart \(name)`"
       )
     }
-    if restarts.phase.isClosing { return answer(.refused, "the daemon is ending") }
-    let reply = { (outcome: Answer) in answer(.init(outcome.code), outcome.text) }
+    if restarts.phase.isClosing { return call.answerEnding() }
     switch state {
     case .terminated where !requests.returning.isAdopting(id):
-      answer(.refused, "\(name) is not running; start it with `dormouse start \(name)`")
-    case .launching, .terminating: answer(.refused, "\(name) is \(state.text)")
-    case .foreground, .background: signalReload(id, signal, then: reply)
+      call.answer(.refused, "\(name) is not running; start it with `dormouse start \(name)`")
+    case .launching, .terminating: call.answer(.refused, "\(name) is \(state.text)")
+    case .foreground, .background: signalReload(id, signal) { call.answer($0) }
     default:
       hibernation.prioritize(name)
       requests.request(.wake, id) { [weak self] woken in
-        guard let self, woken.code == .done else { return reply(woken) }
-        signalReload(id, signal, then: reply)
+        guard let self, woken.code == .done else { return call.answer(woken) }
+        signalReload(id, signal) { call.answer($0) }
       }
     }
   }

@@ -57,11 +57,13 @@ extension ExternalAdoptionTests {
   func releaseTwice() throws {
     try adopt(.suspended)
     let first = Heard()
-    externals.release(ControlRequest(id: 8, verb: .release, worker: "web")) { [self] in
-      first.responses.append($0)
-      // Another process is adopted under the name before the second answer.
-      do { try adopt() } catch { Issue.record(error) }
-    }
+    let request = ControlRequest(id: 8, verb: .release, worker: "web")
+    externals.release(
+      ControlCall(request: request) { [self] in
+        first.responses.append($0)
+        // Another process is adopted under the name before the second answer.
+        do { try adopt() } catch { Issue.record(error) }
+      })
     let second = world.askRelease()
     // The answers wait for the disk.
     world.base.saved.isSaved = false

@@ -45,17 +45,15 @@ struct ExternalWorld {
     _ name: String? = "web", _ wanted: AdoptionSpecification? = AdoptionSpecification(pid: 100)
   ) -> Heard {
     let heard = Heard()
-    externals.adopt(ControlRequest(id: 7, verb: .adopt, worker: name, adoption: wanted)) {
-      heard.responses.append($0)
-    }
+    let request = ControlRequest(id: 7, verb: .adopt, worker: name, adoption: wanted)
+    externals.adopt(ControlCall(request: request) { heard.responses.append($0) })
     return heard
   }
 
   func askRelease(_ name: String? = "web") -> Heard {
     let heard = Heard()
-    externals.release(ControlRequest(id: 8, verb: .release, worker: name)) {
-      heard.responses.append($0)
-    }
+    let request = ControlRequest(id: 8, verb: .release, worker: name)
+    externals.release(ControlCall(request: request) { heard.responses.append($0) })
     return heard
   }
 

@@ -44,9 +44,8 @@ import Testing
     transit(from: .launching, to: .background, .becameReady)
     #expect(worker.liveness != nil)
     var responses: [ControlResponse] = []
-    reloads.reloadWorker(ControlRequest(id: 7, verb: .reloadWorker, worker: "web")) {
-      responses.append($0)
-    }
+    let request = ControlRequest(id: 7, verb: .reloadWorker, worker: "web")
+    reloads.reloadWorker(ControlCall(request: request) { responses.append($0) })
     #expect(responses.isEmpty)
     world.driver.send(.exited(id, .exited(4)))
     transit(to: .terminated, RestartWorld.failure)

@@ -89,8 +89,9 @@ import WorkerProtocol
     defer { conversation.end() }
     var results: [ControlResponse.Result] = []
     world.adapters.reloads.reloadWorker(
-      ControlRequest(id: 7, verb: .reloadWorker, worker: "web")
-    ) { results.append($0.result) }
+      ControlCall(request: ControlRequest(id: 7, verb: .reloadWorker, worker: "web")) {
+        results.append($0.result)
+      })
     try world.notify("READY=1", conversation)
     try world.notify("RELOADING=1", conversation)
     try world.watches.serve()

@@ -32,9 +32,10 @@ import Testing
   }
 
   private func ask(_ worker: String? = "web") {
-    reloads.reloadWorker(ControlRequest(id: 7, verb: .reloadWorker, worker: worker)) {
-      [heard] in heard.responses.append($0)
-    }
+    reloads.reloadWorker(
+      ControlCall(request: ControlRequest(id: 7, verb: .reloadWorker, worker: worker)) {
+        [heard] in heard.responses.append($0)
+      })
   }
 
   private var results: [ControlResponse.Result] { heard.responses.map(\.result) }
