@@ -8,8 +8,14 @@ struct ControlCall {
   /// Answers the request. It is called once.
   let respond: (ControlResponse) -> Void
 
-  func answer(_ result: ControlResponse.Result, _ text: String) {
-    respond(ControlResponse(id: request.id, result: result, text: text))
+  /// - Parameter complete: adds to the answer what it has besides the text.
+  func answer(
+    _ result: ControlResponse.Result, _ text: String,
+    complete: (inout ControlResponse) -> Void = { _ in }
+  ) {
+    var response = ControlResponse(id: request.id, result: result, text: text)
+    complete(&response)
+    respond(response)
   }
 
   func answerUnknown(_ name: String) {

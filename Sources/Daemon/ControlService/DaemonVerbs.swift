@@ -54,14 +54,10 @@ struct DaemonVerbs {
   func previewAdoption(_ call: ControlCall) {
     let preview = reloader.rules.preview(footprint: reloader.driver.state.footprint)
     jobs.run(about: "preview of rules", within: .seconds(20), preview.perform) { outcome in
-      var response = ControlResponse(
-        id: call.request.id, result: .failed,
-        text: "the processes of this machine can't be read in time")
-      if case .done(let report?) = outcome {
-        (response.result, response.text) = (.done, report.text)
-        response.adoption = report
+      guard case .done(let report?) = outcome else {
+        return call.answer(.failed, "the processes of this machine can't be read in time")
       }
-      call.respond(response)
+      call.answer(.done, report.text) { $0.adoption = report }
     }
   }
 }

@@ -26,10 +26,9 @@ struct ExplanationVerbs {
 
   func explain(_ call: ControlCall) {
     guard let name = call.request.worker else {
-      var response = ControlResponse(
-        id: call.request.id, result: .done, text: "the order of termination and hibernation")
-      response.ranking = reporter.ranking()
-      return call.respond(response)
+      return call.answer(.done, "the order of termination and hibernation") {
+        $0.ranking = reporter.ranking()
+      }
     }
     let id = WorkerID(name)
     let facts = facts.read(id)
@@ -37,12 +36,11 @@ struct ExplanationVerbs {
       return call.answerUnknown(name)
     }
     var report = explanation
-    let text = "\(name) is \(state.text): \(report.because.text)"
-    var response = ControlResponse(id: call.request.id, result: .done, text: text)
     (report.rule, report.activity) = (facts?.rule, self.facts.activity(of: id))
     report.remedy = remedies.remedy(of: id, facts, activity: report.activity)
-    response.explanation = report
-    call.respond(response)
+    call.answer(.done, "\(name) is \(state.text): \(report.because.text)") {
+      $0.explanation = report
+    }
   }
 
   /// Explains all workers that keep memory.
@@ -58,19 +56,16 @@ struct ExplanationVerbs {
     let reporter = PolicyReporter(
       engine: driver.state, origins: configuration.current.origins,
       resumeOverride: resumeOverride, isWrapper: isWrapper, now: facts.clock.now)
-    var response = ControlResponse(id: call.request.id, result: .done, text: "the policy in effect")
-    if let name = call.request.worker {
-      let id = WorkerID(name)
-      guard let facts = facts.read(id), let snapshot = driver.state.snapshot(of: id) else {
-        return call.answerUnknown(name)
-      }
-      response.text += " for \(name)"
-      response.policy = reporter.worker(
-        snapshot, facts.worker.configuration.policy,
-        isChosen: facts.worker.external?.chosen != nil)
-    } else {
-      response.policy = reporter.machine()
+    guard let name = call.request.worker else {
+      return call.answer(.done, "the policy in effect") { $0.policy = reporter.machine() }
     }
-    call.respond(response)
+    let id = WorkerID(name)
+    guard let worker = facts.read(id)?.worker, let snapshot = driver.state.snapshot(of: id) else {
+      return call.answerUnknown(name)
+    }
+    call.answer(.done, "the policy in effect for \(name)") {
+      $0.policy = reporter.worker(
+        snapshot, worker.configuration.policy, isChosen: worker.external?.chosen != nil)
+    }
   }
 }

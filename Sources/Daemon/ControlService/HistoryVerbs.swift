@@ -15,11 +15,8 @@ struct HistoryVerbs {
   func events(_ call: ControlCall) {
     var journal = JournalLocation(directory: nil, reports: "", run: nil, at: 0)
     let saved: @Sendable (Bool) -> Void = loopReturn.callback { _ in
-      var response = ControlResponse(
-        id: call.request.id, result: .done,
-        text: journal.directory.map { "the journal is in \($0)" } ?? "there is no journal")
-      response.journal = journal
-      call.respond(response)
+      let text = journal.directory.map { "the journal is in \($0)" } ?? "there is no journal"
+      call.answer(.done, text) { $0.journal = journal }
     }
     journal = chronicle.save(at: clock.now) { saved(true) }
   }

@@ -56,10 +56,9 @@ struct KeptMemoryReporter {
 
     func answerIfComplete() {
       guard missing == 0 else { return }
-      var response = ControlResponse(
-        id: call.request.id, result: .done, text: "the workers that keep memory")
-      response.kept = KeptMemoryReport(workers: workers)
-      call.respond(response)
+      call.answer(.done, "the workers that keep memory") {
+        $0.kept = KeptMemoryReport(workers: workers)
+      }
     }
   }
 }
