@@ -56,8 +56,11 @@ struct DaemonReporter {
   /// - Parameter user: this process's effective user id.
   func context(user: UInt32, at now: Instant) -> DaemonContext {
     let engine = driver.state
+    // Without /proc little works, and the checks report that.
+    let status = try? ProcessStatus.ofThisProcess()
     return DaemonContext(
-      user: user, cgroup: cgroups?.path, freezer: freezer,
+      pid: status?.threadGroup ?? 0, user: user, cgroup: cgroups?.path,
+      capabilities: status?.capabilityNames ?? [], freezer: freezer,
       hibernation: engine.policy.permittedHibernation,
       hibernated: engine.snapshots(at: now).count { $0.state == .hibernated })
   }

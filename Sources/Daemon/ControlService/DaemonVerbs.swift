@@ -21,13 +21,14 @@ struct DaemonVerbs {
   /// Tests what the machine allows the daemon. It takes a second or more.
   func doctor(_ call: ControlCall) {
     examination.examine { outcome in
-      call.respond(
-        ControlResponse(
-          id: call.request.id,
-          outcome.map {
-            DaemonExamination(
-              context: reporter.context(user: $0.user, at: reloader.clock.now), report: $0)
-          }))
+      switch outcome {
+      case .success(let report):
+        let context = reporter.context(user: report.user, at: reloader.clock.now)
+        call.answer(.done, report.verdict.text) {
+          $0.doctor = DaemonExamination(context: context, report: report)
+        }
+      case .failure(let failure): call.answer(.failed, failure.description)
+      }
     }
   }
 

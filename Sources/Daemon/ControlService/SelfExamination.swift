@@ -107,31 +107,3 @@ extension ExaminationProgram {
       ], environment: ProcessEnvironment.current().variables)
   }
 }
-
-extension ControlResponse {
-  init(id: UInt64, _ outcome: Swift.Result<DaemonExamination, ExaminationFailure>) {
-    switch outcome {
-    case .success(let examination):
-      self.init(id: id, result: .done, text: examination.report.verdict.text)
-      doctor = examination
-    case .failure(let failure): self.init(id: id, result: .failed, text: failure.description)
-    }
-  }
-}
-
-/// The facts about a daemon for `doctor`.
-extension DaemonContext {
-  /// - Parameters:
-  ///   - user: this process's effective user id.
-  ///   - cgroup: the cgroup under which workers get theirs.
-  init(
-    user: UInt32, cgroup: String?, freezer: CodedText, hibernation: CodedText, hibernated: Int
-  ) {
-    // Without /proc little works, and the checks report that.
-    let status = try? ProcessStatus.ofThisProcess()
-    self.init(
-      pid: status?.threadGroup ?? 0, user: user, cgroup: cgroup,
-      capabilities: status?.capabilityNames ?? [], freezer: freezer, hibernation: hibernation,
-      hibernated: hibernated)
-  }
-}
