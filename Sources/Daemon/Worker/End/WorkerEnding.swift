@@ -158,7 +158,7 @@ final class WorkerEnding {
   private func scan() {
     if mustWait { return checkLater(in: Self.interval) }
     step = .scanning
-    operation.begin(within: Self.timeout, orElse: .unknown) {
+    operation.begin(within: Self.timeout, orElse: RemainingProcesses.unknown) {
       processes.findRemainingProcesses(of: process, then: $0)
     } then: { [unowned self] (left: RemainingProcesses) in
       didScan(left)
