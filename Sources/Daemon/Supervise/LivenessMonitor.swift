@@ -102,10 +102,14 @@ final class LivenessMonitor {
     // Traffic that came before the question counts.
     operation.begin(within: Self.timeout, orElse: false) {
       questions.readTraffic(then: $0)
-    } then: { [unowned self] hasTraffic in
-      if hasTraffic { questions.recordActivity() }
-      if timer == nil, !isAsking, !isPaused { putQuestion() }
+    } then: { [unowned self] in
+      didReadTraffic($0)
     }
+  }
+
+  private func didReadTraffic(_ hasTraffic: Bool) {
+    if hasTraffic { questions.recordActivity() }
+    if timer == nil, !isAsking, !isPaused { putQuestion() }
   }
 
   private func putQuestion() {
