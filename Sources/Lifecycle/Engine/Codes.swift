@@ -47,48 +47,6 @@ extension ExitStatus {
   }
 }
 
-extension SuspensionObstacle {
-  var code: String {
-    switch self {
-    case .shedding: "shedding"
-    case .trimming: "trimming"
-    case .task: "background_task"
-    case .held: "held"
-    case .failedLately: "failed_lately"
-    case .staysAwake: "stays_awake"
-    case .never: "suspend_after_never"
-    case .notQuiet: "not_quiet"
-    case .grace: "grace"
-    case .heartbeat: "heartbeat"
-    case .timer: "own_timer"
-    case .launchedLately: "launched_lately"
-    case .wokenLately: "woken_lately"
-    case .fileLocks: "file_locks"
-    }
-  }
-}
-
-extension HibernationObstacle {
-  var code: String {
-    switch self {
-    case .disabled: "disabled"
-    case .refusedForGood: "refused"
-    case .measuring: "measuring"
-    case .unmeasured: "unmeasured"
-    case .tooBig: "too_big"
-    case .tooSmall: "too_small"
-    case .overDiskBudget: "over_disk_budget"
-    case .overDailyWrites: "over_daily_writes"
-    case .diskNearlyFull: "disk_nearly_full"
-    case .slowerThanRelaunch: "slower_than_relaunch"
-    case .coolingDown: "cooling_down"
-    case .failedLately: "failed_lately"
-    case .onlyUnderPressure: "only_under_pressure"
-    case .tooEarly: "too_early"
-    }
-  }
-}
-
 /// An obstacle as a code for programs and a sentence for people.
 public struct Verdict: Hashable, Sendable {
   public var code: String

@@ -1,63 +1,137 @@
 import Policy
 
-// The obstacles with the key that decides, and the time after which they end by themselves.
+// The obstacles for programs and for people: each with its code, a clause that follows a colon, the
+// key that decides, and the time after which it ends by itself.
 
 extension SuspensionObstacle {
+  var sentence: String { described.sentence }
+
   var described: Obstacle {
     switch self {
-    case .shedding: Obstacle(code, sentence, key: "background.shed_deadline")
-    case .trimming: Obstacle(code, sentence, key: "trim")
-    case .task(_, let left): Obstacle(code, sentence, key: "background.task_limit", clearsIn: left)
-    case .held(let left):
-      Obstacle(code, sentence, key: "background.safe_point.hold", clearsIn: left)
-    case .failedLately(_, let wait): Obstacle(code, sentence, key: nil, clearsIn: wait)
-    case .staysAwake(_, let wait): Obstacle(code, sentence, key: "trim.after", clearsIn: wait)
-    case .never: Obstacle(code, sentence, key: "background.suspend_after")
-    case .notQuiet(let left):
-      Obstacle(code, sentence, key: FootprintLimits.Step.hibernate.path, clearsIn: left)
-    case .grace(let spent, let whole, _):
-      Obstacle(code, sentence, key: "background.suspend_after", clearsIn: whole - spent)
-    case .heartbeat(let left):
-      Obstacle(code, sentence, key: "background.heartbeat.for", clearsIn: left)
-    case .timer(let left):
-      Obstacle(code, sentence, key: "background.wake_for_timers", clearsIn: left)
-    case .launchedLately(let spent, let minUptime):
+    case .shedding:
       Obstacle(
-        code, sentence, key: "background.safe_point.after_launch", clearsIn: minUptime - spent)
-    case .wokenLately(let spent, let minUptime):
-      Obstacle(code, sentence, key: "background.safe_point.after_wake", clearsIn: minUptime - spent)
-    case .fileLocks(_, let left):
-      Obstacle(code, sentence, key: "background.safe_point.file_locks", clearsIn: left)
+        "shedding", "it is still freeing memory, as requested", key: "background.shed_deadline")
+    case .trimming:
+      Obstacle("trimming", "its memory is being trimmed or filled", key: "trim")
+    case .task(let name, let left):
+      Obstacle(
+        "background_task", "its background task \(name) may run for another \(left.text)",
+        key: "background.task_limit", clearsIn: left)
+    case .held(let left):
+      Obstacle(
+        "held", "it asks not to be suspended (X_DORMOUSE_HOLD=1), for \(left.text) at most",
+        key: "background.safe_point.hold", clearsIn: left)
+    case .failedLately(let reason, let wait):
+      Obstacle(
+        "failed_lately", "the last attempt failed: \(reason); next attempt in \(wait.text)",
+        key: nil, clearsIn: wait)
+    case .staysAwake(let reason, let wait):
+      Obstacle(
+        "stays_awake", "\(reason); next check in \(wait.text)", key: "trim.after", clearsIn: wait)
+    case .never:
+      Obstacle(
+        "suspend_after_never", "background.suspend_after is never", key: "background.suspend_after")
+    case .notQuiet(let left):
+      Obstacle(
+        "not_quiet",
+        "its footprint is over limits.footprint.hibernate, and it was used a moment ago; "
+          + "\(left.text) left", key: FootprintLimits.Step.hibernate.path, clearsIn: left)
+    case .grace(let spent, let grace, let raised):
+      Obstacle(
+        "grace",
+        "in the background for \(spent.text) of background.suspend_after \(grace.text)"
+          + (raised.map { " (\($0.sentence))" } ?? ""), key: "background.suspend_after",
+        clearsIn: grace - spent)
+    case .heartbeat(let left):
+      Obstacle(
+        "heartbeat", "its heartbeat lasts another \(left.text)",
+        key: "background.heartbeat.for", clearsIn: left)
+    case .timer(let left):
+      Obstacle(
+        "own_timer",
+        "woken by its own timer: suspended again after \(TimerTick.quiet.text) without work, in "
+          + "\(left.text) at the earliest", key: "background.wake_for_timers", clearsIn: left)
+    case .launchedLately(let up, let minUptime):
+      Self.uptime("launched", up: up, of: minUptime, key: "background.safe_point.after_launch")
+    case .wokenLately(let up, let minUptime):
+      Self.uptime("woken", up: up, of: minUptime, key: "background.safe_point.after_wake")
+    case .fileLocks(let count, let left):
+      Obstacle(
+        "file_locks",
+        "it holds \(count == 1 ? "a file lock" : "\(count) file locks"), "
+          + "and has \(left.text) left to release \(count == 1 ? "it" : "them")",
+        key: "background.safe_point.file_locks", clearsIn: left)
     }
+  }
+
+  private static func uptime(
+    _ what: String, up: Duration, of minUptime: Duration, key: String
+  ) -> Obstacle {
+    Obstacle(
+      "\(what)_lately", "\(what) \(up.text) ago, within \(key), \(minUptime.text)", key: key,
+      clearsIn: minUptime - up)
   }
 }
 
 extension HibernationObstacle {
+  var sentence: String { described.sentence }
+
   var described: Obstacle {
     switch self {
-    case .disabled: Obstacle(code, sentence, key: "hibernate.enabled")
-    case .refusedForGood, .measuring, .unmeasured: Obstacle(code, sentence, key: nil)
+    case .disabled: Obstacle("disabled", "hibernate.enabled is false", key: "hibernate.enabled")
+    case .refusedForGood(let reason):
+      Obstacle("refused", "can't be hibernated before its next launch: \(reason)", key: nil)
+    case .measuring: Obstacle("measuring", "its footprint is being measured", key: nil)
+    case .unmeasured: Obstacle("unmeasured", "its footprint is not known yet", key: nil)
     case .tooBig(let size, let limit):
-      Obstacle(code, sentence, key: "hibernate.max_footprint", measured: size, limit: limit)
+      Obstacle(
+        "too_big", "its footprint, \(size), is over hibernate.max_footprint, \(limit)",
+        key: "hibernate.max_footprint", measured: size, limit: limit)
     case .tooSmall(let size, let limit):
-      Obstacle(code, sentence, key: "hibernate.min_footprint", measured: size, limit: limit)
+      Obstacle(
+        "too_small", "its footprint, \(size), is under hibernate.min_footprint, \(limit)",
+        key: "hibernate.min_footprint", measured: size, limit: limit)
     case .overDiskBudget(let held, let adding, let limit):
-      Obstacle(code, sentence, key: "hibernate.disk.budget", measured: held + adding, limit: limit)
+      Obstacle(
+        "over_disk_budget",
+        "images take \(held) of disk; \(adding) more would exceed hibernate.disk.budget, \(limit)",
+        key: "hibernate.disk.budget", measured: held + adding, limit: limit)
     case .overDailyWrites(let written, let adding, let limit):
       Obstacle(
-        code, sentence, key: "hibernate.disk.daily_writes", measured: written + adding, limit: limit
-      )
+        "over_daily_writes",
+        "\(written) were written to images in 24 h; \(adding) more would exceed "
+          + "hibernate.disk.daily_writes, \(limit)",
+        key: "hibernate.disk.daily_writes", measured: written + adding, limit: limit)
     case .diskNearlyFull(let free, let adding, let minFree):
       Obstacle(
-        code, sentence, key: "hibernate.disk.min_free", measured: free - adding, limit: minFree)
-    case .slowerThanRelaunch:
-      Obstacle(code, sentence, key: "hibernate.only_if_faster_than_relaunch")
+        "disk_nearly_full",
+        "the disk has \(free) free; \(adding) less would fall below hibernate.disk.min_free, "
+          + "\(minFree)",
+        key: "hibernate.disk.min_free", measured: free - adding, limit: minFree)
+    case .slowerThanRelaunch(let resume, let relaunch):
+      Obstacle(
+        "slower_than_relaunch",
+        "a resume takes about \(resume.text), longer than a relaunch, \(relaunch.text)",
+        key: "hibernate.only_if_faster_than_relaunch")
     case .coolingDown(let spent, let whole):
-      Obstacle(code, sentence, key: "hibernate.cooldown", clearsIn: whole - spent)
-    case .failedLately(_, let wait): Obstacle(code, sentence, key: nil, clearsIn: wait)
-    case .onlyUnderPressure: Obstacle(code, sentence, key: "hibernate.after")
-    case .tooEarly(let spent, let whole, _):
-      Obstacle(code, sentence, key: "hibernate.after", clearsIn: whole - spent)
+      Obstacle(
+        "cooling_down", "resumed \(spent.text) ago, within hibernate.cooldown, \(whole.text)",
+        key: "hibernate.cooldown", clearsIn: whole - spent)
+    case .failedLately(let reason, let wait):
+      Obstacle(
+        "failed_lately", "the last attempt failed (\(reason)); next attempt in \(wait.text)",
+        key: nil, clearsIn: wait)
+    case .onlyUnderPressure:
+      Obstacle(
+        "only_under_pressure",
+        "hibernate.after is never: only memory pressure or a request hibernates it",
+        key: "hibernate.after")
+    case .tooEarly(let slept, let after, let raised):
+      Obstacle(
+        "too_early",
+        "suspended for \(slept.text) of hibernate.after \(after.text)"
+          + (raised.map { " (\($0.sentence))" } ?? ""), key: "hibernate.after",
+        clearsIn: after - slept)
     }
   }
 }

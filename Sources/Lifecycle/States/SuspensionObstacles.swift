@@ -105,37 +105,3 @@ extension WorkerRecord {
     return now < until ? .fileLocks(watch.held, left: until - now) : nil
   }
 }
-
-extension SuspensionObstacle {
-  /// The obstacle as a clause that follows a colon.
-  var sentence: String {
-    switch self {
-    case .shedding: "it is still freeing memory, as requested"
-    case .trimming: "its memory is being trimmed or filled"
-    case .task(let name, let left): "its background task \(name) may run for another \(left.text)"
-    case .held(let left):
-      "it asks not to be suspended (X_DORMOUSE_HOLD=1), for \(left.text) at most"
-    case .failedLately(let reason, let wait):
-      "the last attempt failed: \(reason); next attempt in \(wait.text)"
-    case .staysAwake(let reason, let wait): "\(reason); next check in \(wait.text)"
-    case .never: "background.suspend_after is never"
-    case .notQuiet(let left):
-      "its footprint is over limits.footprint.hibernate, and it was used a moment ago; "
-        + "\(left.text) left"
-    case .grace(let spent, let grace, let raised):
-      "in the background for \(spent.text) of background.suspend_after \(grace.text)"
-        + (raised.map { " (\($0.sentence))" } ?? "")
-    case .heartbeat(let left): "its heartbeat lasts another \(left.text)"
-    case .timer(let left):
-      "woken by its own timer: suspended again after \(TimerTick.quiet.text) without work, in "
-        + "\(left.text) at the earliest"
-    case .launchedLately(let time, let minUptime):
-      "launched \(time.text) ago, within background.safe_point.after_launch, \(minUptime.text)"
-    case .wokenLately(let time, let minUptime):
-      "woken \(time.text) ago, within background.safe_point.after_wake, \(minUptime.text)"
-    case .fileLocks(let count, let left):
-      "it holds \(count == 1 ? "a file lock" : "\(count) file locks"), "
-        + "and has \(left.text) left to release \(count == 1 ? "it" : "them")"
-    }
-  }
-}
