@@ -150,7 +150,7 @@ struct Accounting {
       return isFree ? ask(kind, worker) : "\(directive) while its memory is being moved"
     case .inspect(let worker):
       inspections[worker, default: 0] += 1
-      return states[worker]?.isUnderWay == true ? nil : "inspects \(worker), which is at rest"
+      return states[worker]?.isTransit == true ? nil : "inspects \(worker), which is at rest"
     case .terminate(let worker), .kill(let worker), .abort(let worker):
       return states[worker] == .terminating ? nil : "\(directive) of a worker that is not ending"
     case .transition(let transition):
@@ -205,11 +205,5 @@ struct Accounting {
     let available = max(.zero, size - sum)
     return available == engine.available
       ? nil : "\(engine.available) available; the accounts say \(available)"
-  }
-}
-
-extension WorkerState {
-  fileprivate var isUnderWay: Bool {
-    self == .suspending || self == .hibernating || self == .resuming
   }
 }

@@ -79,7 +79,6 @@ struct WakeTogetherCheck {
 }
 
 extension WorkerState {
-  fileprivate var sleeps: Bool { self == .suspended || self == .hibernated }
   fileprivate var sleepsOrWill: Bool { sleeps || self == .suspending || self == .hibernating }
 }
 

@@ -74,25 +74,10 @@ final class WrappedProgram: CallersProgram {
     if isRunning { steps.append(.runs) }
     if transition.to == .suspending { steps.append(.fallsAsleep) }
     if transition.to == .suspended || transition.to == .hibernated { steps.append(.sleeps) }
-    if !transition.to.isPassing { steps.append(.report) }
+    if !transition.to.isTransit { steps.append(.report) }
     guard transition.to == .terminated else { return steps }
-    if end == nil {
-      end = .notStarted(transition.cause.failure ?? transition.cause.sentence)
-    }
+    if end == nil, case .failed(let reason) = transition.cause { end = .notStarted(reason) }
+    if end == nil { end = .notStarted(transition.cause.sentence) }
     return steps + [.end]
-  }
-}
-
-extension WorkerState {
-  /// True if the state ends by itself within a moment.
-  fileprivate var isPassing: Bool {
-    self == .suspending || self == .hibernating || self == .resuming
-  }
-}
-
-extension Cause {
-  fileprivate var failure: String? {
-    if case .failed(let reason) = self { return reason }
-    return nil
   }
 }

@@ -251,7 +251,6 @@ final class DaemonEnd {
 }
 
 extension WorkerState {
-  var sleeps: Bool { self == .suspended || self == .hibernated }
   /// No operation of the daemon on the worker is running.
   var isSettled: Bool { runs || sleeps }
 }

@@ -28,7 +28,9 @@ public struct Divergence: Sendable {
   mutating func add(other directive: Directive) { add(directive, isRecorded: false) }
 
   private mutating func add(_ directive: Directive, isRecorded: Bool) {
-    guard case .transition(var new) = directive, new.to.isStable else { return }
+    guard case .transition(var new) = directive, new.to.isStable || new.to == .terminated else {
+      return
+    }
     // The change is from one stable state to the next, without the states between them.
     let side = isRecorded ? 0 : 1
     new.from = stableStates[side].updateValue(new.to, forKey: new.worker) ?? new.from
@@ -61,15 +63,5 @@ public struct Divergence: Sendable {
   mutating func forget() {
     finish()
     stableStates = [[:], [:]]
-  }
-}
-
-extension WorkerState {
-  /// True for a state in which a worker stays: neither a transition nor launching.
-  fileprivate var isStable: Bool {
-    switch self {
-    case .foreground, .background, .suspended, .hibernated, .terminated: true
-    case .launching, .suspending, .hibernating, .resuming, .terminating: false
-    }
   }
 }

@@ -120,9 +120,3 @@ extension Engine {
     next.consider(ladderState.settleUntil.map { $0 + LadderState.readingTimeout })
   }
 }
-
-extension WorkerRecord {
-  var isInTransit: Bool {
-    state == .suspending || state == .hibernating || state == .resuming
-  }
-}

@@ -71,7 +71,7 @@ extension Engine {
           "it has \(worker.resident) in RAM, under \(Self.minYield): too little to gain",
           key: nil, measured: worker.resident, limit: Self.minYield))
     }
-    if worker.isInTransit || worker.state == .terminating {
+    if worker.state.isTransit || worker.state == .terminating {
       obstacles.append(Obstacle("in_transit", "it is \(worker.state.text)", key: nil))
     }
     let level = levelOfTermination(worker)

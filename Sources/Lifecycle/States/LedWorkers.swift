@@ -55,13 +55,3 @@ extension Engine {
     recordShedFinished(index, before: footprint, after: footprint)
   }
 }
-
-extension WorkerState {
-  /// Whether the worker is alive and no operation is under way.
-  fileprivate var isStable: Bool {
-    switch self {
-    case .foreground, .background, .suspended, .hibernated: true
-    case .launching, .suspending, .hibernating, .resuming, .terminating, .terminated: false
-    }
-  }
-}

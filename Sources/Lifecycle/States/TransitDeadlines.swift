@@ -50,12 +50,6 @@ public enum WorkerCondition: Codable, Hashable, Sendable {
   case unverifiable(String)
 }
 
-extension WorkerState {
-  /// Whether the worker waits for the outcome of an operation that suspends, hibernates or resumes
-  /// it.
-  var isTransit: Bool { self == .suspending || self == .hibernating || self == .resuming }
-}
-
 extension Engine {
   mutating func advanceTransit(_ index: Int) {
     guard let transit = workers[index].run.transit, now >= transit.inspectAt else { return }

@@ -23,6 +23,12 @@ public enum WorkerState: String, Codable, Hashable, Sendable, CaseIterable {
     default: false
     }
   }
+  /// Whether it is suspended or hibernated.
+  public var sleeps: Bool { self == .suspended || self == .hibernated }
+  /// Whether it waits for the outcome of an operation that suspends, hibernates or resumes it.
+  public var isTransit: Bool { self == .suspending || self == .hibernating || self == .resuming }
+  /// Whether it is alive and no operation is under way.
+  public var isStable: Bool { self == .foreground || self == .background || sleeps }
 }
 
 /// What the engine must know about a worker before it runs.
