@@ -22,14 +22,12 @@ extension Engine {
   public var workerIDs: [WorkerID] { workers.map(\.id) }
 
   /// The workers that get processor time, sorted by name.
-  public var runningWorkers: [WorkerID] { workers.running }
+  public var runningWorkers: [WorkerID] {
+    workers.indices.filter { workers[$0].state.runs }.map { workers[$0].id }
+  }
 
   /// The worker's profile. `nil`: there is no such worker.
   public func profile(of worker: WorkerID) -> WorkerProfile? {
     index(of: worker).map { workers[$0].profile }
   }
-}
-
-extension WorkerTable {
-  fileprivate var running: [WorkerID] { indices.filter { self[$0].state.runs }.map { self[$0].id } }
 }

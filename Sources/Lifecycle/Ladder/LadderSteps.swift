@@ -126,8 +126,7 @@ extension Engine {
     for index in promising.isEmpty ? unwarned : promising {
       workers[index].warnedIn = PressureEpisode(episode: gauge.episode, level: level)
       if isShadow(index) {
-        let name = workers[index].id
-        emit(.wouldHave(name, "\(name) would have been warned: \(Cause.pressure(level).sentence)"))
+        reportImagined(index, "been warned: \(Cause.pressure(level).sentence)")
       } else {
         workers[index].run.owesWarning = true
         longest = max(longest ?? .zero, workers[index].policy.background.shedDeadline)
@@ -153,31 +152,24 @@ extension Engine {
 
   /// Returns whether this was the engine's step.
   private mutating func countShadowHibernation(_ index: Int, _ level: PressureLevel) -> Bool {
-    guard !workers[index].notes.contains(.hibernation) else { return false }
-    reportOnce(
-      index, step: .hibernation,
-      text: "would have been hibernated: \(Cause.pressure(level).sentence)")
+    let text = "been hibernated: \(Cause.pressure(level).sentence)"
+    guard reportOnce(index, step: .hibernation, text: text) else { return false }
     countImagined(index, .hibernated)
     return countShadowStep(index)
   }
 
   mutating func countShadowPurge(_ index: Int, _ level: PressureLevel) -> Bool {
     let offer = workers[index].run.purgeable
-    guard workers[index].notes.insert(.purge).inserted else { return false }
-    let name = workers[index].id
-    let text =
-      "\(name) would have lost \(offer) of purgeable memory: \(Cause.pressure(level).sentence)"
+    let text = "lost \(offer) of purgeable memory: \(Cause.pressure(level).sentence)"
+    guard reportOnce(index, step: .purge, text: text) else { return false }
     workers[index].shadow.summary.freed += offer
-    emit(.wouldHave(name, text))
     return countShadowStep(index, freed: offer)
   }
 
   mutating func countShadowTrim(_ index: Int, _ level: PressureLevel) -> Bool {
     let gain = workers[index].expectedTrimGain
-    guard workers[index].notes.insert(.trim).inserted else { return false }
-    let name = workers[index].id
-    emit(
-      .wouldHave(name, "\(name) would have been trimmed: \(Cause.pressure(level).sentence)"))
+    let text = "been trimmed: \(Cause.pressure(level).sentence)"
+    guard reportOnce(index, step: .trim, text: text) else { return false }
     return countShadowStep(index, freed: gain)
   }
 
@@ -189,8 +181,7 @@ extension Engine {
     if mayHibernateInsteadOfEnd(workers[index], at: level) {
       return countShadowHibernation(index, level)
     }
-    let name = workers[index].id
-    emit(.wouldHave(name, "\(name) would have been terminated: \(reason)"))
+    reportImagined(index, "been terminated: \(reason)")
     countImagined(index, .terminated)
     return countShadowStep(index)
   }

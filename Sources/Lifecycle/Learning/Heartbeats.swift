@@ -13,9 +13,8 @@ extension Engine {
     // Omitted while memory is short: it would cost some, and nothing waits for it.
     guard gauge.level == .normal else { return }
     if isShadow(index) {
-      return reportOnce(
-        index, step: .heartbeat,
-        text: "would have been woken: \(Cause.heartbeat.sentence)")
+      reportOnce(index, step: .heartbeat, text: "been woken: \(Cause.heartbeat.sentence)")
+      return
     }
     workers[index].goal = Goal(destination: .background, cause: .heartbeat, requests: [])
   }

@@ -23,9 +23,19 @@ extension Engine {
     emit(.answer(request.id, Answer(.done, "\(request.worker): \(how)")))
   }
 
-  /// Reports a step once in the worker's state. `move` clears the record of it.
-  mutating func reportOnce(_ index: Int, step: ShadowNotes, text: String) {
-    guard workers[index].notes.insert(step).inserted else { return }
-    emit(.wouldHave(workers[index].id, "\(workers[index].id) \(text)"))
+  /// Reports what would have been done with the worker: `been suspended: …`.
+  mutating func reportImagined(_ index: Int, _ text: String) {
+    let name = workers[index].id
+    emit(.wouldHave(name, "\(name) would have \(text)"))
+  }
+
+  /// Reports a step once in the worker's state, and returns whether it has done so. `move` clears
+  /// the record of it.
+  @discardableResult
+  mutating func reportOnce(_ index: Int, step: ShadowNotes, text: String) -> Bool {
+    guard !workers[index].notes.contains(step) else { return false }
+    workers[index].notes.insert(step)
+    reportImagined(index, text)
+    return true
   }
 }

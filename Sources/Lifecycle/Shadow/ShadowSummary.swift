@@ -71,7 +71,7 @@ extension Engine {
     }
     let slept = now - sleeper.run.restingSince
     reportOnce(
-      index, step: .hibernation, text: "would have been hibernated: suspended for \(slept.text)")
+      index, step: .hibernation, text: "been hibernated: suspended for \(slept.text)")
     countImagined(index, .hibernated)
   }
 

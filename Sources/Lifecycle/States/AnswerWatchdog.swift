@@ -28,21 +28,15 @@ extension Engine {
       return false
     }
     workers[index].run.unanswered = nil
-    let name = workers[index].id
     let rules = workers[index].policy.watchdog
     let what = "no answer to \(missed.kind.rawValue) within watchdog.answer, "
     let text = what + rules.answer.text
-    workers[index].lastMiss = Miss(at: now, text: text)
     guard rules.onTimeout == .terminate else {
-      emit(.watchdogMissed(name, text))
+      workers[index].lastMiss = Miss(at: now, text: text)
+      emit(.watchdogMissed(workers[index].id, text))
       return false
     }
-    if isShadow(index) {
-      emit(.wouldHave(name, "\(name) would have been terminated: \(text)"))
-      return false
-    }
-    beginEnding(index, .watchdog(text), gracefully: true)
-    return true
+    return endBroken(index, text, by: .stop)
   }
 }
 
@@ -52,12 +46,7 @@ extension Engine {
   mutating func recordUnhealthy(_ index: Int, _ reason: String) {
     let state = workers[index].state
     guard state == .foreground || state == .background else { return }
-    workers[index].lastMiss = Miss(at: now, text: reason)
-    if isShadow(index) {
-      let name = workers[index].id
-      return emit(.wouldHave(name, "\(name) would have been terminated: \(reason)"))
-    }
-    beginEnding(index, .watchdog(reason), gracefully: true)
+    endBroken(index, reason, by: .stop)
   }
 }
 

@@ -37,8 +37,7 @@ extension Engine {
       guard now >= worker.end(of: task) else { continue }
       workers[index].run.tasks[position].expiredAt = now
       if isShadow(index) {
-        let text = "\(worker.id) would have been asked to end its task \(task.name): out of time"
-        emit(.wouldHave(worker.id, text))
+        reportImagined(index, "been asked to end its task \(task.name): out of time")
       } else {
         emit(.expireTask(worker.id, task: task.name))
       }

@@ -6,10 +6,7 @@ import Policy
 // needed.
 
 extension WorkerRecord {
-  func isDemoted(at now: Instant) -> Bool {
-    guard state == .hibernated, let after = policy.hibernate.demoteAfter else { return false }
-    return now >= run.restingSince + after
-  }
+  func isDemoted(at now: Instant) -> Bool { demotedAt.map { now >= $0 } ?? false }
 
   var demotedAt: Instant? {
     guard state == .hibernated else { return nil }

@@ -98,8 +98,7 @@ extension Engine {
   private mutating func reachLimit(_ index: Int, _ excess: FootprintExcess) {
     let worker = workers[index]
     guard !isShadow(index) else {
-      let what = excess.step.inShadowMode
-      return emit(.wouldHave(worker.id, "\(worker.id) would have been \(what): \(excess.sentence)"))
+      return reportImagined(index, "been \(excess.step.inShadowMode): \(excess.sentence)")
     }
     let consequence: String
     switch excess.step {

@@ -85,7 +85,7 @@ extension Engine {
     let name = workers[index].id
     guard workers[index].profile.canShed else { return emit(.measure(name)) }
     if isShadow(index), !cause.isRequest {
-      emit(.wouldHave(name, "\(name) would have been asked to free memory: it left the foreground"))
+      reportImagined(index, "been asked to free memory: it left the foreground")
       emit(.measure(name))
     } else {
       workers[index].run.owesBackgroundShed = true

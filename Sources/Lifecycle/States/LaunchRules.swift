@@ -108,9 +108,7 @@ extension Engine {
     let text = "\(sentence): it is \(isEnded ? "terminated" : "left running")"
     failWaiting(index, text)
     if isEnded { return beginEnding(index, cause, gracefully: true) }
-    if mayEnd {
-      emit(.wouldHave(name, "\(name) would have been terminated: \(cause.sentence)"))
-    }
+    if mayEnd { reportImagined(index, "been terminated: \(cause.sentence)") }
     move(index, to: .launching, cause)
   }
 }

@@ -28,7 +28,7 @@ extension Engine {
   /// Purges the largest offer. Among equal ones, that of the worker with the lower band.
   mutating func purgeLargest(_ level: PressureLevel) -> LadderState.Outcome {
     guard !workers.isEmpty(.offering) else { return .nothingLeft }
-    for index in offers() {
+    for index in indices(.offering, by: \.run.purgeable) {
       let name = workers[index].id
       if isShadow(index) {
         if countShadowPurge(index, level) { return .acted }
@@ -42,15 +42,16 @@ extension Engine {
     return .nothingLeft
   }
 
-  private func offers() -> [Int] { workers.indices(.offering).sorted(by: offersMore) }
-
-  private func offersMore(_ left: Int, _ right: Int) -> Bool {
-    let (left, right) = (workers[left], workers[right])
-    if left.run.purgeable != right.run.purgeable {
-      return left.run.purgeable > right.run.purgeable
+  /// The members of a group, the one with the most memory first. Among equal ones, that with the
+  /// lower band is first.
+  func indices(_ group: WorkerGroups, by memory: (WorkerRecord) -> ByteCount) -> [Int] {
+    workers.indices(group).sorted { left, right in
+      let (left, right) = (workers[left], workers[right])
+      let (more, less) = (memory(left), memory(right))
+      if more != less { return more > less }
+      let (lower, upper) = (left.band(at: now), right.band(at: now))
+      return lower == upper ? left.id < right.id : lower < upper
     }
-    let (lower, upper) = (left.band(at: now), right.band(at: now))
-    return lower == upper ? left.id < right.id : lower < upper
   }
 }
 

@@ -29,8 +29,9 @@ extension Engine {
       guard !workers[index].notes.contains(.suspension) else { return }
       imagineSuspension(index)
       let time = (now - workers[index].since).text
-      return reportOnce(
-        index, step: .suspension, text: "would have been suspended: in the background for \(time)")
+      reportOnce(
+        index, step: .suspension, text: "been suspended: in the background for \(time)")
+      return
     }
     guard isAtSafePoint(index) else { return }
     let worker = workers[index]

@@ -19,8 +19,9 @@ extension Engine {
     else { return }
     guard !isShadow(index) else {
       let gain = worker.expectedTrimGain
-      let text = "would have been trimmed: at most \(gain) would have left RAM"
-      return reportOnce(index, step: .trim, text: text)
+      reportOnce(
+        index, step: .trim, text: "been trimmed: at most \(gain) would have left RAM")
+      return
     }
     begin(.trim, index)
   }
@@ -149,7 +150,7 @@ extension Engine {
     guard !workers.isEmpty(.trimmable), isSet(level) || isReallyShort(at: level) else {
       return .nothingLeft
     }
-    for index in trimCandidates() {
+    for index in indices(.trimmable, by: \.expectedTrimGain) {
       if isShadow(index) {
         if countShadowTrim(index, level) { return .acted }
         continue
@@ -162,17 +163,6 @@ extension Engine {
       return .acted
     }
     return .nothingLeft
-  }
-
-  private func trimCandidates() -> [Int] {
-    workers.indices(.trimmable).sorted { left, right in
-      let (left, right) = (workers[left], workers[right])
-      if left.expectedTrimGain != right.expectedTrimGain {
-        return left.expectedTrimGain > right.expectedTrimGain
-      }
-      let (lower, upper) = (left.band(at: now), right.band(at: now))
-      return lower == upper ? left.id < right.id : lower < upper
-    }
   }
 }
 

@@ -81,24 +81,31 @@ extension Engine {
     guard let interval = workers[index].run.watchdog?.interval,
       workers[index].run.watchdog?.misses(after: sign, at: now) == true
     else { return }
-    endBroken(index, "no WATCHDOG=1 for \(interval.text)")
+    endSilent(index, "no WATCHDOG=1 for \(interval.text)")
   }
 
   mutating func recordWatchdogTriggered(_ index: Int) {
     let state = workers[index].state
     guard state == .launching || state == .foreground || state == .background else { return }
-    endBroken(index, "it sent WATCHDOG=trigger")
+    endSilent(index, "it sent WATCHDOG=trigger")
   }
 
   /// Ends a worker that isn't alive by its own report or silence. A configuration with a watchdog
   /// wants that, whatever `watchdog.on_timeout` says, as with a liveness probe.
-  private mutating func endBroken(_ index: Int, _ reason: String) {
+  private mutating func endSilent(_ index: Int, _ reason: String) {
+    if !endBroken(index, reason, by: .abort) { workers[index].run.watchdog?.restart(at: now) }
+  }
+
+  /// Ends a worker that doesn't do its work, except in shadow mode. Returns whether its termination
+  /// has begun.
+  @discardableResult
+  mutating func endBroken(_ index: Int, _ reason: String, by signal: EndSignal) -> Bool {
     workers[index].lastMiss = Miss(at: now, text: reason)
     if isShadow(index) {
-      workers[index].run.watchdog?.restart(at: now)
-      let name = workers[index].id
-      return emit(.wouldHave(name, "\(name) would have been terminated: \(reason)"))
+      reportImagined(index, "been terminated: \(reason)")
+      return false
     }
-    beginEnding(index, .watchdog(reason), gracefully: true, by: .abort)
+    beginEnding(index, .watchdog(reason), gracefully: true, by: signal)
+    return true
   }
 }

@@ -54,10 +54,9 @@ extension Engine {
     }
     let slept = now - workers[index].run.restingSince
     if isShadow(index) {
-      guard !workers[index].notes.contains(.hibernation) else { return }
-      countImagined(index, .hibernated)
-      let text = "would have been hibernated: suspended for \(slept.text)"
-      return reportOnce(index, step: .hibernation, text: text)
+      let text = "been hibernated: suspended for \(slept.text)"
+      if reportOnce(index, step: .hibernation, text: text) { countImagined(index, .hibernated) }
+      return
     }
     hibernate(index, excess.map { .footprint($0) } ?? .suspendedFor(slept))
   }

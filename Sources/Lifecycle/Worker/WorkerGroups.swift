@@ -101,12 +101,15 @@ extension WorkerGroups {
     {
       groups.insert(.demoted)
     }
-    guard worker.resident >= Engine.minYield else { return groups }
-    if !isShadow, let victims = worker.rungOfProtected { groups.insert(victims.protectedGroup) }
-    let isOpen = !isShadow || worker.sparedIn != view.episode
-    guard let victims = worker.rungOfVictims else { return groups }
-    groups.insert(victims.group)
-    if isOpen { groups.insert(victims.openGroup) }
+    guard worker.resident >= Engine.minYield, worker.profile.mayBeTerminated,
+      let victims = worker.rungOfState
+    else { return groups }
+    if worker.protection == nil {
+      groups.insert(victims.group)
+      if !isShadow || worker.sparedIn != view.episode { groups.insert(victims.openGroup) }
+    } else if !isShadow {
+      groups.insert(victims.protectedGroup)
+    }
     return groups
   }
 }
@@ -156,18 +159,8 @@ extension WorkerRecord {
     return idle.map { view.now >= $0.from + $0.after } ?? false
   }
 
-  /// The rung that terminates the worker. `nil`: it may not be terminated in its state.
-  fileprivate var rungOfVictims: Ladder.Rung.Victims? {
-    profile.mayBeTerminated && protection == nil ? rungOfState : nil
-  }
-
-  /// The rung that would terminate the worker if it weren't protected.
-  fileprivate var rungOfProtected: Ladder.Rung.Victims? {
-    profile.mayBeTerminated && protection != nil ? rungOfState : nil
-  }
-
   /// The rung that terminates workers in this state.
-  var rungOfState: Ladder.Rung.Victims? {
+  fileprivate var rungOfState: Ladder.Rung.Victims? {
     switch state {
     case .suspended, .hibernated: return .suspended
     case .background: return .background
