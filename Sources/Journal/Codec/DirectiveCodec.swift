@@ -37,7 +37,7 @@ extension FieldWriter {
     case .answer(let id, let answer):
       set("d", "answer")
       set("id", Int64(bitPattern: id))
-      set("code", Self.name(answer.code))
+      set("code", answer.code.rawValue)
       set("text", answer.text)
     case .transition(let transition):
       set("transition", of: transition.worker)
@@ -101,14 +101,5 @@ extension FieldWriter {
   private mutating func set(_ name: String, of worker: WorkerID) {
     set("d", name)
     set(worker)
-  }
-
-  private static func name(_ code: Answer.Code) -> String {
-    switch code {
-    case .done: "done"
-    case .refused: "refused"
-    case .failed: "failed"
-    case .unknownWorker: "unknownWorker"
-    }
   }
 }

@@ -52,8 +52,6 @@ extension FieldWriter {
   /// new event doesn't compile until it is written.
   mutating func set(_ event: Event, _ profiles: ProfileCodec) throws {
     switch event {
-    case .added(_, let profile), .profileChanged(_, let profile), .adopted(_, let profile, _):
-      try setProfile(of: event, profiles.tree(profile))
     case .request(let request): try set(request)
     case .removed(let worker): begin(.removed, worker)
     case .released(let worker): begin(.released, worker)
@@ -94,27 +92,26 @@ extension FieldWriter {
     case .fileLocks(let worker, let held): try set(.fileLocks, of: worker, "held", coded: held)
     case .hold(let worker, let holds): try set(.hold, of: worker, "holds", coded: holds)
     case .taskEnded(let worker, let task): try set(.taskEnded, of: worker, "task", coded: task)
-    case .moved, .shedFinished, .hibernated, .exited, .taskBegan, .watchdogSeen, .channelsChanged:
-      try setMembers(event)
+    case .added, .profileChanged, .adopted, .moved, .shedFinished, .hibernated, .exited, .taskBegan,
+      .watchdogSeen, .channelsChanged:
+      try setMembers(event, profiles)
     case .memory, .disk, .stalled, .pressureSet, .machineSlept, .deadline: try setMachine(event)
     }
   }
 
-  private mutating func setProfile(of event: Event, _ profile: JSON) {
+  /// Writes an event of a worker that has several members.
+  private mutating func setMembers(_ event: Event, _ profiles: ProfileCodec) throws {
     switch event {
-    case .added(let worker, _): begin(.added, worker)
-    case .adopted(let worker, _, let state):
+    case .added(let worker, let profile):
+      begin(.added, worker)
+      set("profile", try profiles.tree(profile))
+    case .profileChanged(let worker, let profile):
+      begin(.profileChanged, worker)
+      set("profile", try profiles.tree(profile))
+    case .adopted(let worker, let profile, let state):
       begin(.adopted, worker)
       set("state", state.rawValue)
-    case .profileChanged(let worker, _): begin(.profileChanged, worker)
-    default: break
-    }
-    set("profile", profile)
-  }
-
-  /// Writes an event of a worker that has several members.
-  private mutating func setMembers(_ event: Event) throws {
-    switch event {
+      set("profile", try profiles.tree(profile))
     case .moved(let worker, let state, let reason):
       begin(.moved, worker)
       set("state", state.rawValue)

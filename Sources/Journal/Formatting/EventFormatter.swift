@@ -26,73 +26,62 @@ public struct EventFormatter: Sendable {
   public mutating func notices(
     of event: Event, _ directives: [Directive], _ engine: Engine, at now: Instant
   ) -> [Notice] {
-    var notices = noticesBeforeDirectives(event, engine, at: now)
-    for directive in directives {
-      if let notice = notice(of: directive, event, engine, at: now) { notices.append(notice) }
-    }
-    return notices
+    var notices = [notice(of: event, at: now)]
+    for directive in directives { notices.append(notice(of: directive, event, engine, at: now)) }
+    return notices.compactMap { $0 }
   }
 
   /// Returns the notice of a change of the machine-wide policy.
   public func notice(ofPolicy policy: LifecyclePolicy, at now: Instant) -> Notice {
     let mode = policy.mode == .shadow ? ", in shadow mode" : ""
-    return Notice(
-      .policy, worker: nil, text: "policy \(policy.name) applied\(mode)", at: now)
+    return Notice(.policy, text: "policy \(policy.name) applied\(mode)", at: now)
   }
 
-  private mutating func noticesBeforeDirectives(_ event: Event, _ engine: Engine, at now: Instant)
-    -> [Notice]
-  {
+  /// Returns the notice that comes before those of the event's directives.
+  private mutating func notice(of event: Event, at now: Instant) -> Notice? {
     switch event {
     case .request(let request):
       if verbs.count > 1000 { verbs = [:] }
       verbs[request.id] = request
     case .shedFinished(let worker, let before, let after):
-      guard let kind = sheds.removeValue(forKey: worker) else { return [] }
-      return [shed(kind, of: worker, from: before, to: after, at: now)].compactMap { $0 }
+      guard let kind = sheds.removeValue(forKey: worker) else { return nil }
+      return shed(kind, of: worker, from: before, to: after, at: now)
     case .hibernateFailed(let worker, let reason, _):
-      return [failed(worker, "can't be hibernated: \(reason)", at: now)]
+      return failed(worker, "can't be hibernated: \(reason)", at: now)
     case .suspendFailed(let worker, let reason):
-      return [failed(worker, "can't be suspended: \(reason)", at: now)]
+      return failed(worker, "can't be suspended: \(reason)", at: now)
     case .staysAwake(let worker, let reason):
-      guard awake.insert(worker).inserted else { return [] }
-      return [failed(worker, "isn't suspended: \(reason)", at: now)]
-    case .exited(let worker, _):
-      awake.remove(worker)
-      return []
+      guard awake.insert(worker).inserted else { return nil }
+      return failed(worker, "isn't suspended: \(reason)", at: now)
+    case .exited(let worker, _): awake.remove(worker)
     case .resumeFailed(let worker, let reason, let intact):
       let suffix = intact ? "" : "; its memory can't be verified"
-      return [failed(worker, "can't be resumed: \(reason)\(suffix)", at: now)]
+      return failed(worker, "can't be resumed: \(reason)\(suffix)", at: now)
     case .purged(let worker, let freed):
-      var notice = Notice(
+      return Notice(
         .memory, worker: worker, text: "purged: freed \(freed) of purgeable memory", at: now,
-        occasion: .purge)
-      notice.freed = freed
-      return [notice]
+        occasion: .purge, freed: freed)
     case .trimmed(let worker, let result):
-      var notice = Notice(.memory, worker: worker, text: result.sentence, at: now, occasion: .trim)
-      notice.took = result.duration
-      notice.freed = result.freed
-      return [notice]
+      return Notice(
+        .memory, worker: worker, text: result.sentence, at: now, occasion: .trim,
+        took: result.duration, freed: result.freed)
     case .filled(let worker, let swapped):
       let outcome = swapped > .zero ? "\(swapped) are still in swap" : "all of its memory is in RAM"
-      return [
-        Notice(.memory, worker: worker, text: "filled: \(outcome)", at: now, occasion: .fill)
-      ]
+      return Notice(.memory, worker: worker, text: "filled: \(outcome)", at: now, occasion: .fill)
     case .trimFailed(let worker, let reason, _):
-      return [failed(worker, "can't be trimmed: \(reason)", at: now)]
+      return failed(worker, "can't be trimmed: \(reason)", at: now)
     case .trimLost(let worker, let reason):
       let text = "all of its trimmed memory came back: \(reason)"
-      return [Notice(.memory, worker: worker, text: text, at: now, occasion: .fill)]
+      return Notice(.memory, worker: worker, text: text, at: now, occasion: .fill)
     case .fillFailed(let worker, let reason):
-      return [failed(worker, "can't be filled: \(reason)", at: now)]
+      return failed(worker, "can't be filled: \(reason)", at: now)
     case .purgeFailed(let worker, let reason):
-      return [failed(worker, "can't be purged: \(reason)", at: now)]
+      return failed(worker, "can't be purged: \(reason)", at: now)
     case .profileChanged(let worker, _):
-      return [Notice(.policy, worker: worker, text: "configuration changed", at: now)]
+      return Notice(.policy, worker: worker, text: "configuration changed", at: now)
     default: break
     }
-    return []
+    return nil
   }
 
   private func failed(_ worker: WorkerID, _ text: String, at now: Instant) -> Notice {
@@ -107,11 +96,9 @@ public struct EventFormatter: Sendable {
     if after >= before, kind == .didEnterBackground { return nil }
     let what =
       after < before ? "freed \(before - after) (from \(before) to \(after))" : "freed nothing"
-    var notice = Notice(
+    return Notice(
       .memory, worker: worker, text: "\(what) \(kind.text)", at: now,
-      occasion: kind == .memoryWarning ? .warning : .background)
-    notice.freed = max(.zero, before - after)
-    return notice
+      occasion: kind == .memoryWarning ? .warning : .background, freed: max(.zero, before - after))
   }
 
   private mutating func notice(
@@ -120,20 +107,15 @@ public struct EventFormatter: Sendable {
     switch directive {
     case .transition(let transition): return notice(of: transition, event, engine)
     case .pressureChanged(let from, let to, let reason):
-      var notice = Notice(
-        .pressure, worker: nil, text: "pressure \(from.name) → \(to.name): \(reason)", at: now)
-      notice.level = to
-      return notice
+      let text = "pressure \(from.name) → \(to.name): \(reason)"
+      return Notice(.pressure, text: text, at: now, level: to)
     case .report(let report): return notice(of: report, at: now)
     case .wouldHave(let worker, let what):
       return Notice(.shadow, worker: worker, text: what, at: now)
     case .willTerminate(let worker, let notice):
-      var warning = Notice(
+      return Notice(
         .memory, worker: worker, text: notice.sentence(of: worker, at: now), at: now,
-        occasion: .notice)
-      warning.level = notice.level
-      warning.took = notice.until - now
-      return warning
+        level: notice.level, occasion: .notice, took: notice.until - now)
     case .willNotTerminate(let worker, let reason):
       return Notice(
         .memory, worker: worker, text: "not terminated: \(reason)", at: now, occasion: .withdrawn)
@@ -146,14 +128,10 @@ public struct EventFormatter: Sendable {
         .memory, worker: worker, text: "leak suspected: \(leak.sentence)", at: now,
         occasion: .leakSuspected)
     case .protectedLeft(let workers, let level):
-      var notice = Notice(
-        .pressure, worker: nil, text: Protection.sentence(onLeft: workers, at: level), at: now)
-      notice.level = level
-      return notice
+      let text = Protection.sentence(onLeft: workers, at: level)
+      return Notice(.pressure, text: text, at: now, level: level)
     case .terminatesNone(let vain):
-      var notice = Notice(.pressure, worker: nil, text: vain.sentence, at: now)
-      notice.level = vain.level
-      return notice
+      return Notice(.pressure, text: vain.sentence, at: now, level: vain.level)
     case .shed(let worker, let kind, _):
       sheds[worker] = kind
       guard kind == .memoryWarning else { return nil }
@@ -184,14 +162,12 @@ public struct EventFormatter: Sendable {
     let victims = report.entries.filter { $0.victimBecause != nil }
     let names = victims.map(\.worker.name).joined(separator: ", ")
     let freed = victims.reduce(ByteCount.zero) { $0 + ($1.gaveBack ?? .zero) }
-    var notice = Notice(
-      .jetsam, worker: nil,
+    return Notice(
+      .jetsam,
       text:
         "terminated for lack of memory: \(names); freed \(freed), \(report.availableAfter) of "
-        + "\(report.budget) available (details: `dormouse jetsam`)", at: now)
-    notice.level = report.level
-    notice.freed = freed
-    return notice
+        + "\(report.budget) available (details: `dormouse jetsam`)", at: now, level: report.level,
+      freed: freed)
   }
 }
 

@@ -58,27 +58,29 @@ public struct Notice: Hashable, Sendable {
   public var freed: ByteCount?
 
   init(
-    _ kind: Kind, worker: WorkerID?, text: String, at: Instant, occasion: Occasion? = nil
+    _ kind: Kind, worker: WorkerID? = nil, text: String, at: Instant, level: PressureLevel? = nil,
+    occasion: Occasion? = nil, took: Duration? = nil, freed: ByteCount? = nil
   ) {
-    self.occasion = occasion
+    self.at = at
     self.kind = kind
     self.worker = worker
+    self.level = level
+    self.occasion = occasion
     self.text = text
-    self.at = at
+    self.took = took
+    self.freed = freed
   }
 }
 
 extension Notice {
   public init(daemonStarted header: SegmentHeader, at now: Instant) {
     self.init(
-      .daemon, worker: nil,
+      .daemon,
       text: "daemon started: version \(header.version), policy \(header.policy.name)",
       at: now)
   }
 
   public init(gapAt now: Instant) {
-    self.init(
-      .daemon, worker: nil, text: "gap in the journal: earlier events are missing",
-      at: now)
+    self.init(.daemon, text: "gap in the journal: earlier events are missing", at: now)
   }
 }

@@ -82,7 +82,9 @@ public enum Directive: Codable, Hashable, Sendable {
 /// The answer to a request.
 public struct Answer: Codable, Hashable, Sendable {
   /// The kind of an answer.
-  public enum Code: Codable, Hashable, Sendable { case done, refused, failed, unknownWorker }
+  public enum Code: String, Codable, Hashable, Sendable {
+    case done, refused, failed, unknownWorker
+  }
   public var code: Code
   /// One sentence that says what happened, or why it didn't.
   public var text: String
