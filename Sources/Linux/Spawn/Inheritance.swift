@@ -37,6 +37,13 @@ public struct Inheritance: Hashable, Sendable {
     )
   }
 
+  /// The program's own arguments: a `char *const[]` that ends with nil and is valid until this
+  /// process ends.
+  var arguments: UnsafePointer<UnsafeMutablePointer<CChar>?> {
+    UnsafeRawPointer(CommandLine.unsafeArgv + firstArgument)
+      .assumingMemoryBound(to: UnsafeMutablePointer<CChar>?.self)
+  }
+
   /// Executes the program in this process. It returns only if that fails, with the error's number.
   public func execute(_ path: String) -> Int32 {
     for number in [SIGPIPE, SIGXFSZ] where !ProcessStatus.contains(ignoredSignals, number) {
@@ -48,30 +55,5 @@ public struct Inheritance: Hashable, Sendable {
     sigprocmask(SIG_SETMASK, &none, nil)
     clinux_restore_core_files()
     return -kernelResult(path) { execv($0, CommandLine.unsafeArgv + firstArgument) }
-  }
-}
-
-/// Passes a request with an inheritance to `body`.
-func withInherited<Result>(
-  _ request: SpawnRequest, inheritance: Inheritance,
-  _ body: (inout clinux_spawn) -> Result
-) -> Result {
-  // It is a `char *const[]` that ends with nil and is valid until this process ends.
-  let arguments = UnsafeRawPointer(CommandLine.unsafeArgv + inheritance.firstArgument)
-    .assumingMemoryBound(to: UnsafeMutablePointer<CChar>?.self)
-  return request.path.withCString { path in
-    request.directory.withCString { directory in
-      inheritance.descriptors.withUnsafeBufferPointer { kept in
-        var prepared = clinux_spawn(
-          path: path, arguments: arguments, environment: nil, directory: directory,
-          input: request.input, output: request.output, error: request.error,
-          cgroup: request.cgroup ?? -1, kept: kept.baseAddress, kept_count: Int32(kept.count),
-          ignored: inheritance.ignoredSignals, announcement: inheritance.announcement ?? -1,
-          keeps_session: inheritance.keepsSession ? 1 : 0,
-          terms: nil, oom_score: request.oomScore.raw, waits: request.waitsForRelease ? 1 : 0,
-          permits_tracing: request.permitsTracing ? 1 : 0)
-        return body(&prepared)
-      }
-    }
   }
 }

@@ -16,7 +16,7 @@ public struct SpawnError: Error, Hashable, Sendable, CustomStringConvertible {
   }
 
   /// The state of a process that was still in `step` at its deadline.
-  private struct Hang: Hashable {
+  struct Hang: Hashable {
     var state: ProcessStat.State?
     var time: Duration
   }
@@ -40,11 +40,7 @@ public struct SpawnError: Error, Hashable, Sendable, CustomStringConvertible {
     self.init(step: step, code: ETIMEDOUT, request: request, hang: Hang(state: state, time: time))
   }
 
-  init(step: Step, code: Int32, request: SpawnRequest, limit: Int = 0) {
-    self.init(step: step, code: code, request: request, limit: limit, hang: nil)
-  }
-
-  private init(step: Step, code: Int32, request: SpawnRequest, limit: Int = 0, hang: Hang?) {
+  init(step: Step, code: Int32, request: SpawnRequest, limit: Int = 0, hang: Hang? = nil) {
     self.step = step
     self.code = code
     path = request.path

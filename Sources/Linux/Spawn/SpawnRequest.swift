@@ -95,28 +95,31 @@ func withPrepared<Result>(
   if all.contains(where: { $0.utf8.contains(0) }) {
     throw SpawnError(step: .prepare, code: EINVAL, request: request)
   }
-  if let inheritance = request.inheritance {
-    return withInherited(request, inheritance: inheritance, body)
-  }
   let arguments = request.arguments.map { strdup($0) } + [nil]
   // The child writes its own pid over the zeros.
   let pidVariables = (request.terms?.pidVariables ?? []).compactMap { strdup("\($0)=0000000000") }
   let pidDigits = pidVariables.map { Optional($0 + strlen($0) - 10) }
   let variables = environment.map { strdup($0) } + pidVariables + [nil]
   defer { for pointer in arguments + variables { free(pointer) } }
+  let inheritance = request.inheritance
   return request.path.withCString { path in
     request.directory.withCString { directory in
       arguments.withUnsafeBufferPointer { arguments in
         variables.withUnsafeBufferPointer { variables in
-          withTerms(request.terms, pidDigits: pidDigits) { terms in
-            var prepared = clinux_spawn(
-              path: path, arguments: arguments.baseAddress, environment: variables.baseAddress,
-              directory: directory, input: request.input, output: request.output,
-              error: request.error, cgroup: request.cgroup ?? -1, kept: nil, kept_count: 0,
-              ignored: 0, announcement: -1, keeps_session: 0, terms: terms,
-              oom_score: request.oomScore.raw, waits: request.waitsForRelease ? 1 : 0,
-              permits_tracing: request.permitsTracing ? 1 : 0)
-            return body(&prepared)
+          (inheritance?.descriptors ?? []).withUnsafeBufferPointer { kept in
+            withTerms(request.terms, pidDigits: pidDigits) { terms in
+              var prepared = clinux_spawn(
+                path: path, arguments: inheritance?.arguments ?? arguments.baseAddress,
+                environment: inheritance == nil ? variables.baseAddress : nil,
+                directory: directory, input: request.input, output: request.output,
+                error: request.error, cgroup: request.cgroup ?? -1, kept: kept.baseAddress,
+                kept_count: Int32(kept.count), ignored: inheritance?.ignoredSignals ?? 0,
+                announcement: inheritance?.announcement ?? -1,
+                keeps_session: inheritance?.keepsSession == true ? 1 : 0, terms: terms,
+                oom_score: request.oomScore.raw, waits: request.waitsForRelease ? 1 : 0,
+                permits_tracing: request.permitsTracing ? 1 : 0)
+              return body(&prepared)
+            }
           }
         }
       }
