@@ -117,7 +117,7 @@ import Testing
     let later = try child.tree()
     #expect(Set(later.processes.map(\.identity)).isSubset(of: tree.processes.map(\.identity)))
     #expect(later.processes.allSatisfy { $0.state.isAtRest })
-    try tree.killAll()
+    try tree.signalAll(SIGKILL)
   }
 
   @Test func `All threads of a stopped process with many threads are at rest`() throws {
@@ -146,7 +146,7 @@ import Testing
     let child = try TestChild("sh", "-c", Self.bushy)
     _ = try (child.line(), child.line())
     let tree = try child.tree()
-    try tree.killAll()
+    try tree.signalAll(SIGKILL)
     #expect(try eventually { tree.processes.allSatisfy { $0.identity.hasEnded } })
     #expect(try child.tree().isEmpty)
     // A second signal reaches no process.

@@ -49,7 +49,7 @@ extension WorkerCgroup {
 
   private func number(_ file: String) -> Int64? {
     // An error means that the controller isn't enabled.
-    guard let bytes = try? readNamedFile("\(path)/\(file)") else { return nil }
+    guard let bytes = try? readFile("\(path)/\(file)") else { return nil }
     return bytes.lines().first?.number()
   }
 }

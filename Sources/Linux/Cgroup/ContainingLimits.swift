@@ -58,7 +58,7 @@ public final class ContainingLimits {
   /// Returns the swap that a process may still use, in bytes: the least that its group and the
   /// groups above it permit. It is nil if there is no limit, or only one of version 1.
   public static func swapLeft(of pid: Int32) throws(SystemCallError) -> Int64? {
-    let membership = try readNamedFile("/proc/\(pid)/cgroup")
+    let membership = try readFile("/proc/\(pid)/cgroup")
     var smallest: Int64?
     for group in try LimitFiles.containing(membership: membership, workers: nil) {
       if group.isFirstVersion { continue }
@@ -209,7 +209,7 @@ extension LimitFiles {
       path = path[..<(path.lastIndex(of: "/") ?? path.startIndex)]
     }
     if isFirstVersion, let top = groups.indices.last {
-      let stat = try readNamedFile("\(groups[top].path)/memory.stat")
+      let stat = try readFile("\(groups[top].path)/memory.stat")
       groups[top].hiddenLimit = value(of: "hierarchical_memory_limit ", in: stat)?.number()
     }
     return groups

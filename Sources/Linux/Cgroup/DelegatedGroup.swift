@@ -27,7 +27,7 @@ public enum DelegatedGroup {
     else { return group }
     let parent = String(group[..<slash])
     // If other processes are in the parent, it isn't a group that was left for children.
-    let isLeft = (try? readNamedFile("\(parent)/cgroup.procs").isEmpty) == true
+    let isLeft = (try? readFile("\(parent)/cgroup.procs").isEmpty) == true
     return isLeft && access("\(parent)/cgroup.procs", W_OK) == 0 ? parent : group
   }
 
@@ -51,7 +51,7 @@ public enum DelegatedGroup {
       return
     }
     do {
-      let members = try readNamedFile("\(group)/cgroup.procs").lines().compactMap {
+      let members = try readFile("\(group)/cgroup.procs").lines().compactMap {
         line -> Int32? in line.number()
       }
       guard members == [getpid()] else {
@@ -64,18 +64,10 @@ public enum DelegatedGroup {
             + "`ExecStartPre=` and `ExecStopPost=-/usr/local/bin/dormouse daemon --before-start`, "
             + "without which systemd couldn't start it again beside living workers")
       }
-      try makeDirectory(inner)
+      try makeDirectory(inner, mode: 0o755)
       try writeControl("\(inner)/cgroup.procs", "\(getpid())")
     } catch let obstacle as Obstacle { throw obstacle } catch {
       throw Obstacle(description: "\(error)")
-    }
-  }
-
-  private static func makeDirectory(_ path: String) throws(SystemCallError) {
-    do throws(SystemCallError) {
-      _ = try systemCall("mkdir", path: path) { mkdir($0, 0o755) }
-    } catch {
-      if error.code != EEXIST { throw error }
     }
   }
 
@@ -99,7 +91,9 @@ public enum DelegatedGroup {
     let unit =
       group.hasSuffix(control) ? String(group.dropLast(control.count)) : rootForChildren(of: group)
     let inner = "\(unit)/\(byItself)"
-    do throws(SystemCallError) { try makeDirectory(inner) } catch { throw .failed(error) }
+    do throws(SystemCallError) { try makeDirectory(inner, mode: 0o755) } catch {
+      throw .failed(error)
+    }
     // In such a unit the daemon is started again in `daemon`, and limits can stay.
     if access("\(unit)/\(bySystemd)", F_OK) == 0 { return }
     do throws(SystemCallError) {

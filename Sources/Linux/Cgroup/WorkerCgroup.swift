@@ -71,7 +71,7 @@ public final class WorkerCgroup: Sendable {
     var all: [Int32] = []
     for group in try groups() {
       do throws(SystemCallError) {
-        for line in try readNamedFile("\(group)/cgroup.procs").lines() {
+        for line in try readFile("\(group)/cgroup.procs").lines() {
           // 0 means a process outside this pid namespace.
           if let pid: Int32 = line.number(), pid > 0 { all.append(pid) }
         }

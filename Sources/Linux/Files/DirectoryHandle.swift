@@ -83,16 +83,12 @@ public final class DirectoryHandle: Sendable {
   }
 
   /// Reads the status of the directory itself.
-  public func status() throws(SystemCallError) -> stat {
-    var status = stat()
-    _ = try systemCall("fstat", on: path) { fstat(descriptor.raw, &status) }
-    return status
-  }
+  public func status() throws(SystemCallError) -> stat { try descriptor.readStatus(path) }
 
   /// Sets the mode of the directory itself, if it is different.
   public func setMode(_ mode: mode_t) throws(SystemCallError) {
     if try status().st_mode & 0o7777 == mode { return }
-    _ = try systemCall("fchmod", on: path) { fchmod(descriptor.raw, mode) }
+    try descriptor.setMode(mode, path: path)
   }
 
   private func check(_ name: String) throws(SystemCallError) {

@@ -174,11 +174,7 @@ public struct DirectoryTrust: Sendable {
   private func status(
     of descriptor: Descriptor, at path: String
   ) throws(DirectoryTrustError) -> stat {
-    try calling { () throws(SystemCallError) in
-      var status = stat()
-      _ = try systemCall("fstat", on: path) { fstat(descriptor.raw, &status) }
-      return status
-    }
+    try calling { () throws(SystemCallError) in try descriptor.readStatus(path) }
   }
 
   private func trusts(_ owner: uid_t) -> Bool { owner == 0 || owner == user || owner == outsider }

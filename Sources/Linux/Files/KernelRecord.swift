@@ -13,6 +13,6 @@ public struct KernelRecord: Sendable {
 
   public func read() throws(SystemCallError) -> [UInt8] {
     let bytes = try descriptor.readBytes(upTo: largestRecord, at: 0, path: path)
-    return bytes.count < largestRecord ? bytes : try readNamedFile(path)
+    return bytes.count < largestRecord ? bytes : try readFile(path)
   }
 }

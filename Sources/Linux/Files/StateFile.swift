@@ -97,11 +97,9 @@ public final class StateFile {
   public func write(_ bytes: [UInt8]) throws(SystemCallError) {
     try perform { () throws(SystemCallError) in
       try fault?(.write)
-      var failure: SystemCallError?
-      bytes.withUnsafeBytes { bytes in
-        do throws(SystemCallError) { try file.writeAll(bytes) } catch { failure = error }
+      do throws(SystemCallError) { try file.writeAll(bytes) } catch {
+        throw error.on(location.partial)
       }
-      if let failure { throw failure.on(location.partial) }
     }
   }
 
@@ -121,7 +119,7 @@ public final class StateFile {
     try perform { () throws(SystemCallError) in
       if durability != .none, durability != .untilBoot {
         try fault?(.sync)
-        _ = try systemCall("fsync", on: location.partial) { fsync(file.raw) }
+        try file.sync(location.partial)
       }
       if durability == .untilBoot { BootMark.set(on: file) }
       try fault?(.rename)
@@ -173,7 +171,7 @@ public final class StateFile {
 
     func removePartial() throws(SystemCallError) {
       switch self {
-      case .path(_, let partial): try systemCall("unlink", path: partial) { unlink($0) }
+      case .path(_, let partial): try removeFile(partial)
       case .entry(_, let partial, let directory): try directory.remove(partial)
       }
     }
@@ -206,10 +204,8 @@ public final class StateFile {
       case .path(let path, _):
         let slash = path.lastIndex(of: "/")
         let parent = slash.map { String(path[...$0]) } ?? "."
-        let opened = try Descriptor.open(parent, O_RDONLY | O_DIRECTORY)
-        _ = try systemCall("fsync", on: parent) { fsync(opened.raw) }
-      case .entry(_, _, let directory):
-        _ = try systemCall("fsync", on: directory.path) { fsync(directory.descriptor.raw) }
+        try Descriptor.open(parent, O_RDONLY | O_DIRECTORY).sync(parent)
+      case .entry(_, _, let directory): try directory.descriptor.sync(directory.path)
       }
     }
   }

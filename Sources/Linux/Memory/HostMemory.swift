@@ -10,7 +10,7 @@ public struct HostMemory: Hashable, Sendable {
 
   public static func read() throws(SystemCallError) -> HostMemory {
     let path = "/proc/meminfo"
-    guard let memory = HostMemory(parsing: try readNamedFile(path)) else { throw malformed(path) }
+    guard let memory = HostMemory(parsing: try readFile(path)) else { throw malformed(path) }
     return memory
   }
 

@@ -24,7 +24,7 @@ public struct MemoryInfo: Hashable, Sendable {
   public static func read(withPerCPULists: Bool = false) throws(SystemCallError) -> MemoryInfo {
     guard var info = MemoryInfo(parsing: try readRecord(path)) else { throw malformed(path) }
     if withPerCPULists {
-      let pages = perCPUPages(parsing: try readNamedFile("/proc/zoneinfo"))
+      let pages = perCPUPages(parsing: try readFile("/proc/zoneinfo"))
       info.available += pages * Int64(pageSize)
     }
     return info
@@ -49,7 +49,7 @@ public struct MemoryInfo: Hashable, Sendable {
   /// The number of processes of the whole machine that the kernel's OOM killer has ended
   /// (`oom_kill` of /proc/vmstat); nil if it can't be read.
   public static func killedForMemory() -> Int? {
-    guard let bytes = try? readNamedFile("/proc/vmstat") else { return nil }
+    guard let bytes = try? readFile("/proc/vmstat") else { return nil }
     return WorkerCgroup.killedForMemory(in: bytes)
   }
 

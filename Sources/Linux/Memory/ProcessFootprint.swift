@@ -49,13 +49,13 @@ public struct Footprint: Hashable, Sendable {
   /// milliseconds for a large process.
   public static func measure(_ pid: Int32) throws(FootprintError) -> Footprint? {
     do throws(SystemCallError) {
-      return Footprint(parsing: try readNamedFile("/proc/\(pid)/smaps_rollup"))
+      return Footprint(parsing: try readFile("/proc/\(pid)/smaps_rollup"))
     } catch {
       if !error.meansVanished { throw FootprintError(pid: pid, cause: error) }
     }
     // Kernels before 4.14 have only the long form; a process that has ended has neither.
     do throws(SystemCallError) {
-      return Footprint(parsing: try readNamedFile("/proc/\(pid)/smaps"))
+      return Footprint(parsing: try readFile("/proc/\(pid)/smaps"))
     } catch {
       if error.meansVanished { return nil }
       throw FootprintError(pid: pid, cause: error)

@@ -8,12 +8,7 @@ extension SystemCallError {
   public var meansVanished: Bool { code == ENOENT || code == ESRCH }
 
   /// Returns the failure with the path of a file. `Descriptor` doesn't know its path.
-  func on(_ path: String) -> SystemCallError { SystemCallError(call, on: path, code: code) }
-}
-
-/// Reads a whole small file, with the path in every error.
-func readNamedFile(_ path: String) throws(SystemCallError) -> [UInt8] {
-  do throws(SystemCallError) { return try readFile(path) } catch { throw error.on(path) }
+  public func on(_ path: String) -> SystemCallError { SystemCallError(call, on: path, code: code) }
 }
 
 /// A size in bytes that is larger than any record that is read with one call.
@@ -26,7 +21,7 @@ func readRecord(_ path: String) throws(SystemCallError) -> [UInt8] {
     let bytes = try Descriptor.open(path, O_RDONLY | O_NONBLOCK).read(upTo: largestRecord)
     if bytes.count < largestRecord { return bytes }
   } catch { throw error.on(path) }
-  return try readNamedFile(path)
+  return try readFile(path)
 }
 
 /// Makes the error for a kernel file whose content differs from the kernel's documentation.

@@ -1,5 +1,3 @@
-import Glibc
-
 /// The command line and directory of a process, as far as this process may read them.
 public struct ProcessCommand: Sendable {
   /// The process's arguments, as it shows them now (programs may overwrite them). They are empty
@@ -15,21 +13,21 @@ public struct ProcessCommand: Sendable {
     _ name: String, _ pid: Int32
   ) throws(SystemCallError) -> Bool {
     let prefix = Array((name + "=").utf8)
-    return try readNamedFile("/proc/\(pid)/environ").split(separator: 0).contains {
+    return try readFile("/proc/\(pid)/environ").split(separator: 0).contains {
       $0.starts(with: prefix)
     }
   }
 
   public static func read(_ pid: Int32) throws(SystemCallError) -> ProcessCommand {
-    let bytes = try readNamedFile("/proc/\(pid)/cmdline")
-    var parts = bytes.split(separator: 0, omittingEmptySubsequences: false)
-    if parts.last?.isEmpty == true { parts.removeLast() }
-    var target = [CChar](repeating: 0, count: Int(PATH_MAX))
-    let length = readlink("/proc/\(pid)/cwd", &target, target.count)
-    let directory =
-      length > 0
-      ? String(decoding: target[..<length].map { UInt8(bitPattern: $0) }, as: UTF8.self) : nil
-    return ProcessCommand(
-      arguments: parts.map { String(decoding: $0, as: UTF8.self) }, directory: directory)
+    ProcessCommand(
+      arguments: arguments(in: try readFile("/proc/\(pid)/cmdline")),
+      directory: readLink("/proc/\(pid)/cwd"))
+  }
+
+  /// The arguments in the content of a file `cmdline`.
+  static func arguments(in bytes: [UInt8]) -> [String] {
+    var arguments = bytes.split(separator: 0, omittingEmptySubsequences: false)
+    if arguments.last?.isEmpty == true { arguments.removeLast() }
+    return arguments.map { String(decoding: $0, as: UTF8.self) }
   }
 }

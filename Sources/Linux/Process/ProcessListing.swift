@@ -39,9 +39,7 @@ public enum ProcessDetails {
       let bytes = try? Descriptor.open("/proc/\(pid)/cmdline", O_RDONLY | O_NONBLOCK)
         .read(upTo: longestCommand)
     else { return nil }
-    var arguments = bytes.split(separator: 0, omittingEmptySubsequences: false)
-    if arguments.last?.isEmpty == true { arguments.removeLast() }
-    return arguments.map { String(decoding: $0, as: UTF8.self) }
+    return ProcessCommand.arguments(in: bytes)
   }
 
   /// The path of its program, even of one that was replaced on disk.

@@ -67,7 +67,7 @@ private func listChildren(of pid: Int32) throws(SystemCallError) -> [Int32] {
   do throws(SystemCallError) {
     for thread in try threads(of: pid) {
       do throws(SystemCallError) {
-        let list = try readNamedFile("/proc/\(pid)/task/\(thread)/children")
+        let list = try readFile("/proc/\(pid)/task/\(thread)/children")
         children += list.words().compactMap { $0.number() }
       } catch {
         // The thread has ended. Its children are listed with another thread.

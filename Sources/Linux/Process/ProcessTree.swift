@@ -147,8 +147,6 @@ public struct ProcessTree: Hashable, Sendable {
     return !fileExists("/proc/self/task/\(tracer)")
   }
 
-  public func killAll() throws(SystemCallError) { try signalAll(SIGKILL) }
-
   /// Kills all processes of the tree, and repeats that until no new one is found. This includes
   /// processes that were forked between a listing and its kill. (A process with a pending SIGKILL
   /// can't fork any more.) When this returns, the processes are ending, but may not have ended. A
@@ -195,11 +193,4 @@ public struct ProcessTree: Hashable, Sendable {
   /// After this many rounds, new processes are stopped first. Nearly always the second round finds
   /// no process.
   private static let roundsOfKilling = 4
-
-  /// Sends a signal. It returns false if the process has ended.
-  static func signal(
-    _ process: ProcessIdentity, _ signal: Int32
-  ) throws(SystemCallError) -> Bool {
-    try process.signal(signal)
-  }
 }

@@ -75,7 +75,7 @@ extension ProcessTree {
         for generation in generations(of: new) {
           for stat in generation {
             let sent = try rethrowing { () throws(SystemCallError) in
-              try signal(stat.identity, SIGSTOP)
+              try stat.identity.signal(SIGSTOP)
             }
             // A process that has ended doesn't appear again, so only a process that got the signal
             // is recorded.
@@ -103,7 +103,7 @@ extension ProcessTree {
   /// Continues processes, children first, as `continueAll` does. A process that has ended needs no
   /// SIGCONT.
   private static func undo(_ stopped: [ProcessStat]) {
-    for stat in stopped.reversed() { _ = try? signal(stat.identity, SIGCONT) }
+    for stat in stopped.reversed() { _ = try? stat.identity.signal(SIGCONT) }
   }
 
   /// Waits until all threads are at rest. If a thread has been in uninterruptible sleep for longer

@@ -42,7 +42,7 @@ public struct PortHolder: Hashable, Sendable {
     var inodes: Set<UInt64> = []
     for path in ["/proc/net/tcp", "/proc/net/tcp6"] {
       let table: [UInt8]
-      do throws(SystemCallError) { table = try readNamedFile(path) } catch {
+      do throws(SystemCallError) { table = try readFile(path) } catch {
         // A kernel without IPv6 has no second table.
         guard error.code == ENOENT else { throw error }
         continue

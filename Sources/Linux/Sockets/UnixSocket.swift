@@ -116,14 +116,10 @@ public enum UnixSocket {
     address.sun_family = sa_family_t(AF_UNIX)
     withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: bytes) }
     let length = MemoryLayout<sa_family_t>.size + bytes.count
-    var failure: SystemCallError?
-    withUnsafePointer(to: &address) { pointer in
-      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { rebound in
-        do throws(SystemCallError) {
-          try body(rebound, socklen_t(length))
-        } catch { failure = error }
+    try withUnsafePointer(to: &address) { (pointer) throws(SystemCallError) in
+      try pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        (rebound) throws(SystemCallError) in try body(rebound, socklen_t(length))
       }
     }
-    if let failure { throw failure }
   }
 }

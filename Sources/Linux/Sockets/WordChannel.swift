@@ -15,14 +15,8 @@ public struct WordChannel: Sendable {
   /// Makes both ends, which are closed on execution. After a fork each process closes the end that
   /// it doesn't use.
   public static func pair() throws(SystemCallError) -> (WordChannel, WordChannel) {
-    var ends: [Int32] = [-1, -1]
-    let kind =
-      Int32(SOCK_SEQPACKET.rawValue) | Int32(SOCK_CLOEXEC.rawValue) | Int32(SOCK_NONBLOCK.rawValue)
-    _ = try systemCall("socketpair") { socketpair(AF_UNIX, kind, 0, &ends) }
-    return (
-      WordChannel(descriptor: Descriptor(owning: ends[0])),
-      WordChannel(descriptor: Descriptor(owning: ends[1]))
-    )
+    let (one, other) = try Descriptor.socketPair(.packets, isBlocking: false)
+    return (WordChannel(descriptor: one), WordChannel(descriptor: other))
   }
 
   /// Sends a number without waiting. If the socket's buffer is full, the number is lost; that
@@ -47,7 +41,7 @@ public struct WordChannel: Sendable {
 /// Waits without limit until one of the descriptors is readable.
 public func waitForInput(_ descriptors: [Descriptor]) throws(SystemCallError) {
   var entries = descriptors.map { pollfd(fd: $0.raw, events: Int16(POLLIN), revents: 0) }
-  _ = try systemCall("poll") { poll(&entries, nfds_t(entries.count), -1) }
+  try waitForEvents(&entries, milliseconds: -1)
 }
 
 /// Makes a pipe whose ends are closed on execution and don't block.

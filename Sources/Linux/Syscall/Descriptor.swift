@@ -72,16 +72,13 @@ public final class Descriptor: Sendable {
     }
   }
 
-  public func writeAll(_ text: String) throws(SystemCallError) {
-    var text = text
-    var failure: SystemCallError?
-    text.withUTF8 { bytes in
-      do throws(SystemCallError) {
-        try writeAll(UnsafeRawBufferPointer(bytes))
-      } catch { failure = error }
+  public func writeAll(_ bytes: [UInt8]) throws(SystemCallError) {
+    try bytes.withUnsafeBufferPointer { (buffer) throws(SystemCallError) in
+      try writeAll(UnsafeRawBufferPointer(buffer))
     }
-    if let failure { throw failure }
   }
+
+  public func writeAll(_ text: String) throws(SystemCallError) { try writeAll(Array(text.utf8)) }
 }
 
 /// Reads a whole small file, such as those of /proc, whose size isn't known beforehand.
@@ -107,11 +104,7 @@ public func readText(_ path: String) throws(SystemCallError) -> String {
 /// Writes to a control file of the kernel (cgroup, /proc) with one call.
 public func writeControl(_ path: String, _ text: String) throws(SystemCallError) {
   let file = try Descriptor.open(path, O_WRONLY)
-  do throws(SystemCallError) {
-    try file.writeAll(text)
-  } catch {
-    throw SystemCallError("write", on: path, code: error.code)
-  }
+  do throws(SystemCallError) { try file.writeAll(text) } catch { throw error.on(path) }
 }
 
 /// Reads the target of a symbolic link; nil if it can't be read.

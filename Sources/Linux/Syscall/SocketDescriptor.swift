@@ -19,12 +19,13 @@ public struct PeerCredentials: Hashable, Sendable {
 
 /// Operations on an open socket.
 extension Descriptor {
-  /// Makes two blocking sockets that are connected with each other.
+  /// Makes two sockets that are connected with each other.
   public static func socketPair(
-    _ kind: UnixSocket.Kind
+    _ kind: UnixSocket.Kind, isBlocking: Bool = true
   ) throws(SystemCallError) -> (Descriptor, Descriptor) {
     var ends: [Int32] = [-1, -1]
-    let type = Int32(kind.type.rawValue | SOCK_CLOEXEC.rawValue)
+    let flags = SOCK_CLOEXEC.rawValue | (isBlocking ? 0 : SOCK_NONBLOCK.rawValue)
+    let type = Int32(kind.type.rawValue | flags)
     _ = try systemCall("socketpair") { socketpair(AF_UNIX, type, 0, &ends) }
     return (Descriptor(owning: ends[0]), Descriptor(owning: ends[1]))
   }

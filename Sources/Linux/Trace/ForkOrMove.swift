@@ -5,19 +5,14 @@ import CLinux
 /// in such a call.
 public func mayForkOrMove(_ pid: Int32) -> Bool {
   do throws(SystemCallError) {
-    for thread in try threads(of: pid) where try mayForkOrMove(thread, of: pid) { return true }
+    for thread in try threads(of: pid) {
+      let call: WaitingCall?
+      do throws(SystemCallError) { call = try WaitingCall.current(thread: thread, of: pid) } catch {
+        if error.meansVanished { continue }
+        throw error
+      }
+      if let call, clinux_may_fork_or_move(call.number, call.arguments[0]) == 1 { return true }
+    }
     return false
   } catch { return !error.meansVanished }
-}
-
-private func mayForkOrMove(_ thread: Int32, of pid: Int32) throws(SystemCallError) -> Bool {
-  let text: String
-  do throws(SystemCallError) {
-    text = try readText("/proc/\(pid)/task/\(thread)/syscall")
-  } catch {
-    if error.meansVanished { return false }
-    throw error
-  }
-  guard let call = WaitingCall(text) else { return false }
-  return clinux_may_fork_or_move(call.number, call.arguments[0]) == 1
 }

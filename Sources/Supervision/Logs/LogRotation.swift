@@ -169,9 +169,7 @@ public struct LogRotation: Sendable {
       if count == 0 { return }
       do throws(SystemCallError) {
         try copy.writeAll(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
-      } catch {
-        throw SystemCallError("write", on: partial, code: error.code)
-      }
+      } catch { throw error.on(partial) }
       position += Int64(count)
     }
   }

@@ -26,13 +26,13 @@ public struct LogTimes: Sendable {
     let file = try Descriptor.open(
       path, O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, mode: 0o600)
     let entries = try Self.end(of: file, path)
-    guard let last = entries.last else { return try Self.write(Self.line(now, size), to: file) }
+    guard let last = entries.last else { return try file.writeAll(Self.line(now, size)) }
     if size < last.size {
       let tail = Self.line(last.time, 0) + Self.line(max(now, last.time), size)
       return try Self.replace(file, path, with: tail)
     }
     guard size > last.size, now - last.time >= Self.minInterval else { return }
-    try Self.write(Self.line(now, size), to: file)
+    try file.writeAll(Self.line(now, size))
     let length = try file.readStatus(path).st_size
     if length > Self.limit { try Self.drop(half: file, path, length) }
   }
@@ -73,14 +73,6 @@ public struct LogTimes: Sendable {
     _ file: Descriptor, _ path: String, with bytes: [UInt8]
   ) throws(SystemCallError) {
     try file.truncate(to: 0, path: path)
-    try write(bytes, to: file)
-  }
-
-  private static func write(_ bytes: [UInt8], to file: Descriptor) throws(SystemCallError) {
-    let failure = bytes.withUnsafeBytes { (buffer) -> SystemCallError? in
-      do throws(SystemCallError) { try file.writeAll(buffer) } catch { return error }
-      return nil
-    }
-    if let failure { throw failure }
+    try file.writeAll(bytes)
   }
 }
