@@ -17,6 +17,8 @@ public final class Epoll: Sendable {
     public static let error = Interest(rawValue: UInt32(CLINUX_EPOLLERR))
     public static let hangUp = Interest(rawValue: UInt32(CLINUX_EPOLLHUP))
     public static let peerHangUp = Interest(rawValue: UInt32(CLINUX_EPOLLRDHUP))
+    /// What arrives is reported once, and not as long as it is unread (EPOLLET).
+    public static let edgeTriggered = Interest(rawValue: 1 << 31)
   }
 
   public struct Ready: Sendable {
@@ -28,8 +30,12 @@ public final class Epoll: Sendable {
     descriptor = Descriptor(owning: try shim("epoll_create1") { clinux_epoll_create() })
   }
 
-  public func add(_ fd: Int32, _ interest: Interest, token: UInt64) throws(SystemCallError) {
-    try shim("epoll_ctl", on: "descriptor \(fd)") {
+  /// - Parameter subject: what an error names. `nil`: the descriptor's number.
+  public func add(
+    _ fd: Int32, _ interest: Interest, token: UInt64,
+    on subject: @autoclosure () -> String? = nil
+  ) throws(SystemCallError) {
+    try shim("epoll_ctl", on: subject() ?? "descriptor \(fd)") {
       clinux_epoll_add(descriptor.raw, fd, interest.rawValue, token)
     }
   }
@@ -45,14 +51,24 @@ public final class Epoll: Sendable {
 
   /// Waits for events and returns at most 64 of them. It waits without limit if `milliseconds` is
   /// negative. The result is empty after the timeout, or if a signal interrupted the wait.
-  public func wait(milliseconds: Int32) throws(SystemCallError) -> [Ready] {
+  public func wait(
+    milliseconds: Int32, on subject: String = ""
+  ) throws(SystemCallError) -> [Ready] {
     var events = [clinux_event](repeating: clinux_event(), count: 64)
     let count = clinux_epoll_wait(descriptor.raw, &events, 64, milliseconds)
     if count == -4 { return [] }  // EINTR
-    if count < 0 { throw SystemCallError("epoll_wait", on: "", code: -count) }
+    if count < 0 { throw SystemCallError("epoll_wait", on: subject, code: -count) }
     return events[..<Int(count)].map {
       Ready(token: $0.data, what: Interest(rawValue: $0.events))
     }
+  }
+
+  /// Returns all events of an edge-triggered set that have arrived since the last call.
+  public func drain() -> [Ready] {
+    var all: [Ready] = []
+    // An error ends the list, too.
+    while let ready = try? wait(milliseconds: 0), !ready.isEmpty { all += ready }
+    return all
   }
 }
 

@@ -11,7 +11,8 @@ import Linux
 public final class PressureWatch {
   public let path: String
   /// Readable when `service` has something to do.
-  public let descriptor: Descriptor
+  public var descriptor: Descriptor { epoll.descriptor }
+  private let epoll: Epoll
   private let listener: Descriptor
   private var connections: [Int32: Connection] = [:]
   /// False while connections can't be accepted. The listener isn't watched then: it would be
@@ -34,7 +35,7 @@ public final class PressureWatch {
     listener = try UnixSocket.bound(to: path, .stream)
     UnixSocket.refuseDescriptors(listener)
     try listener.listen(backlog: 16, path: path)
-    descriptor = Descriptor(owning: try shim("epoll_create1") { clinux_epoll_create() })
+    epoll = try Epoll()
     try startAccepting()
   }
 
@@ -43,13 +44,8 @@ public final class PressureWatch {
 
   /// Accepts new connections, removes closed ones, and discards what clients have written.
   public func service() throws(SystemCallError) {
-    var events = [clinux_event](repeating: clinux_event(), count: Self.maxConnections + 1)
-    let capacity = Int32(events.count)
-    let count = try shim("epoll_wait", on: path) {
-      clinux_epoll_wait(descriptor.raw, &events, capacity, 0)
-    }
-    for event in events.prefix(Int(count)) {
-      let raw = Int32(truncatingIfNeeded: event.data)
+    for event in try epoll.wait(milliseconds: 0, on: path) {
+      let raw = Int32(truncatingIfNeeded: event.token)
       if raw == listener.raw { try accept() } else { discardInput(of: raw) }
     }
   }
@@ -70,10 +66,7 @@ public final class PressureWatch {
   }
 
   private func startAccepting() throws(SystemCallError) {
-    try shim("epoll_ctl", on: path) {
-      clinux_epoll_add(
-        descriptor.raw, listener.raw, UInt32(CLINUX_EPOLLIN), UInt64(listener.raw))
-    }
+    try epoll.add(listener.raw, .readable, token: UInt64(listener.raw), on: path)
     accepts = true
   }
 
@@ -89,17 +82,14 @@ public final class PressureWatch {
         case ECONNABORTED: continue
         default:
           // Most likely, no descriptor is free. Clients wait in the queue until `notifyAll`.
-          clinux_epoll_remove(descriptor.raw, listener.raw)
+          epoll.remove(listener.raw)
           accepts = false
           throw error
         }
       }
       guard connections.count < Self.maxConnections else { continue }
       let raw = connection.raw
-      try shim("epoll_ctl", on: path) {
-        clinux_epoll_add(
-          descriptor.raw, raw, UInt32(CLINUX_EPOLLIN), UInt64(raw))
-      }
+      try epoll.add(raw, .readable, token: UInt64(raw), on: path)
       connections[raw] = Connection(descriptor: connection)
     }
   }
@@ -123,7 +113,7 @@ public final class PressureWatch {
   /// while a child between fork and exec has a copy, and the descriptor's number may be used again
   /// soon.
   private func drop(_ raw: Int32) {
-    clinux_epoll_remove(descriptor.raw, raw)
+    epoll.remove(raw)
     connections[raw] = nil
   }
 }

@@ -13,7 +13,8 @@ import WorkerProtocol
 public final class WorkerSocket {
   public let path: String
   /// Readable when `service` has something to do.
-  public let descriptor: Descriptor
+  public var descriptor: Descriptor { epoll.descriptor }
+  private let epoll: Epoll
   private let listener: Descriptor
   private var connections: [ConnectionID: WorkerConnection] = [:]
   /// Connections that are outside the epoll set until the timer fires.
@@ -55,7 +56,7 @@ public final class WorkerSocket {
     self.path = path
     listener = try UnixSocket.bound(to: path, .stream)
     try listener.listen(backlog: 16, path: path)
-    descriptor = Descriptor(owning: try shim("epoll_create1") { clinux_epoll_create() })
+    epoll = try Epoll()
     try startAccepting()
   }
 
@@ -70,17 +71,12 @@ public final class WorkerSocket {
   ///
   /// - Parameter isMember: whether a pid is one of the worker's processes.
   public func service(isMember: (Int32) -> Bool) throws(SystemCallError) -> [Update] {
-    var events = [clinux_event](repeating: clinux_event(), count: Self.maxConnections + 2)
-    let capacity = Int32(events.count)
-    let count = try shim("epoll_wait", on: path) {
-      clinux_epoll_wait(descriptor.raw, &events, capacity, 0)
-    }
     var updates: [Update] = []
-    for event in events.prefix(Int(count)) {
-      switch event.data {
+    for event in try epoll.wait(milliseconds: 0, on: path) {
+      switch event.token {
       case Self.listenerMark: accept(isMember, &updates)
       case Self.timerMark: resumeSlowed(&updates)
-      default: serve(event.data, &updates)
+      default: serve(event.token, &updates)
       }
     }
     return updates
@@ -128,10 +124,7 @@ public final class WorkerSocket {
 
   private func startAccepting() throws(SystemCallError) {
     guard !isAccepting else { return }
-    try shim("epoll_ctl", on: path) {
-      clinux_epoll_add(
-        descriptor.raw, listener.raw, UInt32(CLINUX_EPOLLIN), Self.listenerMark)
-    }
+    try epoll.add(listener.raw, .readable, token: Self.listenerMark, on: path)
     isAccepting = true
   }
 
@@ -142,7 +135,7 @@ public final class WorkerSocket {
       if raw == -EAGAIN { return }
       guard raw >= 0 else {
         // Most likely, no descriptor is free. The listener would be readable all the time.
-        clinux_epoll_remove(descriptor.raw, listener.raw)
+        epoll.remove(listener.raw)
         isAccepting = false
         updates.append(.refused("a connection must wait: \(errorText(-raw))"))
         return setTimer()
@@ -164,9 +157,8 @@ public final class WorkerSocket {
       return updates.append(.refused("it has \(Self.maxConnections) connections already"))
     }
     lastID += 1
-    let added = clinux_epoll_add(
-      self.descriptor.raw, descriptor.raw, UInt32(CLINUX_EPOLLIN), lastID)
-    guard added >= 0 else { return }
+    // A connection that can't be watched is closed.
+    guard (try? epoll.add(descriptor.raw, .readable, token: lastID)) != nil else { return }
     connections[lastID] = WorkerConnection(descriptor, bytes: bytes)
     updates.append(.connected(lastID))
   }
@@ -183,9 +175,7 @@ public final class WorkerSocket {
     case .slowed:
       // The connection is removed from the set and not only ignored: epoll would report a hang-up
       // over and over.
-      if slowed.insert(id).inserted {
-        clinux_epoll_remove(descriptor.raw, connection.descriptor.raw)
-      }
+      if slowed.insert(id).inserted { epoll.remove(connection.descriptor.raw) }
       setTimer()
     }
   }
@@ -198,7 +188,7 @@ public final class WorkerSocket {
     }
     for id in slowed.sorted() { serve(id, &updates) }
     guard slowed.isEmpty, isAccepting, let timer else { return }
-    clinux_epoll_remove(descriptor.raw, timer.descriptor.raw)
+    epoll.remove(timer.descriptor.raw)
     self.timer = nil
   }
 
@@ -206,8 +196,8 @@ public final class WorkerSocket {
     // If no descriptor is free, there is no timer. The next call tries again.
     if timer == nil, let new = try? DeadlineTimer() {
       timer = new
-      _ = clinux_epoll_add(
-        descriptor.raw, new.descriptor.raw, UInt32(CLINUX_EPOLLIN), Self.timerMark)
+      // If the timer can't be watched, the connections continue when another event comes.
+      try? epoll.add(new.descriptor.raw, .readable, token: Self.timerMark)
     }
     timer?.set(Clocks.boottime + Self.pause)
   }
@@ -215,12 +205,14 @@ public final class WorkerSocket {
   /// Watches the connection for reading, and for writing if bytes wait. It is added to the set
   /// again if it was slowed.
   private func watch(_ id: ConnectionID, _ connection: WorkerConnection) {
-    let interest = UInt32(CLINUX_EPOLLIN) | (connection.wantsToWrite ? UInt32(CLINUX_EPOLLOUT) : 0)
+    let interest: Epoll.Interest = connection.wantsToWrite ? [.readable, .writable] : .readable
     let raw = connection.descriptor.raw
     if slowed.remove(id) != nil {
-      _ = clinux_epoll_add(descriptor.raw, raw, interest, id)
+      // Without memory for the watch, the connection waits until the worker closes it.
+      try? epoll.add(raw, interest, token: id)
     } else {
-      _ = clinux_epoll_modify(descriptor.raw, raw, interest, id)
+      // The descriptor is in the set, so this can't fail.
+      try? epoll.modify(raw, interest, token: id)
     }
   }
 
@@ -233,8 +225,6 @@ public final class WorkerSocket {
   /// `PressureWatch.drop`.
   private func drop(_ id: ConnectionID) {
     guard let connection = connections.removeValue(forKey: id) else { return }
-    if slowed.remove(id) == nil {
-      clinux_epoll_remove(descriptor.raw, connection.descriptor.raw)
-    }
+    if slowed.remove(id) == nil { epoll.remove(connection.descriptor.raw) }
   }
 }

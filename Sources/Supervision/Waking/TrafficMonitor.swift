@@ -1,4 +1,3 @@
-import CLinux
 import Linux
 import Synchronization
 
@@ -62,8 +61,7 @@ public final class TrafficMonitor {
     latches: InputLatches?, daemonSockets: Set<String>, ignored: Set<UInt16> = []
   ) throws(SystemCallError) {
     inputs = MonitoredInputs(
-      set: Descriptor(owning: try shim("epoll_create1") { clinux_epoll_create() }),
-      daemonSockets: daemonSockets, ignored: ignored)
+      set: try Epoll(), daemonSockets: daemonSockets, ignored: ignored)
     self.latches = latches
     latch = latches?.add()
   }
@@ -96,20 +94,16 @@ public final class TrafficMonitor {
   /// Arms the latch again. Returns the inputs at which input has arrived.
   private func arm() -> [UInt64] {
     guard let latch, let latches else { return [] }
-    var events = [clinux_event](repeating: clinux_event(), count: 64)
-    var fired: [UInt64] = []
-    while case let count = clinux_epoll_wait(inputs.set.raw, &events, 64, 0), count > 0 {
-      fired += events.prefix(Int(count)).map(\.data)
-    }
+    let fired = inputs.set.drain().map(\.token)
     // If the latch can't be armed, each sample asks the kernel again.
-    try? latches.arm(latch, at: inputs.set)
+    try? latches.arm(latch, at: inputs.set.descriptor)
     return fired
   }
 }
 
 /// The inputs of a worker that `TrafficMonitor` watches. One thread at a time uses it.
 private final class MonitoredInputs: Sendable {
-  let set: Descriptor
+  let set: Epoll
   private let daemonSockets: Set<String>
   private let ignored: Set<UInt16>
   private let state = Mutex(State())
@@ -139,7 +133,7 @@ private final class MonitoredInputs: Sendable {
   /// after them.
   private static let maxConnections = 256
 
-  init(set: Descriptor, daemonSockets: Set<String>, ignored: Set<UInt16>) {
+  init(set: Epoll, daemonSockets: Set<String>, ignored: Set<UInt16>) {
     self.set = set
     self.daemonSockets = daemonSockets
     self.ignored = ignored
@@ -195,14 +189,14 @@ private final class MonitoredInputs: Sendable {
   private func add(_ input: WorkerInput, isFirst: Bool, state: inout State) {
     if InputName(input).isForClients { state.clients.insert(input.key) }
     if case .internet(_, let port)? = input.facts?.local, ignored.contains(port) { return }
-    // The set is edge-triggered (EPOLLET), as in `WakeSources`: input that the worker leaves unread
-    // is no traffic.
-    let interest = UInt32(CLINUX_EPOLLIN | CLINUX_EPOLLRDHUP) | 1 << 31
     let name = InputName(input)
     state.lastNumber += 1
     state.names[state.lastNumber] = name
     state.numbers[input.key] = state.lastNumber
-    _ = clinux_epoll_add(set.raw, input.duplicate.raw, interest, state.lastNumber)
+    // The set is edge-triggered, as in `WakeSources`: input that the worker leaves unread is no
+    // traffic. At a file without events there is none.
+    let interest: Epoll.Interest = [.readable, .peerHangUp, .edgeTriggered]
+    try? set.add(input.duplicate.raw, interest, token: state.lastNumber)
     if let port = name.listeningPort { state.served.insert(port) }
     if !isFirst, let facts = input.facts {
       state.new = TrafficSource(facts, served: state.served) ?? state.new

@@ -20,7 +20,8 @@ import Linux
 /// already is examined once, when the set is made; see `sortOut`.
 public final class WakeSources: Sendable {
   /// Readable when `nextReason` has a reason.
-  public let descriptor: Descriptor
+  public var descriptor: Descriptor { epoll.descriptor }
+  private let epoll: Epoll
   /// The reason to wake the worker at once: input that arrived before it slept, and that it hadn't
   /// handled. It is nil if there is none.
   public let waiting: String?
@@ -59,8 +60,8 @@ public final class WakeSources: Sendable {
     ignored: UnreadInputBaseline = UnreadInputBaseline(),
     answering ports: Set<UInt16> = [], openFor limit: Duration = recently
   ) throws(SystemCallError) {
-    let set = Descriptor(owning: try shim("epoll_create1") { clinux_epoll_create() })
-    var register = Register(set: set, ignored: ignored)
+    let epoll = try Epoll()
+    var register = Register(set: epoll, ignored: ignored)
     let inputs = WorkerInputs(of: tree, daemonSockets: daemonSockets)
     var answered: [AsleepListener] = []
     refusals = try inputs.forEach { input throws(SystemCallError) in
@@ -73,7 +74,7 @@ public final class WakeSources: Sendable {
     self.answered = answered
     unwatched = try register.addWaits(of: tree)
     openings = register.openings
-    descriptor = set
+    self.epoll = epoll
     names = register.names
     unreadBaseline = register.unreadBaseline
     served = Set(names.compactMap(\.listeningPort)).union(answered.map(\.port))
@@ -90,41 +91,30 @@ public final class WakeSources: Sendable {
   /// has. It never blocks.
   public func nextReason() -> String? {
     var reason: String?
-    for event in Self.drain(descriptor) {
-      let index = Int(truncatingIfNeeded: event.data)
+    for event in epoll.drain() {
+      let index = Int(truncatingIfNeeded: event.token)
       guard reason == nil, names.indices.contains(index) else { continue }
       // The writer may have closed it again, or another process has only inspected the FIFO.
       if let opening = openings[index], !opening.isOpened { continue }
-      reason = Self.sentence(names[index], events: event.events, served: served)
+      reason = Self.sentence(names[index], events: event.what, served: served)
     }
     return reason
   }
 
   fileprivate static func sentence(
-    _ name: InputName, events: UInt32, served: Set<UInt16>
+    _ name: InputName, events: Epoll.Interest, served: Set<UInt16>
   ) -> String {
-    let hangUps = UInt32(CLINUX_EPOLLHUP | CLINUX_EPOLLRDHUP | CLINUX_EPOLLERR)
-    if events & (hangUps | UInt32(CLINUX_EPOLLIN)) == 0, events & UInt32(CLINUX_EPOLLOUT) != 0 {
+    let isHangUp = !events.isDisjoint(with: [.hangUp, .peerHangUp, .error])
+    if !isHangUp, !events.contains(.readable), events.contains(.writable) {
       return name.sentenceOfRoom(served: served)
     }
-    return name.sentence(isHangUp: events & hangUps != 0, served: served)
-  }
-
-  /// All pending events of a set. An edge is reported once.
-  fileprivate static func drain(_ set: Descriptor) -> [clinux_event] {
-    var all: [clinux_event] = []
-    while true {
-      var events = [clinux_event](repeating: clinux_event(), count: 64)
-      let count = clinux_epoll_wait(set.raw, &events, 64, 0)
-      if count <= 0 { return all }
-      all += events.prefix(Int(count))
-    }
+    return name.sentence(isHangUp: isHangUp, served: served)
   }
 }
 
 /// Fills a set, and finds out which input was missed.
 private struct Register {
-  let set: Descriptor
+  let set: Epoll
   let ignored: UnreadInputBaseline
   var names: [InputName] = []
   var unreadBaseline = UnreadInputBaseline()
@@ -133,22 +123,22 @@ private struct Register {
   private var traffic: [Int: SocketFacts.Traffic] = [:]
   private(set) var openings: [Int: AwaitedOpening] = [:]
 
-  init(set: Descriptor, ignored: UnreadInputBaseline) {
+  init(set: Epoll, ignored: UnreadInputBaseline) {
     self.set = set
     self.ignored = ignored
   }
 
   mutating func add(_ input: WorkerInput) throws(SystemCallError) {
     let index = names.count
-    var interest = UInt32(CLINUX_EPOLLIN | CLINUX_EPOLLRDHUP) | Self.edgeTriggered
+    var interest: Epoll.Interest = [.readable, .peerHangUp, .edgeTriggered]
     // The worker may have more to send than there is room for: its client waits for the remainder.
     if let facts = input.facts, facts.isStream, !facts.isListening, !input.duplicate.isWritable {
-      interest |= UInt32(CLINUX_EPOLLOUT)
+      interest.insert(.writable)
     }
     do throws(SystemCallError) {
-      try shim("epoll_ctl", on: "descriptor \(input.open.number) of \(input.pid)") {
-        clinux_epoll_add(set.raw, input.duplicate.raw, interest, UInt64(index))
-      }
+      try set.add(
+        input.duplicate.raw, interest, token: UInt64(index),
+        on: "descriptor \(input.open.number) of \(input.pid)")
     } catch {
       switch (error.code, input.open.kind) {
       // This file is in the set already, through another process's descriptor.
@@ -187,10 +177,8 @@ private struct Register {
     guard let opening = AwaitedOpening(wait) else { return false }
     let index = names.count
     for descriptor in [opening.held, opening.opens] {
-      try shim("epoll_ctl", on: path) {
-        clinux_epoll_add(
-          set.raw, descriptor.raw, UInt32(CLINUX_EPOLLIN) | Self.edgeTriggered, UInt64(index))
-      }
+      try set.add(
+        descriptor.raw, [.readable, .edgeTriggered], token: UInt64(index), on: path)
     }
     names.append(.opening(path: path))
     openings[index] = opening
@@ -201,9 +189,9 @@ private struct Register {
     // A refused queue is listed as unwatched.
     guard let pidfd = try? Descriptor.pidfd(of: pid) else { return false }
     let queue = Descriptor(foreign: clinux_pidfd_getfd(pidfd.raw, number))
-    let result = clinux_epoll_add(
-      set.raw, queue.raw, UInt32(CLINUX_EPOLLIN) | Self.edgeTriggered, UInt64(names.count))
-    guard result == 0 else { return result == -EEXIST }
+    do throws(SystemCallError) {
+      try set.add(queue.raw, [.readable, .edgeTriggered], token: UInt64(names.count))
+    } catch { return error.code == EEXIST }
     names.append(.messageQueue)
     return true
   }
@@ -220,19 +208,18 @@ private struct Register {
   mutating func sortOut(served: Set<UInt16>, openFor limit: Duration) -> String? {
     // Edges are read before amounts. In the other order, input that arrives in between would be in
     // neither.
-    let edges = WakeSources.drain(set)
-    for edge in edges {
-      let index = Int(truncatingIfNeeded: edge.data)
+    for edge in set.drain() {
+      let index = Int(truncatingIfNeeded: edge.token)
       if openings[index] != nil { continue }
-      if edge.events & UInt32(CLINUX_EPOLLOUT) == 0, let (input, before) = doubtful[index],
+      if !edge.what.contains(.writable), let (input, before) = doubtful[index],
         UnreadInput(input).map({ !$0.hasMore(than: before) }) ?? true
       {
         continue
       }
-      return WakeSources.sentence(names[index], events: edge.events, served: served)
+      return WakeSources.sentence(names[index], events: edge.what, served: served)
     }
     for (index, opening) in openings where opening.isOpened {
-      return WakeSources.sentence(names[index], events: 0, served: served)
+      return WakeSources.sentence(names[index], events: [], served: served)
     }
     for (index, traffic) in traffic {
       guard case .connection(.internet(_, let port), _) = names[index], served.contains(port),
@@ -242,7 +229,4 @@ private struct Register {
     }
     return nil
   }
-
-  /// The value of EPOLLET, for which the shims have no name.
-  private static let edgeTriggered: UInt32 = 1 << 31
 }
