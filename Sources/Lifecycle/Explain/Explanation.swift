@@ -93,7 +93,7 @@ public struct Move: Hashable, Sendable {
     self.to = to
     self.code = code
     self.sentence = sentence
-    self.after = after
+    self.after = after.map { max(.zero, $0) }
     self.key = key.map { PolicyKey($0) }
   }
 }
@@ -127,16 +127,19 @@ extension Engine {
       case .suspended: sleeperObstacles(worker, at: now)
       default: [Obstacle]()
       }
-    if isShadow(worker), worker.nextByItself != nil, worker.state != .launching {
-      let key = worker.modeByRequest == nil ? "mode" : nil
-      obstacles.append(
-        Obstacle("shadow_mode", "shadow mode: decisions are logged, not applied", key: key))
+    if worker.nextByItself != nil, worker.state != .launching {
+      obstacles += shadowObstacle(of: worker)
     }
     return obstacles
   }
-}
 
-extension Engine {
+  /// The obstacle of shadow mode. Empty: the worker isn't in it.
+  func shadowObstacle(of worker: WorkerRecord) -> [Obstacle] {
+    guard isShadow(worker) else { return [] }
+    let key = worker.modeByRequest == nil ? "mode" : nil
+    return [Obstacle("shadow_mode", "shadow mode: decisions are logged, not applied", key: key)]
+  }
+
   private func sleeperObstacles(_ worker: WorkerRecord, at now: Instant) -> [Obstacle] {
     let isOverLimit = !isShadow(worker) && worker.excess(.hibernate, at: now) != nil
     return obstacles(worker, to: isOverLimit ? .pressure : .automatic, at: now).map(\.described)
@@ -150,7 +153,7 @@ extension WorkerRecord {
     case .foreground: .background
     case .background, .suspending: .suspended
     case .suspended, .hibernating: .hibernated
-    case .resuming: goal?.destination == .foreground ? .foreground : .background
+    case .resuming: resumesTo
     case .terminating: .terminated
     case .hibernated, .terminated: nil
     }

@@ -84,13 +84,7 @@ extension Engine {
         "trim.after is never: only \(isOnLadder ? "memory pressure or " : "")a request trims it"
       obstacles.append(Obstacle("never", text, key: "trim.after"))
     }
-    obstacles += worker.passingTrimObstacles(at: now)
-    if isShadow(worker) {
-      let key = worker.modeByRequest == nil ? "mode" : nil
-      obstacles.append(
-        Obstacle("shadow_mode", "shadow mode: decisions are logged, not applied", key: key))
-    }
-    return obstacles
+    return obstacles + worker.passingTrimObstacles(at: now) + shadowObstacle(of: worker)
   }
 }
 

@@ -70,7 +70,7 @@ extension WorkerRecord {
     return [halving, demotion].compactMap { $0 }.min()
   }
 
-  private var resumesTo: WorkerState {
+  var resumesTo: WorkerState {
     goal?.destination == .foreground ? .foreground : .background
   }
 

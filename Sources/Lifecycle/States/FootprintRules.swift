@@ -158,7 +158,7 @@ extension Engine {
           + "use"
       return Move(
         to: step == .restart ? .terminating : .suspended, code: "footprint_limit", sentence: text,
-        after: due.map { max(.zero, $0 - now) }, key: step.path)
+        after: due.map { $0 - now }, key: step.path)
     }
   }
 }

@@ -20,44 +20,34 @@ extension Engine {
         + hibernationMoves(worker, at: now) + pressureMoves(worker)
     case .hibernated:
       return wakeMoves(worker) + heartbeatMoves(worker, at: now) + pressureMoves(worker)
-    case .suspending:
-      return [Move(to: .suspended, code: "outcome", sentence: "suspending it succeeds")]
-        + inspectionMoves(worker, at: now)
-    case .hibernating:
-      return [Move(to: .hibernated, code: "outcome", sentence: "hibernating it succeeds")]
-        + inspectionMoves(worker, at: now)
-    case .resuming:
-      let toFront = worker.goal?.destination == .foreground
-      return [
-        Move(
-          to: toFront ? .foreground : .background, code: "outcome",
-          sentence: "resuming it succeeds")
-      ]
-        + inspectionMoves(worker, at: now)
+    case .suspending: return outcomes(.suspended, of: worker, at: now)
+    case .hibernating: return outcomes(.hibernated, of: worker, at: now)
+    case .resuming: return outcomes(worker.resumesTo, of: worker, at: now)
     case .terminating: return endMoves(worker, at: now)
     }
   }
 
-  /// Without an outcome, the worker's state is inspected.
-  private func inspectionMoves(_ worker: WorkerRecord, at now: Instant) -> [Move] {
-    guard let transit = worker.run.transit else { return [] }
-    let after = max(.zero, transit.inspectAt - now)
-    return [
-      Move(
-        to: worker.origin, code: "inspection",
-        sentence: "no outcome by then: its state is inspected", after: after)
+  /// The operation's success, or the inspection of the worker's state if there is no outcome.
+  private func outcomes(_ next: WorkerState, of worker: WorkerRecord, at now: Instant) -> [Move] {
+    var moves = [
+      Move(to: next, code: "outcome", sentence: "\(worker.state.rawValue) it succeeds")
     ]
+    if let transit = worker.run.transit {
+      moves.append(
+        Move(
+          to: worker.origin, code: "inspection",
+          sentence: "no outcome by then: its state is inspected", after: transit.inspectAt - now))
+    }
+    return moves
   }
 
   private func launchMoves(_ worker: WorkerRecord, at now: Instant) -> [Move] {
     var moves = [Move(to: .foreground, code: "readiness", sentence: "it reports readiness")]
     if let deadline = worker.readinessDeadline, worker.policy.watchdog.onTimeout == .terminate {
-      let text = "not ready by then"
       moves.append(
         Move(
-          to: .terminating, code: "launch_deadline", sentence: text,
-          after: max(.zero, deadline - now),
-          key: "watchdog.launch"))
+          to: .terminating, code: "launch_deadline", sentence: "not ready by then",
+          after: deadline - now, key: "watchdog.launch"))
     }
     return moves
   }
@@ -67,7 +57,7 @@ extension Engine {
       return []
     }
     let text = "no WATCHDOG=1 for \(watchdog.interval.text)"
-    return [Move(to: .terminating, code: "watchdog", sentence: text, after: max(.zero, due - now))]
+    return [Move(to: .terminating, code: "watchdog", sentence: text, after: due - now)]
   }
 
   private func foregroundMoves(_ worker: WorkerRecord, at now: Instant) -> [Move] {
@@ -75,10 +65,9 @@ extension Engine {
       Move(to: .background, code: "request", sentence: "`dormouse background \(worker.id)`")
     ]
     if let idleAt = worker.idleAt {
-      let after = max(.zero, idleAt - now)
       moves.append(
         Move(
-          to: .background, code: "time", sentence: "unless it is used", after: after,
+          to: .background, code: "time", sentence: "unless it is used", after: idleAt - now,
           key: "foreground.idle_after"))
     }
     if let limit = policy.foreground.max {
@@ -129,10 +118,9 @@ extension Engine {
 
   private func heartbeatMoves(_ worker: WorkerRecord, at now: Instant) -> [Move] {
     guard let due = worker.heartbeatAt else { return [] }
-    let after = max(.zero, due - now)
     return [
       Move(
-        to: .background, code: "heartbeat", sentence: "its heartbeat is due", after: after,
+        to: .background, code: "heartbeat", sentence: "its heartbeat is due", after: due - now,
         key: "background.heartbeat.every")
     ]
   }
@@ -161,22 +149,21 @@ extension Engine {
   /// The level from which on the worker may be terminated, or hibernated instead.
   private func pressureMoves(_ worker: WorkerRecord) -> [Move] {
     guard !isShadow(worker), let level = levelOfTermination(worker) else { return [] }
-    if worker.state.runs, mayHibernateInsteadOfEnd(worker, at: level) {
-      let text = "memory pressure \(level.name), when it is next in order, instead of its end"
-      return [
-        Move(to: .hibernated, code: "pressure", sentence: text, key: "ladder.\(level.name)")
-      ]
-    }
-    if mayHibernateWhenReady(worker, at: level) {
-      let text =
-        "memory pressure \(level.name), when it is next in order and ready within "
-        + "\(AwaitedReadiness.timeout.text), instead of its end"
-      return [
-        Move(to: .hibernated, code: "pressure", sentence: text, key: "ladder.\(level.name)")
-      ]
-    }
-    let text = "memory pressure \(level.name), when it is next in order (`dormouse explain --next`)"
-    return [Move(to: .terminating, code: "pressure", sentence: text, key: "ladder.\(level.name)")]
+    let time = AwaitedReadiness.timeout.text
+    let (next, text): (WorkerState, String) =
+      if worker.state.runs, mayHibernateInsteadOfEnd(worker, at: level) {
+        (.hibernated, ", instead of its end")
+      } else if mayHibernateWhenReady(worker, at: level) {
+        (.hibernated, " and ready within \(time), instead of its end")
+      } else {
+        (.terminating, " (`dormouse explain --next`)")
+      }
+    return [
+      Move(
+        to: next, code: "pressure",
+        sentence: "memory pressure \(level.name), when it is next in order\(text)",
+        key: "ladder.\(level.name)")
+    ]
   }
 
   func levelOfTermination(_ worker: WorkerRecord) -> PressureLevel? {
@@ -194,11 +181,10 @@ extension Engine {
   private func endMoves(_ worker: WorkerRecord, at now: Instant) -> [Move] {
     var moves = [Move(to: .terminated, code: "end", sentence: "it ends")]
     if let killBy = worker.run.ending?.killBy {
-      let after = max(.zero, killBy.until - now)
       moves.append(
         Move(
-          to: .terminated, code: "kill", sentence: "killed by SIGKILL", after: after,
-          key: "terminate.grace"))
+          to: .terminated, code: "kill", sentence: "killed by SIGKILL",
+          after: killBy.until - now, key: "terminate.grace"))
     }
     return moves
   }
