@@ -132,9 +132,7 @@ let package = Package(
       swiftSettings: compact),
     .target(
       name: "FootprintTrace",
-      dependencies: [
-        "CLinux", "Control", "Drawing", "JSONLines", "Journal", "Linux", "Policy", "Supervision",
-      ],
+      dependencies: ["CLinux", "Control", "Drawing", "JSONLines", "Journal", "Linux", "Policy"],
       swiftSettings: compact),
     .executableTarget(
       name: "dormouse",

@@ -1,5 +1,5 @@
 import Glibc
-import Supervision
+import Policy
 
 /// Passes signals that the wrapper receives on to its program, which has no terminal, and wakes a
 /// sleeping program for them. It belongs to the loop's thread.
@@ -44,7 +44,7 @@ final class PassedSignals {
       // interrupted.
       if target.ignores(signal) { return }
       waiting.append(signal)
-      return target.wake(SignalName.text(signal))
+      return target.wake(Signals.text(signal))
     }
     // A terminal sends a signal to its whole foreground group.
     deliver(signal, toGroup: toGroup || reachGroup)

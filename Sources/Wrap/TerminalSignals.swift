@@ -1,7 +1,6 @@
 import Daemon
 import Glibc
 import Policy
-import Supervision
 
 /// Handles the signals of a wrapper whose program has its terminal. Program and wrapper are in one
 /// process group, as if the shell had started the program itself, so most signals reach both.
@@ -109,7 +108,7 @@ final class TerminalSignals {
     // A program isn't woken for a signal that it would drop.
     if signal == SIGWINCH, !program.catches(signal) { return }
     if signal != SIGCONT, program.ignores(signal) { return }
-    program.wake(SignalName.text(signal))
+    program.wake(Signals.text(signal))
   }
 
   // MARK: what is passed on

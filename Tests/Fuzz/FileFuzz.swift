@@ -1,5 +1,6 @@
 import Checksum
 import Linux
+import Policy
 
 @testable import Control
 @testable import Hibernation
@@ -20,7 +21,7 @@ extension FuzzTarget {
       _ = ImageDirectory(text: text)
       readTrimRecord(bytes)
       readTrimRecord(withChecksum(bytes))
-      _ = SignalName.number(text)
+      _ = Signals.number(text)
       readImports(text)
     }, seeds: { inputs(from: fileSeeds) })
 }

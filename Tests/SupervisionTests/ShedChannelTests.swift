@@ -1,5 +1,6 @@
 import Glibc
 import Linux
+import Policy
 import TestSupport
 import Testing
 
@@ -164,13 +165,13 @@ import Testing
 
   @Test(arguments: [("USR1", SIGUSR1), ("SIGUSR1", SIGUSR1), ("sigterm", SIGTERM), ("42", 42)])
   func `Signals are read by name and by number`(text: String, number: Int32) {
-    #expect(SignalName.number(text) == number)
+    #expect(Signals.number(text) == number)
   }
 
   @Test func `A text that is no signal has no number`() {
-    #expect(SignalName.number("0") == nil)
-    #expect(SignalName.number("65") == nil)
-    #expect(SignalName.number("USR3") == nil)
-    #expect(SignalName.text(42) == "signal 42")
+    #expect(Signals.number("0") == nil)
+    #expect(Signals.number("65") == nil)
+    #expect(Signals.number("USR3") == nil)
+    #expect(Signals.text(42) == "signal 42")
   }
 }

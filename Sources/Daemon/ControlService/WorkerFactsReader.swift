@@ -39,7 +39,7 @@ struct WorkerFactsReader {
     report.groups = configuration.groups.isEmpty ? nil : configuration.groups
     let changed = worker.keysChangedSinceLaunch
     report.changedSinceLaunch = changed.isEmpty ? nil : changed
-    report.reloadSignal = configuration.reloadSignal.map(SignalName.text)
+    report.reloadSignal = configuration.reloadSignal.map(Signals.text)
     if worker.external == nil {
       report.log = program.map(\.logPath) ?? planner.logPath(of: worker)
       report.logUser = planner.logUser(of: worker)

@@ -91,7 +91,7 @@ final class WorkerReloads {
     guard let worker = workers[id], let process = worker.process, !worker.hasExited else {
       return answer(Answer(.failed, "\(id) has just ended"))
     }
-    let named = SignalName.text(signal)
+    let named = Signals.text(signal)
     let pid = process.identity.pid
     // A process that can't be read has just ended.
     guard (try? ProcessStatus.read(pid))?.catches(signal) == true else {

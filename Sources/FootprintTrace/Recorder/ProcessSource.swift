@@ -1,7 +1,7 @@
 import CLinux
 import Glibc
 import Linux
-import Supervision
+import Policy
 
 /// A running process and its descendants.
 final class ProcessSource: RecordingSource {
@@ -142,7 +142,7 @@ extension ProcessTree {
   ) throws(SystemCallError) -> FootprintMark {
     // A process that has ended catches no signal.
     let listeners = processes.filter { (try? ProcessStatus.read($0.pid))?.catches(signal) == true }
-    let name = SignalName.text(signal)
+    let name = Signals.text(signal)
     guard try ProcessTree(processes: listeners).signalAll(signal) > 0 else {
       return FootprintMark(
         at: now, kind: .failed, text: "not warned: none of its processes handles \(name)")

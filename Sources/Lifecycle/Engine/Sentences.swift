@@ -87,21 +87,10 @@ extension ExitStatus {
   public var sentence: String {
     switch self {
     case .exited(let code): "exited with status \(code)"
-    case .signaled(let signal): "ended by \(Self.name(ofSignal: signal))"
+    case .signaled(let signal): "ended by \(Signals.text(signal))"
     case .outOfMemory: "killed by the kernel's OOM killer"
     case .unknown: "ended, exit status unknown"
     }
-  }
-
-  /// Signals by which programs commonly end, without the real-time signals. The numbers are those
-  /// of x86-64 and arm64 (signal(7)).
-  private static func name(ofSignal number: Int32) -> String {
-    let names: [Int32: String] = [
-      1: "HUP", 2: "INT", 3: "QUIT", 4: "ILL", 5: "TRAP", 6: "ABRT", 7: "BUS", 8: "FPE", 9: "KILL",
-      10: "USR1", 11: "SEGV", 12: "USR2", 13: "PIPE", 14: "ALRM", 15: "TERM", 24: "XCPU",
-      25: "XFSZ", 31: "SYS",
-    ]
-    return names[number].map { "SIG\($0)" } ?? "signal \(number)"
   }
 }
 

@@ -1,4 +1,5 @@
 import Linux
+import Policy
 
 /// The reason why a worker can't be asked to free memory.
 public enum ShedRefusal: Error, Hashable, Sendable, CustomStringConvertible {
@@ -9,7 +10,7 @@ public enum ShedRefusal: Error, Hashable, Sendable, CustomStringConvertible {
   public var description: String {
     switch self {
     case .notCaught(let signal):
-      "not asked to free memory: none of its processes handles \(SignalName.text(signal)), "
+      "not asked to free memory: none of its processes handles \(Signals.text(signal)), "
         + "which would end them"
     case .noListener:
       "not asked to free memory: none of its processes watches MEMORY_PRESSURE_WATCH"

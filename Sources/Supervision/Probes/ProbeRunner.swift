@@ -97,7 +97,7 @@ public final class ProbeRunner {
     case .ended(.exited(0)): end(.success)
     case .ended(.exited(let code)): end(.failure("its command exited with \(code)"))
     case .ended(.signaled(let signal)):
-      end(.failure("its command was ended by \(SignalName.text(signal))"))
+      end(.failure("its command was ended by \(Signals.text(signal))"))
     case .ended(.unknown): end(.failure("its command ended, exit status unknown"))
     case .failed(let error): end(.failure("\(error)"))
     case .preparing, .starting, .running, .cancelled, nil: break

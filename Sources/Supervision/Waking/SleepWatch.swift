@@ -1,5 +1,6 @@
 import Glibc
 import Linux
+import Policy
 
 /// Detects that a manager needs a worker which sleeps in the manager's cgroup. The manager's
 /// programs (`ExecReload=`, `docker exec`) appear in the group, its signals stay pending, its
@@ -37,7 +38,7 @@ public struct SleepWatch: Sendable {
         return "the end of its process \(member.pid)"
       }
       if let signal = Self.wakingSignal(status, except: leftPending[member.pid] ?? 0) {
-        return "\(SignalName.text(signal)) to its process \(member.pid)"
+        return "\(Signals.text(signal)) to its process \(member.pid)"
       }
       // An ended process stays a zombie while its parent sleeps.
       if status.state.isEnded { return "the end of its process \(member.pid)" }

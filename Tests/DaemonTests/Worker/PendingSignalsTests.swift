@@ -1,5 +1,6 @@
 import Lifecycle
 import Linux
+import Policy
 import Supervision
 import Testing
 
@@ -55,7 +56,7 @@ import Testing
   }
 
   private func woken(_ worker: String = "web", by signal: Int32) -> Event {
-    .wakeNeeded(WorkerID(worker), SignalName.text(signal))
+    .wakeNeeded(WorkerID(worker), Signals.text(signal))
   }
 
   @Test func `A signal to a sleeping worker wakes it within ten seconds`() {

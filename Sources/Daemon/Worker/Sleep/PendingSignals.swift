@@ -90,7 +90,7 @@ final class PendingSignals {
       if let signal = Self.askingSignals.first(where: {
         ProcessStatus.contains(waiting.unheeded, $0)
       }) {
-        send(.wakeNeeded(id, SignalName.text(signal)))
+        send(.wakeNeeded(id, Signals.text(signal)))
       }
     }
     (accounts, counts) = (newAccounts, newCounts)

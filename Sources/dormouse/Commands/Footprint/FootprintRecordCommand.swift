@@ -3,7 +3,7 @@ import Control
 import FootprintTrace
 import Glibc
 import Linux
-import Supervision
+import Policy
 import Wrap
 
 struct FootprintRecordCommand: ParsableCommand {
@@ -116,7 +116,7 @@ struct FootprintRecordCommand: ParsableCommand {
     guard interval >= .milliseconds(1) else {
       throw CommandFailure(exit: .usage, text: "--every is at least 1ms")
     }
-    guard let signal = SignalName.number(warnSignal) else {
+    guard let signal = Signals.number(warnSignal) else {
       throw CommandFailure(
         exit: .usage, text: "--warn-signal: there is no signal \(escaped(warnSignal))")
     }

@@ -5,7 +5,6 @@ import Glibc
 import Linux
 import Policy
 import PolicyFile
-import Supervision
 import Wrap
 
 struct WrapCommand: ParsableCommand {
@@ -165,7 +164,7 @@ struct WrapCommand: ParsableCommand {
       if !command.allSatisfy(\.isWhitespace) { return .command(["/bin/sh", "-c", command]) }
       throw CommandFailure(exit: .usage, text: "--shed-command is empty")
     case (let name?, nil):
-      if let number = SignalName.number(name), ![SIGKILL, SIGSTOP].contains(number) {
+      if let number = Signals.number(name), ![SIGKILL, SIGSTOP].contains(number) {
         return .signal(number)
       }
       throw CommandFailure(
