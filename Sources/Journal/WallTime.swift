@@ -27,36 +27,26 @@ public struct WallTime: Hashable, Comparable, Sendable {
     let inDay = Int(seconds) - day * 86_400
     let milliseconds = Int((nanoseconds - seconds * 1_000_000_000) / 1_000_000)
     let time = [inDay / 3600, inDay / 60 % 60, inDay % 60].map { padded($0, 2) }
-    return "\(CivilDate(day: day).text)T\(time.joined(separator: ":")).\(padded(milliseconds, 3))Z"
+    let date = CalendarDate(daysSince1970: day).text
+    return "\(date)T\(time.joined(separator: ":")).\(padded(milliseconds, 3))Z"
   }
 }
 
-/// A day of the proleptic Gregorian calendar.
-public struct CivilDate: Hashable, Sendable {
-  public var year: Int
-  public var month: Int
-  public var dayOfMonth: Int
-
-  /// The date of a number of days since 1970. March is taken as the first month, so that the leap
-  /// day is a year's last.
-  public init(day: Int) {
-    let shifted = day + 719_468
-    let era = (shifted >= 0 ? shifted : shifted - 146_096) / 146_097
-    let dayOfEra = shifted - era * 146_097
-    let yearOfEra =
-      (dayOfEra - dayOfEra / 1_460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
-    let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
-    let month = (5 * dayOfYear + 2) / 153
-    self.month = month < 10 ? month + 3 : month - 9
-    dayOfMonth = dayOfYear - (153 * month + 2) / 5 + 1
-    year = yearOfEra + era * 400 + (self.month <= 2 ? 1 : 0)
-  }
-
+extension CalendarDate {
   /// The date as text: `2026-11-21`.
-  public var text: String { "\(padded(year, 4))-\(padded(month, 2))-\(padded(dayOfMonth, 2))" }
+  public var text: String { "\(padded(year, 4))-\(padded(month, 2))-\(padded(day, 2))" }
 
   /// The Monday on or before a day. Both are days since 1970; day 0 was a Thursday.
   public static func weekStart(of day: Int) -> Int { day - ((day + 3) % 7 + 7) % 7 }
+
+  /// The number of days since 1970.
+  public static func daysSince1970(year: Int, month: Int, day: Int) -> Int {
+    let year = month <= 2 ? year - 1 : year
+    let era = (year >= 0 ? year : year - 399) / 400
+    let yearOfEra = year - era * 400
+    let dayOfYear = (153 * (month > 2 ? month - 3 : month + 9) + 2) / 5 + day - 1
+    return era * 146_097 + yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear - 719_468
+  }
 }
 
 private func padded(_ number: Int, _ width: Int) -> String {
@@ -78,19 +68,8 @@ extension WallTime {
       let minute = number(14..<16), let second = number(17..<19), (1...12).contains(month)
     else { return nil }
     let milliseconds = bytes[19] == UInt8(ascii: ".") ? number(20..<min(23, bytes.count - 1)) : 0
-    let days = CivilDate.day(year: year, month: month, dayOfMonth: day)
+    let days = CalendarDate.daysSince1970(year: year, month: month, day: day)
     let seconds = Int64(days) * 86_400 + Int64(hour * 3600 + minute * 60 + second)
     nanoseconds = seconds * 1_000_000_000 + Int64(milliseconds ?? 0) * 1_000_000
-  }
-}
-
-extension CivilDate {
-  /// The number of days since 1970.
-  public static func day(year: Int, month: Int, dayOfMonth: Int) -> Int {
-    let year = month <= 2 ? year - 1 : year
-    let era = (year >= 0 ? year : year - 399) / 400
-    let yearOfEra = year - era * 400
-    let dayOfYear = (153 * (month > 2 ? month - 3 : month + 9) + 2) / 5 + dayOfMonth - 1
-    return era * 146_097 + yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear - 719_468
   }
 }

@@ -176,10 +176,10 @@ import Testing
     (-1, "1969-12-31"),
   ])
   func `The number of a day is written as its calendar date`(day: Int, text: String) {
-    #expect(CivilDate(day: day).text == text)
-    let date = CivilDate(day: day)
+    #expect(CalendarDate(daysSince1970: day).text == text)
+    let date = CalendarDate(daysSince1970: day)
     #expect(
-      CivilDate.day(year: date.year, month: date.month, dayOfMonth: date.dayOfMonth) == day)
-    #expect((CivilDate.weekStart(of: day) + 3) % 7 == 0)
+      CalendarDate.daysSince1970(year: date.year, month: date.month, day: date.day) == day)
+    #expect((CalendarDate.weekStart(of: day) + 3) % 7 == 0)
   }
 }

@@ -1,5 +1,6 @@
 import Journal
 import Linux
+import Policy
 
 /// The tallies for `dormouse report`: a file for each day, which is always replaced as a whole.
 /// They are kept longer than the journal. A value has no state but the path, and any thread that
@@ -12,7 +13,9 @@ public struct DayStore: Sendable {
 
   public init(directory: String) { self.directory = directory }
 
-  private func path(of day: Int) -> String { "\(directory)/\(CivilDate(day: day).text).json" }
+  private func path(of day: Int) -> String {
+    "\(directory)/\(CalendarDate(daysSince1970: day).text).json"
+  }
 
   /// Reads the tallies of a day.
   ///

@@ -1,3 +1,4 @@
+import Lifecycle
 import Linux
 import Policy
 import PolicyFile
@@ -38,11 +39,11 @@ final class WorkerRun {
 
   /// The worker's configuration at the launch. It is shared with the worker until one of them
   /// changes.
-  var launchedWith: SharedUntilChanged<WorkerConfiguration>?
+  var launchedWith: CopyOnWriteBox<WorkerConfiguration>?
   /// The configuration with which the worker was launched; nil: it hasn't been launched yet.
   var launched: WorkerConfiguration? {
     get { launchedWith?.wrappedValue }
-    set { launchedWith = newValue.map(SharedUntilChanged.init(wrappedValue:)) }
+    set { launchedWith = newValue.map(CopyOnWriteBox.init(wrappedValue:)) }
   }
   /// The worker was in the foreground under an earlier daemon, and returns there when it is
   /// adopted.

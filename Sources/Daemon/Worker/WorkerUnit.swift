@@ -11,7 +11,7 @@ import Supervision
 @dynamicMemberLookup
 final class WorkerUnit {
   let id: WorkerID
-  @SharedUntilChanged var configuration: WorkerConfiguration
+  @CopyOnWriteBox var configuration: WorkerConfiguration
   /// The complete environment: that of the daemon or of the client, with the variables of the
   /// configuration.
   var environment: [String: String]
@@ -51,7 +51,7 @@ final class WorkerUnit {
     configuration: WorkerConfiguration, environment: [String: String], isDeclared: Bool
   ) {
     id = WorkerID(configuration.name)
-    _configuration = SharedUntilChanged(wrappedValue: configuration)
+    _configuration = CopyOnWriteBox(wrappedValue: configuration)
     self.environment = environment
     self.isDeclared = isDeclared
   }

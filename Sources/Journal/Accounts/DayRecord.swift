@@ -1,5 +1,6 @@
 import JSONLines
 import Lifecycle
+import Policy
 
 /// The tallies of one day (UTC). `dormouse report` uses them after the journal of that day has been
 /// removed. The record is one line with a checksum.
@@ -28,7 +29,7 @@ public struct DayRecord: Hashable, Sendable {
     fields.set("report", "dormouse")
     fields.set("format", 1)
     fields.set("day", Int64(day))
-    fields.set("date", CivilDate(day: day).text)
+    fields.set("date", CalendarDate(daysSince1970: day).text)
     try fields.set("workers", coded: tallies.filter { !$0.value.isEmpty })
     // Readers of earlier versions ignore members that they don't know.
     let groups = crashes.mapValues(\.groups)

@@ -2,7 +2,7 @@
 /// exists. So copying what contains it costs a retain, however big it is. Reads and changes are in
 /// place.
 @propertyWrapper
-struct CopyOnWriteBox<Value: Sendable>: Sendable {
+public struct CopyOnWriteBox<Value: Sendable>: Sendable {
   /// `Sendable` is unchecked: `value` is changed only by `wrappedValue`'s modify, which first makes
   /// sure that no other `CopyOnWriteBox`, and so no other thread, refers to this box.
   private final class Box: @unchecked Sendable {
@@ -13,25 +13,30 @@ struct CopyOnWriteBox<Value: Sendable>: Sendable {
 
   private var box: Box
 
-  init(wrappedValue: Value) { box = Box(wrappedValue) }
+  public init(wrappedValue: Value) { box = Box(wrappedValue) }
 
-  var wrappedValue: Value {
+  public var wrappedValue: Value {
     _read { yield box.value }
     _modify {
       if !isKnownUniquelyReferenced(&box) { box = Box(box.value) }
       yield &box.value
     }
   }
+
+  /// Copies of this share the value.
+  public var projectedValue: Self { self }
 }
 
 extension CopyOnWriteBox: Equatable where Value: Equatable {
-  static func == (left: CopyOnWriteBox, right: CopyOnWriteBox) -> Bool {
+  public static func == (left: CopyOnWriteBox, right: CopyOnWriteBox) -> Bool {
     left.box === right.box || left.box.value == right.box.value
   }
 }
 
 // A checkpoint contains the value, not the reference.
 extension CopyOnWriteBox: Codable where Value: Codable {
-  init(from decoder: any Decoder) throws { self.init(wrappedValue: try Value(from: decoder)) }
-  func encode(to encoder: any Encoder) throws { try wrappedValue.encode(to: encoder) }
+  public init(from decoder: any Decoder) throws {
+    self.init(wrappedValue: try Value(from: decoder))
+  }
+  public func encode(to encoder: any Encoder) throws { try wrappedValue.encode(to: encoder) }
 }

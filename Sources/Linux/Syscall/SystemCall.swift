@@ -28,12 +28,7 @@ public func errorText(_ code: Int32) -> String { String(cString: strerror(code))
 public func systemCall<Result: SignedInteger>(
   _ name: String, on subject: @autoclosure () -> String = "", _ body: () -> Result
 ) throws(SystemCallError) -> Result {
-  while true {
-    let result = body()
-    if result >= 0 { return result }
-    let code = errno
-    if code != EINTR { throw SystemCallError(name, on: subject(), code: code) }
-  }
+  try shim(name, on: subject()) { kernelResult(body) }
 }
 
 /// Performs a system call that has a path as its argument, and repeats it on EINTR. Swift frees the

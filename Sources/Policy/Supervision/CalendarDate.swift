@@ -2,14 +2,14 @@
 // Gregorian, as POSIX time is), by the well-known arithmetic on years that begin in March.
 
 /// A day as year, month and day.
-struct CalendarDate: Hashable, Sendable {
-  var year: Int
+public struct CalendarDate: Hashable, Sendable {
+  public var year: Int
   /// The month, 1–12.
-  var month: Int
+  public var month: Int
   /// The day of the month, 1–31.
-  var day: Int
+  public var day: Int
 
-  init(daysSince1970 days: Int) {
+  public init(daysSince1970 days: Int) {
     let shifted = days + 719_468
     let era = (shifted >= 0 ? shifted : shifted - 146_096) / 146_097
     let dayOfEra = shifted - era * 146_097

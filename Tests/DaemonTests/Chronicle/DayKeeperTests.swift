@@ -149,7 +149,7 @@ import Testing
   func damaged() throws {
     let world = try World()
     world.makeDirectory()
-    let name = "\(CivilDate(day: 20_000).text).json"
+    let name = "\(CalendarDate(daysSince1970: 20_000).text).json"
     try world.scratch.write("reports/\(name)", "damaged")
     world.begin()
     world.waitForDisk()
@@ -193,7 +193,7 @@ import Testing
     world.makeDirectory()
     for day in 19_000..<19_400 {
       let text = String(decoding: try DayRecord(day: day).encoded(), as: UTF8.self)
-      try world.scratch.write("reports/\(CivilDate(day: day).text).json", text)
+      try world.scratch.write("reports/\(CalendarDate(daysSince1970: day).text).json", text)
     }
     try world.scratch.write("reports/notes.txt", "")
     world.begin()

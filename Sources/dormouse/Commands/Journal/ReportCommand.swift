@@ -3,6 +3,7 @@ import Control
 import Daemon
 import Journal
 import Lifecycle
+import Policy
 import PolicyFile
 
 struct ReportCommand: ParsableCommand {
@@ -45,16 +46,19 @@ struct ReportCommand: ParsableCommand {
     for day in (today - max(1, days) + 1)...today {
       do {
         guard let record = try store.load(day) else { continue }
-        weeks[CivilDate.weekStart(of: day), default: [:]].merge(record.tallies) { $0 + $1 }
+        weeks[CalendarDate.weekStart(of: day), default: [:]].merge(record.tallies) { $0 + $1 }
         groups.merge(record.crashes, uniquingKeysWith: +)
       } catch {
-        Output.complain("can't read the counts of \(CivilDate(day: day).text): \(error)")
+        Output.complain(
+          "can't read the counts of \(CalendarDate(daysSince1970: day).text): \(error)")
       }
     }
     let reports = weeks.sorted { $0.key > $1.key }.flatMap { week, tallies in
       tallies.sorted { $0.key < $1.key }
         .filter { worker == nil || $0.key.name == worker }
-        .map { WeekReport(week: CivilDate(day: week).text, worker: $0.key.name, $0.value) }
+        .map {
+          WeekReport(week: CalendarDate(daysSince1970: week).text, worker: $0.key.name, $0.value)
+        }
     }
     if let worker, reports.isEmpty {
       let names = Set(weeks.values.flatMap { $0.keys.map(\.name) })

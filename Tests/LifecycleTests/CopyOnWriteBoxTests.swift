@@ -1,18 +1,17 @@
+import Lifecycle
 import Testing
 
-@testable import Daemon
-
 @Suite struct `A value that is shared until it is changed` {
-  private final class Component {}
+  private final class Component: Sendable {}
   private struct Value {
     var number = 1
     var component = Component()
   }
-  private struct Holder { @SharedUntilChanged var value: Value }
+  private struct Holder { @CopyOnWriteBox var value: Value }
 
   @Test func `A shared value is the same for all holders until one of them changes its own`() {
     var first = Holder(value: Value())
-    let second = SharedUntilChanged(wrappedValue: Value())
+    let second = CopyOnWriteBox(wrappedValue: Value())
     let third = first.$value
     #expect(third.wrappedValue.component === first.value.component)
     first.value.number = 2
