@@ -11,11 +11,10 @@ struct TerminationIndex: Sendable {
   private var isAllOutdated = true
   /// The criteria by which the slots are ranked.
   private var criteria: [TerminationRules.Criterion] = []
-  /// The standings by slot. Only those of slots in `order` are valid.
-  private var standings: [Standing] = []
+  /// The standings by slot. `nil`: the slot has no live worker.
+  private var standings: [Standing?] = []
   /// When time alone changes a standing.
   private var expiries = SlotHeap<Instant>()
-  private var order = LazyOrder<OrderKey>()
   private var suspended = SlotHeap<OrderKey>()
   private var background = SlotHeap<OrderKey>()
   private var foreground = SlotHeap<OrderKey>()
@@ -50,12 +49,9 @@ struct TerminationIndex: Sendable {
   fileprivate mutating func set(
     _ slot: Int, _ standing: Standing?, of rung: Ladder.Rung.Victims?
   ) {
-    if let standing {
-      while standings.count <= slot { standings.append(standing) }
-      standings[slot] = standing
-    }
+    while standings.count <= slot { standings.append(nil) }
+    standings[slot] = standing
     expiries.set(slot, standing?.until)
-    order.set(slot, standing?.key)
     suspended.set(slot, rung == .suspended ? standing?.key : nil)
     background.set(slot, rung == .background ? standing?.key : nil)
     foreground.set(slot, rung == .foreground ? standing?.key : nil)
@@ -70,21 +66,12 @@ struct TerminationIndex: Sendable {
     }
   }
 
-  /// A report's entries of all live workers, the first to be terminated first, and the worker with
-  /// the largest footprint.
-  mutating func entries(at now: Instant) -> (all: [JetsamReport.Entry], largest: WorkerID?) {
-    var all: [JetsamReport.Entry] = []
-    all.reserveCapacity(standings.count)
-    var largest: (slot: Int, footprint: ByteCount)?
-    // `forEach` brings the order up to date, which changes this index. The standings stay as they
-    // are, so a copy is read.
-    let standings = standings
-    order.forEach { slot in
-      all.append(standings[slot].entry(at: now))
-      let footprint = standings[slot].footprint
-      if largest.map({ footprint > $0.footprint }) ?? true { largest = (slot, footprint) }
+  /// A report's entries of all live workers, the first to be terminated first.
+  func entries(at now: Instant) -> [JetsamReport.Entry] {
+    let keys = standings.indices.compactMap { slot in
+      standings[slot].map { (order: $0.key, slot: slot) }
     }
-    return (all, largest.map { standings[$0.slot].worker })
+    return keys.sorted { $0.order < $1.order }.compactMap { standings[$0.slot]?.entry(at: now) }
   }
 }
 

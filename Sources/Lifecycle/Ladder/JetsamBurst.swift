@@ -39,11 +39,12 @@ extension Engine {
     guard ladderState.burst == nil else { return }
     refresh()
     workers.rankForTermination(by: policy.terminate, at: now)
-    let (entries, largest) = workers.termination.entries(at: now)
+    let entries = workers.termination.entries(at: now)
     ladderState.burst = JetsamBurst(
       report: JetsamReport(
         at: now, level: level, why: levelReason(), budget: budget, availableBefore: available,
-        availableAfter: available, largest: largest, entries: entries))
+        availableAfter: available,
+        largest: entries.max { $0.footprint < $1.footprint }?.worker, entries: entries))
   }
 
   /// Ends the burst when memory has recovered and the last measurement shows it, or when the ladder

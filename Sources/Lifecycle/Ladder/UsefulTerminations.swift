@@ -20,13 +20,6 @@ public struct VainTermination: Codable, Hashable, Sendable {
   /// The memory in RAM of the workers that the level's rungs could terminate.
   public var held: ByteCount
 
-  public init(_ reason: Reason, level: PressureLevel, missing: ByteCount, held: ByteCount) {
-    self.reason = reason
-    self.level = level
-    self.missing = missing
-    self.held = held
-  }
-
   /// The report as a sentence.
   public var sentence: String {
     switch reason {
@@ -89,7 +82,7 @@ extension Engine {
     guard held > .zero else { return true }
     ladderState.pause = TerminationPause(
       level: level, until: now + TerminationPause.betweenComparisons)
-    report(VainTermination(.tooLittle, level: level, missing: missing, held: held))
+    report(VainTermination(reason: .tooLittle, level: level, missing: missing, held: held))
     return false
   }
 
@@ -117,7 +110,7 @@ extension Engine {
       level: before.level, until: now + TerminationPause.afterNoEffect)
     report(
       VainTermination(
-        .noEffect, level: before.level, missing: missing(at: before.level), held: .zero))
+        reason: .noEffect, level: before.level, missing: missing(at: before.level), held: .zero))
   }
 
   /// Whether enough memory is available now. The program that uses up the memory may continue

@@ -41,7 +41,7 @@ struct TerminationIndexTests {
     let now = engine.now
     engine.workers.rankForTermination(by: engine.policy.terminate, at: now)
     let order = engine.liveWorkers()
-    let entries = engine.workers.termination.entries(at: now).all
+    let entries = engine.workers.termination.entries(at: now)
     #expect(entries == order.map { entry(engine.workers[$0], at: now) })
     for rung in Ladder.Rung.Victims.allCases {
       let group = Set(engine.workers.indices(rung.group))
@@ -116,29 +116,6 @@ struct TerminationIndexTests {
       // Some of the operations end later, or never.
       let begun = world.ask(verbs[Int.random(in: 0..<6, using: &random)], worker)
       if Int.random(in: 0..<5, using: &random) > 0 { world.obey(begun) }
-    }
-  }
-}
-
-@Suite("Slots in a lazy order")
-struct LazyOrderTests {
-  @Test func `A lazy order is the sorted one, whatever was changed since it was last read`() {
-    var random = TestRandom()
-    var order = LazyOrder<Int>()
-    var model: [Int: Int] = [:]
-    for round in 0..<300 {
-      for _ in 0..<Int.random(in: 0..<12, using: &random) {
-        let slot = Int.random(in: 0..<60, using: &random)
-        // Keys are unique.
-        let key =
-          Int.random(in: 0..<4, using: &random) == 0
-          ? nil : Int.random(in: 0..<100, using: &random) * 60 + slot
-        order.set(slot, key)
-        model[slot] = key
-      }
-      var slots: [Int] = []
-      order.forEach { slots.append($0) }
-      #expect(slots == model.sorted { $0.value < $1.value }.map(\.key), "round \(round)")
     }
   }
 }

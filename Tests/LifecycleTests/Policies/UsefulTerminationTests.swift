@@ -1,6 +1,7 @@
-import Lifecycle
 import Policy
 import Testing
+
+@testable import Lifecycle
 
 private let mail = WorkerID("mail")
 private let maps = WorkerID("maps")
@@ -34,7 +35,7 @@ struct UsefulTerminationTests {
     #expect(
       reports(directives) == [
         VainTermination(
-          .tooLittle, level: .critical, missing: .megabytes(40), held: .megabytes(17))
+          reason: .tooLittle, level: .critical, missing: .megabytes(40), held: .megabytes(17))
       ])
     #expect(reports(world.read(available: 9) + world.pass(.seconds(60))).isEmpty, "reported once")
     let later = world.read(available: 20) + world.pass(.seconds(5))
