@@ -206,7 +206,7 @@ final class WorkerConversation {
       }
     case .ready, .beginTask, .endTask, .hold, .status:
       if let notice = NotifyMessage(message) { didReceive(notice) }
-      if case .endTask(let name) = message { talk.didEndTask(NotifyMessage.taskName(name)) }
+      if case .endTask(let name) = message { talk.didEndTask(WorkerProtocol.shown(name)) }
     }
   }
 

@@ -211,26 +211,17 @@ public final class WorkerCgroup: Sendable {
   }
 
   /// Reads a flag of `cgroup.events`. Reading it also arms the next POLLPRI.
-  private func event(_ name: String) throws(CgroupError) -> Bool {
-    var buffer = [UInt8](repeating: 0, count: 256)
+  private func event(_ name: StaticString) throws(CgroupError) -> Bool {
+    let file = "\(path)/cgroup.events"
     do throws(SystemCallError) {
-      let count = try systemCall("pread", on: "\(path)/cgroup.events") {
-        pread(events.raw, &buffer, buffer.count, 0)
-      }
-      for line in buffer.prefix(count).lines() {
-        let words = line.words()
-        if words.count == 2, words[0].elementsEqual(name.utf8) {
-          return words[1].elementsEqual("1".utf8)
-        }
-      }
-    } catch {
-      throw .failed(error)
-    }
-    throw .failed(malformed("\(path)/cgroup.events"))
+      let bytes = try events.readBytes(upTo: 256, at: 0, path: file)
+      guard let flag = value(of: name, in: bytes) else { throw malformed(file) }
+      return flag.elementsEqual("1".utf8)
+    } catch { throw .failed(error) }
   }
 
   private func wait(
-    for name: String, toBe wanted: Bool, until deadline: Deadline
+    for name: StaticString, toBe wanted: Bool, until deadline: Deadline
   ) throws(CgroupError) {
     while try event(name) != wanted {
       do throws(SystemCallError) {
@@ -239,7 +230,7 @@ public final class WorkerCgroup: Sendable {
         throw .failed(error)
       }
       if try event(name) == wanted { return }
-      throw .timedOut(path: path, waitingFor: wanted ? name : "not \(name)")
+      throw .timedOut(path: path, waitingFor: wanted ? "\(name)" : "not \(name)")
     }
   }
 }

@@ -107,7 +107,7 @@ public enum SocketName: Hashable, Sendable, CustomStringConvertible {
   }
 
   /// Decodes a struct sockaddr_in, sockaddr_in6 or sockaddr_un.
-  init(_ address: UnsafeRawBufferPointer) {
+  public init(_ address: UnsafeRawBufferPointer) {
     guard address.count > 2 else {
       self = .none
       return

@@ -58,12 +58,12 @@ public struct SpawnTerms: Hashable, Sendable {
   public init() {}
 }
 
-/// Passes the terms as C structures to `body`.
+/// Passes the terms as C structures to `body`; nil if the process differs in nothing.
 func withTerms<Result>(
   _ terms: SpawnTerms?, pidDigits: [UnsafeMutablePointer<CChar>?],
   _ body: (UnsafePointer<clinux_terms>?) -> Result
 ) -> Result {
-  guard let terms else { return body(nil) }
+  guard let terms, terms != SpawnTerms() else { return body(nil) }
   let limits = terms.limits.map {
     clinux_limit(resource: $0.resource, soft: $0.soft, hard: $0.hard)
   }

@@ -61,8 +61,8 @@ public enum NotifyMessage: Hashable, Sendable {
     case ("X_DORMOUSE_HOLD", "1"): .hold(true)
     case ("X_DORMOUSE_HOLD", "0"): .hold(false)
     case ("X_DORMOUSE_DONE", "1"): .shedDone
-    case ("X_DORMOUSE_TASK", _): value.isEmpty ? nil : .taskBegan(taskName(value))
-    case ("X_DORMOUSE_TASK_END", _): value.isEmpty ? nil : .taskEnded(taskName(value))
+    case ("X_DORMOUSE_TASK", _): value.isEmpty ? nil : .taskBegan(WorkerProtocol.shown(value))
+    case ("X_DORMOUSE_TASK_END", _): value.isEmpty ? nil : .taskEnded(WorkerProtocol.shown(value))
     default: nil
     }
   }
@@ -82,12 +82,9 @@ public enum NotifyMessage: Hashable, Sendable {
     case .beginTask(let name, let limit):
       // Longer limits than a year count as a year: seconds times a thousand must not overflow.
       let limit = limit.map { Duration.milliseconds(Int64(min($0, 31_536_000) * 1000)) }
-      self = .taskBegan(Self.taskName(name), limit: limit)
-    case .endTask(let name): self = .taskEnded(Self.taskName(name))
+      self = .taskBegan(WorkerProtocol.shown(name), limit: limit)
+    case .endTask(let name): self = .taskEnded(WorkerProtocol.shown(name))
     case .hello, .done, .snapshot, .purgeable: return nil
     }
   }
-
-  /// A task's name as it is shown. The daemon also identifies the task by this text.
-  public static func taskName(_ name: String) -> String { WorkerProtocol.shown(name) }
 }

@@ -31,6 +31,9 @@ package struct InternetAddress {
     }
   }
 
+  /// The address as the kernel names it.
+  var name: SocketName { bytes.withUnsafeBytes { SocketName($0) } }
+
   func withPointer(_ body: (UnsafePointer<sockaddr>, socklen_t) -> Int32) -> Int32 {
     // The bytes of an array needn't be aligned as the struct requires.
     var storage = sockaddr_storage()

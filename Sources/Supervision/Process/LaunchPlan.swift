@@ -119,13 +119,10 @@ public struct LaunchPlan: Sendable {
 
   private var handedOver: Int { listeners.count + stored.count }
 
-  /// The properties of the new process that differ from the daemon's; nil if none does.
-  var terms: SpawnTerms? {
-    var terms = SpawnTerms()
-    terms.identity = account?.identity
+  /// The properties of the new process that differ from the daemon's.
+  var terms: SpawnTerms {
+    var terms = commandTerms
     terms.limits = limits
-    terms.umask = umask
-    terms.newKeyring = newKeyring
     let descriptors = listeners.map(\.descriptor.raw) + stored.map(\.descriptor.raw)
     terms.placed = descriptors.enumerated().map { index, raw in .init(raw, at: 3 + Int32(index)) }
     if handedOver > 0 { terms.pidVariables.append("LISTEN_PID") }
@@ -134,16 +131,16 @@ public struct LaunchPlan: Sendable {
       terms.placed.append(
         .init(readinessChannel.descriptor.raw, at: readinessChannel.number))
     }
-    return terms == SpawnTerms() ? nil : terms
+    return terms
   }
 
   /// The terms of commands that run for the worker, as the same user.
-  var commandTerms: SpawnTerms? {
+  var commandTerms: SpawnTerms {
     var terms = SpawnTerms()
     terms.identity = account?.identity
     terms.umask = umask
     terms.newKeyring = newKeyring
-    return terms == SpawnTerms() ? nil : terms
+    return terms
   }
 
   /// Checks that the descriptors which the worker gets have different numbers.

@@ -187,14 +187,7 @@ extension ListenSocket {
 
   /// The name in the form in which the kernel writes the address.
   private static func name(_ host: String, _ port: UInt16) -> SocketName {
-    var address = in6_addr()
-    var text = [CChar](repeating: 0, count: 64)
-    guard inet_pton(AF_INET6, host, &address) == 1,
-      inet_ntop(AF_INET6, &address, &text, socklen_t(text.count)) != nil
-    else { return .internet(host: host, port: port) }
-    let canonical = String(
-      decoding: text.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
-    return .internet(host: canonical, port: port)
+    InternetAddress(host, port)?.name ?? .internet(host: host, port: port)
   }
 }
 

@@ -7,12 +7,9 @@ public struct TrafficSource: Hashable, Sendable {
   public var text: String
   /// The worker's own port.
   public var port: UInt16?
+}
 
-  public init(text: String, port: UInt16? = nil) {
-    self.text = text
-    self.port = port
-  }
-
+extension TrafficSource {
   /// Describes an input at which data has arrived.
   ///
   /// - Parameter served: the ports at which the worker listens.
