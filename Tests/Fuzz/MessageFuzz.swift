@@ -20,8 +20,7 @@ extension FuzzTarget {
       if let decoded = Base64.decode(text) {
         precondition(Base64.decode(Base64.encode(decoded)) == decoded)
       }
-      var report = StartReport()
-      report.received(bytes)
+      _ = StartOutcome(report: bytes)
     }, seeds: { inputs(from: messageSeeds) })
 }
 

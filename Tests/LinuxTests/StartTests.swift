@@ -12,30 +12,13 @@ import Testing
   @Test(
     "In a start report, an end of file means success, and a step with a number means its failure")
   func reports() {
-    var executed = StartReport()
-    #expect(executed.outcome == nil)
-    executed.received([])
-    #expect(executed.outcome == .executed)
-
-    var failed = StartReport()
-    failed.received(Self.report(SpawnError.Step.directory.rawValue, ENOENT))
-    #expect(failed.outcome == .failed(.directory, code: ENOENT, limit: 0))
-
-    var limit = StartReport()
-    limit.received(Self.report(SpawnError.Step.limit.rawValue | 3 << 8, EPERM))
-    #expect(limit.outcome == .failed(.limit, code: EPERM, limit: 3))
-  }
-
-  @Test func `The report or the deadline, whichever comes first, decides the outcome of a start`() {
-    var late = StartReport()
-    late.expired(in: .directory, .uninterruptible)
-    late.received([])
-    #expect(late.outcome == .hung(.directory, .uninterruptible))
-
-    var early = StartReport()
-    early.received([])
-    early.expired(in: .exec, .stopped)
-    #expect(early.outcome == .executed)
+    #expect(StartOutcome(report: []) == .executed)
+    #expect(
+      StartOutcome(report: Self.report(SpawnError.Step.directory.rawValue, ENOENT))
+        == .failed(.directory, code: ENOENT, limit: 0))
+    #expect(
+      StartOutcome(report: Self.report(SpawnError.Step.limit.rawValue | 3 << 8, EPERM))
+        == .failed(.limit, code: EPERM, limit: 3))
   }
 
   /// Makes a directory behind links that the kernel needs milliseconds to follow.

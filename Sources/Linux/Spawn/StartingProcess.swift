@@ -7,7 +7,8 @@ import Glibc
 /// `expire`.
 public final class StartingProcess {
   private let child: ForkedChild
-  private var progress = StartReport()
+  /// Nil while the report is awaited.
+  private var outcome: StartOutcome?
 
   public var process: SpawnedProcess { child.process }
   /// A pipe that polls readable when `poll` may return a result.
@@ -30,12 +31,12 @@ public final class StartingProcess {
   /// - Throws: the error if the start failed. Such a process has ended or is ending, and is
   ///   abandoned.
   public func poll() throws(SpawnError) -> SpawnedProcess? {
-    if progress.outcome == nil {
+    if outcome == nil {
       do throws(SystemCallError) {
-        progress.received(try report.read(upTo: StartReport.size))
+        outcome = StartOutcome(report: try report.read(upTo: StartOutcome.reportSize))
       } catch {
         if error.code == EAGAIN { return nil }
-        progress.received([])
+        outcome = .executed
       }
     }
     return try conclude()
@@ -45,14 +46,14 @@ public final class StartingProcess {
   /// killed and abandoned, and the error is thrown.
   public func expire(after time: Duration) throws(SpawnError) -> SpawnedProcess? {
     if let process = try poll() { return process }
-    progress.expired(in: step, state)
+    outcome = .hung(step, state)
     return try conclude(after: time)
   }
 
   /// An error that names the step in which the process is, for a message about a process that isn't
   /// needed any more. It is nil if the outcome is known.
   public func hangError(after time: Duration) -> SpawnError? {
-    guard progress.outcome == nil else { return nil }
+    guard outcome == nil else { return nil }
     return SpawnError(hungIn: step, state, after: time, request: request)
   }
 
@@ -64,7 +65,7 @@ public final class StartingProcess {
   }
 
   private func conclude(after time: Duration = .zero) throws(SpawnError) -> SpawnedProcess? {
-    switch progress.outcome {
+    switch outcome {
     case nil: return nil
     case .executed: return process
     case .failed(let step, let code, let limit):
