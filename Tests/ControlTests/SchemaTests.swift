@@ -176,7 +176,8 @@ import Testing
   private static var places: [(String, Regex<(Substring, Substring)>)] {
     let coded = /CodedText\(\s*"([a-z_]+)"/
     return [
-      ("Sources/Lifecycle/Engine/Codes.swift", /: "([a-z_]+)"\n/),
+      ("Sources/Lifecycle/Engine/Sentences.swift", /\(\s*"([a-z_]+)",/),
+      ("Sources/Lifecycle/Explain/ObstacleSentences.swift", /Obstacle\(\s*"([a-z_]+)"/),
       ("Sources/Lifecycle/Explain/ExplanationVerdicts.swift", /code: "([a-z_]+)"/),
       ("Sources/Lifecycle/Explain/Explanation.swift", /Obstacle\(\s*"([a-z_]+)"/),
       ("Sources/Lifecycle/Explain/TrimState.swift", /Obstacle\(\s*"([a-z_]+)"/),

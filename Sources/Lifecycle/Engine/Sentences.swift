@@ -1,38 +1,49 @@
 import Policy
 
-// The texts of the engine's decisions.
+// The texts of the engine's decisions, and codes for programs. Codes are in snake_case, and never
+// change their meaning. The sentences beside them may change in any version.
 
 extension Cause {
+  /// The reason as a code. It contains no numbers; `sentence` does.
+  public var code: String { texts.code }
+
   /// The reason as a clause that follows a state and a colon: `idle in the background for 30 s`.
   /// `ps`, `status`, `explain`, `events` and the log all show this text.
-  public var sentence: String {
+  public var sentence: String { texts.sentence }
+
+  private var texts: (code: String, sentence: String) {
     switch self {
-    case .added: "not started yet"
-    case .requested(let verb): verb.sentence
-    case .starting(let occasion, _): occasion.sentence
-    case .launched: "launched"
-    case .becameReady: "ready"
-    case .displaced(let other): "\(other) came to the foreground"
-    case .idle(let time): "idle in the foreground for \(time.text)"
-    case .active: "in use (traffic, output or processor time)"
-    case .graceOver(let time, let isIdle): Self.grace(time, isIdle: isIdle ?? false)
-    case .wakeNeeded(let reason): "woken by \(reason)"
+    case .added: ("never_started", "not started yet")
+    case .requested(let verb): ("requested_\(verb.rawValue)", verb.sentence)
+    case .starting(let occasion, let verb): ("requested_\(verb.rawValue)", occasion.sentence)
+    case .launched: ("launched", "launched")
+    case .becameReady: ("became_ready", "ready")
+    case .displaced(let other): ("displaced", "\(other) came to the foreground")
+    case .idle(let time): ("idle", "idle in the foreground for \(time.text)")
+    case .active: ("active", "in use (traffic, output or processor time)")
+    case .graceOver(let time, let isIdle):
+      ("grace_over", Self.grace(time, isIdle: isIdle ?? false))
+    case .wakeNeeded(let reason): ("wake_needed", "woken by \(reason)")
     case .suspendedFor(let time):
-      time < .seconds(1) ? "hibernated at once" : "asleep for \(time.text)"
-    case .heartbeat: "heartbeat due"
-    case .timer: "woken by its own timer"
-    case .wokenWith(let other, _): "woken with \(other)"
-    case .quietAgain: "idle again after its own timer"
-    case .pressure(let level): "memory pressure was \(level.name)"
-    case .footprint(let excess): excess.sentence
-    case .restartedForFootprint(let excess): "restarted: \(excess.sentence)"
-    case .watchdog(let reason): reason
-    case .exited(let status): status.sentence
-    case .failed(let reason): "attempt failed: \(reason)"
-    case .adopted: "adopted while it ran"
-    case .released: "released: no longer managed"
-    case .succeeded: "succeeded"
-    case .led(let reason): reason ?? "decided by its wrapper"
+      (
+        "suspended_long_enough",
+        time < .seconds(1) ? "hibernated at once" : "asleep for \(time.text)"
+      )
+    case .heartbeat: ("heartbeat", "heartbeat due")
+    case .timer: ("own_timer", "woken by its own timer")
+    case .wokenWith(let other, _): ("woken_with", "woken with \(other)")
+    case .quietAgain: ("quiet_again", "idle again after its own timer")
+    case .pressure(let level): ("pressure", "memory pressure was \(level.name)")
+    case .footprint(let excess): ("footprint_limit", excess.sentence)
+    case .restartedForFootprint(let excess):
+      ("restarted_for_footprint", "restarted: \(excess.sentence)")
+    case .watchdog(let reason): ("watchdog", reason)
+    case .exited(let status): (status.code, status.sentence)
+    case .failed(let reason): ("attempt_failed", "attempt failed: \(reason)")
+    case .adopted: ("adopted", "adopted while it ran")
+    case .released: ("released", "released: no longer managed")
+    case .succeeded: ("succeeded", "succeeded")
+    case .led(let reason): ("led", reason ?? "decided by its wrapper")
     }
   }
 
@@ -83,13 +94,17 @@ extension Request.Occasion {
 }
 
 extension ExitStatus {
+  /// The kind of end as a code.
+  public var code: String { texts.code }
   /// The end as a clause whose subject is the worker: `exited with status 1`.
-  public var sentence: String {
+  public var sentence: String { texts.sentence }
+
+  private var texts: (code: String, sentence: String) {
     switch self {
-    case .exited(let code): "exited with status \(code)"
-    case .signaled(let signal): "ended by \(Signals.text(signal))"
-    case .outOfMemory: "killed by the kernel's OOM killer"
-    case .unknown: "ended, exit status unknown"
+    case .exited(let status): ("exited", "exited with status \(status)")
+    case .signaled(let signal): ("signaled", "ended by \(Signals.text(signal))")
+    case .outOfMemory: ("out_of_memory", "killed by the kernel's OOM killer")
+    case .unknown: ("end_unknown", "ended, exit status unknown")
     }
   }
 }

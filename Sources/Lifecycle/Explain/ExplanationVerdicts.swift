@@ -36,3 +36,9 @@ extension Engine {
       code: "shadow_mode", sentence: "shadow mode: it would have been hibernated")
   }
 }
+
+/// An obstacle as a code for programs and a sentence for people.
+public struct Verdict: Hashable, Sendable {
+  public var code: String
+  public var sentence: String
+}

@@ -52,9 +52,15 @@ extension SuspensionObstacle {
         "woken by its own timer: suspended again after \(TimerTick.quiet.text) without work, in "
           + "\(left.text) at the earliest", key: "background.wake_for_timers", clearsIn: left)
     case .launchedLately(let up, let minUptime):
-      Self.uptime("launched", up: up, of: minUptime, key: "background.safe_point.after_launch")
+      Obstacle(
+        "launched_lately",
+        "launched \(up.text) ago, within background.safe_point.after_launch, \(minUptime.text)",
+        key: "background.safe_point.after_launch", clearsIn: minUptime - up)
     case .wokenLately(let up, let minUptime):
-      Self.uptime("woken", up: up, of: minUptime, key: "background.safe_point.after_wake")
+      Obstacle(
+        "woken_lately",
+        "woken \(up.text) ago, within background.safe_point.after_wake, \(minUptime.text)",
+        key: "background.safe_point.after_wake", clearsIn: minUptime - up)
     case .fileLocks(let count, let left):
       Obstacle(
         "file_locks",
@@ -62,14 +68,6 @@ extension SuspensionObstacle {
           + "and has \(left.text) left to release \(count == 1 ? "it" : "them")",
         key: "background.safe_point.file_locks", clearsIn: left)
     }
-  }
-
-  private static func uptime(
-    _ what: String, up: Duration, of minUptime: Duration, key: String
-  ) -> Obstacle {
-    Obstacle(
-      "\(what)_lately", "\(what) \(up.text) ago, within \(key), \(minUptime.text)", key: key,
-      clearsIn: minUptime - up)
   }
 }
 
