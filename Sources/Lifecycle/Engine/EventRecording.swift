@@ -67,7 +67,7 @@ extension Engine {
     case .purged(_, let freed): recordPurged(index, freed)
     case .purgeFailed(_, let reason): recordPurgeFailed(index, reason)
     case .wakeNeeded(_, let reason): recordWakeNeeded(index, reason)
-    case .timerDue(_, let reason): recordTimerDue(index, reason)
+    case .timerDue(_, let reason): recordWakeNeeded(index, reason, isTimer: true)
     case .unhealthy(_, let reason): recordUnhealthy(index, reason)
     case .watchdogInterval(_, let interval): recordWatchdogInterval(index, interval)
     case .watchdogSeen(_, let sign): recordWatchdogSeen(index, sign)

@@ -41,20 +41,14 @@ extension WorkerRecord {
     case .launching:
       next.consider(readinessDeadline)
       next.consider(run.awaitedReadiness?.until)
-    case .foreground:
-      next.consider(idleAt)
+    case .foreground, .background:
       considerTrim(&next)
       considerLimits(&next)
       next.consider(shedDeadline)
       next.consider(answerDeadline)
       next.consider(run.watchdog?.deadline)
-    case .background:
+      guard state == .background else { return next.consider(idleAt) }
       if goal == nil { next.consider(graceOver) }
-      considerTrim(&next)
-      considerLimits(&next)
-      next.consider(shedDeadline)
-      next.consider(answerDeadline)
-      next.consider(run.watchdog?.deadline)
       considerTasks(&next)
       considerSafePoint(&next)
       imagined?.considerHibernation(&next)

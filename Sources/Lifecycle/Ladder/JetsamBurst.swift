@@ -15,8 +15,6 @@ struct JetsamBurst: Codable, Sendable, Equatable {
     var resident: ByteCount?
   }
 
-  mutating func markEnded(_ worker: WorkerID) { victims[worker]?.isGone = true }
-
   mutating func finish(availableAfter: ByteCount) {
     report.availableAfter = availableAfter
     // A burst has few victims among all workers, and they are among the first entries.

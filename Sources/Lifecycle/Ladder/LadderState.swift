@@ -94,13 +94,15 @@ extension Engine {
     countFreed(by: step)
     guard isOver else { return ladderState.before = nil }
     // A trim that failed freed nothing that a reading could show.
-    if case .trimming(let worker, _) = step, hasFailedToTrim(worker) { return }
+    if case .trimming(let worker, _) = step, let index = index(of: worker),
+      workers[index].run.trim?.failure != nil
+    {
+      return
+    }
     ladderState.settleUntil = now + policy.terminate.settle
-    if case .terminating(let worker, _) = step { ladderState.burst?.markEnded(worker) }
-  }
-
-  private func hasFailedToTrim(_ worker: WorkerID) -> Bool {
-    index(of: worker).map { workers[$0].run.trim?.failure != nil } ?? false
+    if case .terminating(let worker, _) = step {
+      ladderState.burst?.victims[worker]?.isGone = true
+    }
   }
 
   /// Whether the settling time after the last step has passed, and on a host there was a reading
@@ -116,7 +118,7 @@ extension Engine {
     next.consider(ladderState.step?.until)
     next.consider(ladderState.settleUntil)
     considerNotices(&next)
-    considerTerminationPause(&next)
+    next.consider(ladderState.pause?.until)
     next.consider(ladderState.settleUntil.map { $0 + LadderState.readingTimeout })
   }
 }

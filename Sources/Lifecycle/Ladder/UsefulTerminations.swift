@@ -129,8 +129,4 @@ extension Engine {
       .merging([vain.reason.rawValue: occasion]) { $1 }
     emit(.terminatesNone(vain))
   }
-
-  func considerTerminationPause(_ next: inout EarliestDeadline) {
-    next.consider(ladderState.pause?.until)
-  }
 }

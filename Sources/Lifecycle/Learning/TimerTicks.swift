@@ -22,19 +22,6 @@ struct TimerTick: Codable, Sendable, Equatable {
 }
 
 extension Engine {
-  /// Records a timer for a worker that sleeps or is being suspended. Other causes of a wake have
-  /// precedence.
-  mutating func recordTimerDue(_ index: Int, _ reason: String) {
-    switch workers[index].state {
-    case .suspending, .suspended, .hibernating, .hibernated:
-      guard workers[index].run.wakeNeeded == nil else { return }
-      workers[index].run.wakeNeeded = reason
-      workers[index].run.wakeIsTimer = true
-      workers[index].run.wakeWith = nil
-    default: break
-    }
-  }
-
   mutating func beginTimerRun(_ index: Int) {
     workers[index].run.tick = TimerTick(began: now, lastWork: now)
   }

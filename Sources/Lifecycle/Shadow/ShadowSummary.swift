@@ -57,12 +57,6 @@ extension Engine {
     index(of: worker).map { workers[$0].shadow.depth != nil } ?? false
   }
 
-  mutating func imagineSuspension(_ index: Int) {
-    workers[index].shadow.depth = .suspended
-    workers[index].shadow.asleepSince = now
-    workers[index].shadow.summary.suspensions += 1
-  }
-
   /// Checks whether a worker in the background that would be asleep would be hibernated by now.
   mutating func imagineHibernation(_ index: Int) {
     guard let sleeper = workers[index].imagined else { return }
@@ -78,9 +72,12 @@ extension Engine {
   mutating func countImagined(_ index: Int, _ depth: ShadowRecord.Depth) {
     if workers[index].shadow.depth == nil { workers[index].shadow.asleepSince = now }
     workers[index].shadow.depth = depth
-    workers[index].shadow.summary.freed += workers[index].footprint
-    if depth == .hibernated { workers[index].shadow.summary.hibernations += 1 }
-    if depth == .terminated { workers[index].shadow.summary.terminations += 1 }
+    switch depth {
+    case .suspended: workers[index].shadow.summary.suspensions += 1
+    case .hibernated: workers[index].shadow.summary.hibernations += 1
+    case .terminated: workers[index].shadow.summary.terminations += 1
+    }
+    if depth != .suspended { workers[index].shadow.summary.freed += workers[index].footprint }
   }
 
   /// Counts a wake: the worker is used, and a client would have waited for it.

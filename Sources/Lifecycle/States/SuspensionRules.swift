@@ -27,7 +27,7 @@ extension Engine {
     if workers[index].goal == nil, isShadow(index) {
       guard workers[index].shadow.depth == nil else { return imagineHibernation(index) }
       guard !workers[index].notes.contains(.suspension) else { return }
-      imagineSuspension(index)
+      countImagined(index, .suspended)
       let time = (now - workers[index].since).text
       reportOnce(
         index, step: .suspension, text: "been suspended: in the background for \(time)")
@@ -72,10 +72,7 @@ extension Engine {
     let failures = (workers[index].run.failedSuspensions ?? 0) + 1
     workers[index].run.failedSuspensions = failures
     workers[index].run.staysAwake = nil
-    workers[index].run.retrySuspensionAt = now + workers[index].suspensionPause(after: failures)
-    // The worker never slept, so there is nothing to wake it from.
-    workers[index].run.wakeNeeded = nil
-    move(index, to: .background, .failed(reason))
+    recordAwake(index, reason, pause: workers[index].suspensionPause(after: failures))
     if let goal = workers[index].goal,
       goal.destination == .suspended || goal.destination == .hibernated
     {
@@ -94,7 +91,11 @@ extension Engine {
     // idleness although it is over its limit, and refused, again and again.
     workers[index].run.tick = nil
     workers[index].run.failedSuspensions = nil
-    workers[index].run.retrySuspensionAt = now + workers[index].longestSuspensionPause
+    recordAwake(index, reason, pause: workers[index].longestSuspensionPause)
+  }
+
+  private mutating func recordAwake(_ index: Int, _ reason: String, pause: Duration) {
+    workers[index].run.retrySuspensionAt = now + pause
     // The worker never slept, so there is nothing to wake it from.
     workers[index].run.wakeNeeded = nil
     move(index, to: .background, .failed(reason))

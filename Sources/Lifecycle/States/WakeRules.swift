@@ -5,12 +5,21 @@ import Policy
 extension Engine {
   /// Records what waits for a worker that sleeps or is being suspended. A running worker sees its
   /// input itself.
-  mutating func recordWakeNeeded(_ index: Int, _ reason: String) {
+  ///
+  /// - Parameters:
+  ///   - isTimer: whether only a timer waits, of this worker or of `other`.
+  ///   - other: the worker that this one wakes with, if that is the reason.
+  mutating func recordWakeNeeded(
+    _ index: Int, _ reason: String, isTimer: Bool = false, with other: WorkerID? = nil
+  ) {
     switch workers[index].state {
     case .suspending, .suspended, .hibernating, .hibernated:
+      // A client has precedence over another worker, and either of them over a timer.
+      let counts = !isTimer && (other == nil || workers[index].run.wakeIsTimer)
+      guard workers[index].run.wakeNeeded == nil || counts else { return }
       workers[index].run.wakeNeeded = reason
-      workers[index].run.wakeIsTimer = false
-      workers[index].run.wakeWith = nil
+      workers[index].run.wakeIsTimer = isTimer
+      workers[index].run.wakeWith = other
     default: break
     }
   }

@@ -39,17 +39,8 @@ extension Engine {
   /// that.
   private mutating func recordWakeWith(_ index: Int, _ other: WorkerID, forTimer: Bool) {
     guard workers[index].profile.leader == nil else { return }
-    switch workers[index].state {
-    case .suspending, .suspended, .hibernating, .hibernated:
-      // A client, or another worker, has precedence over a timer.
-      let counts = workers[index].run.wakeIsTimer && !forTimer
-      guard workers[index].run.wakeNeeded == nil || counts else { return }
-      workers[index].run.wakeNeeded = other.name
-      workers[index].run.wakeIsTimer = forTimer
-      workers[index].run.wakeWith = other
-    case .background: imagineCallWith(index)
-    default: break
-    }
+    imagineCallWith(index)
+    recordWakeNeeded(index, other.name, isTimer: forTimer, with: other)
   }
 
   /// Records wakes in shadow mode: the other workers would have been woken now if they really
