@@ -91,7 +91,7 @@ extension Engine {
       endUnverified(index, "found hibernated while being suspended")
     case (.hibernating, .running): recordRunningInstead(index)
     case (.hibernating, .suspended): recordHibernateFailed(index, lost, permanent: false)
-    case (.hibernating, .hibernated): recordUnreportedHibernation(index)
+    case (.hibernating, .hibernated): recordHibernated(index, nil)
     case (.resuming, .running): recordResumed(index, nil)
     case (.resuming, .suspended): recordResumeFailed(index, lost, intact: true, to: .suspended)
     case (.resuming, .hibernated): recordResumeFailed(index, lost, intact: true, to: .hibernated)
@@ -104,18 +104,6 @@ extension Engine {
     let sentence = "its memory can't be verified: \(reason)"
     failGoal(index, "\(workers[index].id) is terminated: \(sentence)")
     beginEnding(index, .failed(sentence), gracefully: false)
-  }
-
-  /// Records a hibernation whose outcome was lost. The size of its image isn't known.
-  private mutating func recordUnreportedHibernation(_ index: Int) {
-    workers[index].run.hibernation.footprintBefore = workers[index].run.footprint
-    workers[index].run.hibernation.imageSize = nil
-    workers[index].run.hibernation.lastFailure = nil
-    workers[index].run.hibernation.at = now
-    move(index, to: .hibernated, workers[index].cause)
-    emit(.measure(workers[index].id))
-    guard workers[index].goal?.destination == .hibernated else { return }
-    concludeGoal(index, code: .done, text: "\(workers[index].id) is hibernated")
   }
 
   /// Records that something has made the worker run, with all of its memory.

@@ -95,26 +95,32 @@ extension Engine {
     emit(.hibernate(workers[index].id))
   }
 
-  mutating func recordHibernated(_ index: Int, _ result: HibernationResult) {
+  /// - Parameter result: `nil`: the outcome was lost, and the size of the image isn't known.
+  mutating func recordHibernated(_ index: Int, _ result: HibernationResult?) {
     guard workers[index].state == .hibernating else { return }
-    workers[index].run.hibernation.footprintBefore = result.footprintBefore
-    workers[index].run.hibernation.imageSize = result.imageSize
+    let before = result?.footprintBefore ?? workers[index].run.footprint
+    workers[index].run.hibernation.footprintBefore = before
+    workers[index].run.hibernation.imageSize = result?.imageSize
     workers[index].run.hibernation.at = now
     workers[index].run.hibernation.lastFailure = nil
+    if let result { learn(index, from: result) }
+    move(index, to: .hibernated, workers[index].cause)
+    if result == nil { emit(.measure(workers[index].id)) }
+    guard workers[index].goal?.destination == .hibernated else { return }
+    let details = result.map { result in
+      " in \(result.duration.text): footprint \(result.footprintBefore) → "
+        + "\(result.footprintAfter), image \(result.imageSize)"
+    }
+    concludeGoal(index, code: .done, text: "\(workers[index].id) is hibernated\(details ?? "")")
+  }
+
+  private mutating func learn(_ index: Int, from result: HibernationResult) {
     // The hibernation came before the first measurement of this sleep.
     if !workers[index].run.isMeasuredAsleep { recordGrowth(index, result.footprintBefore) }
     workers[index].run.growth?.mayLackPages = true
     workers[index].learnImage(result)
     recordFootprint(index, result.footprintAfter)
     countImageWritten(result.imageSize)
-    move(index, to: .hibernated, workers[index].cause)
-    if workers[index].goal?.destination == .hibernated {
-      let text = """
-        \(workers[index].id) is hibernated in \(result.duration.text): footprint \
-        \(result.footprintBefore) → \(result.footprintAfter), image \(result.imageSize)
-        """
-      concludeGoal(index, code: .done, text: text)
-    }
   }
 
   mutating func recordHibernateFailed(_ index: Int, _ reason: String, permanent: Bool) {

@@ -3,9 +3,8 @@ import Glibc
 
 /// The kind of a socket and its traffic, from any descriptor of it.
 public struct SocketFacts: Hashable, Sendable {
-  public enum Family: Hashable, Sendable { case ipv4, ipv6, unix, other }
-
-  public var family: Family
+  /// The address family, such as AF_UNIX.
+  public var family: Int32
   public var isStream: Bool
   public var isListening: Bool
   public var local: SocketName
@@ -42,7 +41,7 @@ public struct SocketFacts: Hashable, Sendable {
     // A listening or unconnected socket has no counts.
     let isConnected = raw.is_tcp == 1 && raw.is_listening == 0
     return SocketFacts(
-      family: Family(raw.family), isStream: isStream, isListening: raw.is_listening == 1,
+      family: raw.family, isStream: isStream, isListening: raw.is_listening == 1,
       local: SocketName.local(of: socket), peer: SocketName.peer(of: socket),
       unread: raw.unread < 0 ? nil : raw.unread,
       traffic: isConnected
@@ -60,17 +59,6 @@ public struct SocketFacts: Hashable, Sendable {
 
 /// TCP_CLOSE (linux/tcp_states.h).
 private let closed: Int32 = 7
-
-extension SocketFacts.Family {
-  fileprivate init(_ raw: Int32) {
-    switch raw {
-    case AF_INET: self = .ipv4
-    case AF_INET6: self = .ipv6
-    case AF_UNIX: self = .unix
-    default: self = .other
-    }
-  }
-}
 
 /// The address of one end of a socket.
 public enum SocketName: Hashable, Sendable, CustomStringConvertible {

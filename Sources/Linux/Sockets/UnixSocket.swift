@@ -30,15 +30,19 @@ public enum UnixSocket {
     // Descriptors that other processes sent to the socket and that weren't received are closed with
     // it.
     let socket = try make(kind, isForeign: true)
-    if !path.hasPrefix("@") {
-      // The file gets its mode from the socket, so that it never exists with a wider mode.
-      _ = try systemCall("fchmod", on: path) { fchmod(socket.raw, 0o600) }
-      unlink(path)
-    }
-    try withAddress(path) { (address, length) throws(SystemCallError) in
-      _ = try systemCall("bind", on: path) { bind(socket.raw, address, length) }
-    }
+    if !path.hasPrefix("@") { unlink(path) }
+    try bind(socket, to: path, mode: 0o600)
     return socket
+  }
+
+  /// The file gets its mode from the socket, so that it never exists with a wider mode.
+  private static func bind(
+    _ socket: Descriptor, to path: String, mode: mode_t
+  ) throws(SystemCallError) {
+    try socket.setMode(mode, path: path)
+    try withAddress(path) { (address, length) throws(SystemCallError) in
+      _ = try systemCall("bind", on: path) { Glibc.bind(socket.raw, address, length) }
+    }
   }
 
   /// Makes a socket as `bound(to:_:)` does, with mode 0660 and a group. Its file never has a wider
@@ -59,10 +63,7 @@ public enum UnixSocket {
   public static func free(_ path: String, mode: mode_t) throws(SystemCallError) -> Descriptor {
     let socket = try make(.stream)
     // umask(2) isn't used: it would apply to the files of the other threads as well.
-    _ = try systemCall("fchmod", on: path) { fchmod(socket.raw, mode) }
-    try withAddress(path) { (address, length) throws(SystemCallError) in
-      _ = try systemCall("bind", on: path) { bind(socket.raw, address, length) }
-    }
+    try bind(socket, to: path, mode: mode)
     if !path.hasPrefix("@") {
       // The umask has removed permissions from the file.
       try systemCall("chmod", path: path) { fchmodat(AT_FDCWD, $0, mode, AT_SYMLINK_NOFOLLOW) }

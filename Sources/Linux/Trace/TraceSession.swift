@@ -100,12 +100,11 @@ public final class TraceSession {
     try seize(pid: process.pid, startTime: process.startTime)
   }
 
-  /// Seizes all threads of a process that can't have ended: a child that hasn't been waited for.
-  public static func seize(pid: Int32) throws(TraceError) -> TraceSession {
-    try seize(pid: pid, startTime: nil)
-  }
-
-  private static func seize(pid: Int32, startTime: UInt64?) throws(TraceError) -> TraceSession {
+  /// Seizes all threads of a process. Without its start time, the process must be one that can't
+  /// have ended: a child that hasn't been waited for.
+  public static func seize(
+    pid: Int32, startTime: UInt64? = nil
+  ) throws(TraceError) -> TraceSession {
     let session = TraceSession(pid: pid, startTime: startTime)
     do throws(TraceError) {
       while try session.seizeNewThreads() {}

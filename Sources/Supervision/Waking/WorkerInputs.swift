@@ -141,8 +141,8 @@ struct WorkerInputs {
 
   private func isOutward(_ input: WorkerInput) -> Bool {
     guard let facts = input.facts else { return true }
-    if facts.family == .other || facts.isUnused { return false }
-    guard facts.family == .unix, !facts.isListening else { return true }
+    if facts.isUnused || ![AF_INET, AF_INET6, AF_UNIX].contains(facts.family) { return false }
+    guard facts.family == AF_UNIX, !facts.isListening else { return true }
     if case .path(let peer) = facts.peer, daemonSockets.contains(peer) { return false }
     // Such a socket is connected within the worker, or one of a pair that it made.
     return !pids.contains(facts.peerProcess)
