@@ -203,12 +203,8 @@ public struct Injector {
 
   private mutating func bringToEventStop() throws(TraceError) {
     try leaveCall()
-    try session.wrap { () throws(SystemCallError) in
-      try shim("PTRACE_INTERRUPT", on: "thread \(thread.tid)") {
-        clinux_ptrace_interrupt(thread.tid)
-      }
-      try shim("PTRACE_CONT", on: "thread \(thread.tid)") { clinux_ptrace_continue(thread.tid, 0) }
-    }
+    try session.request("PTRACE_INTERRUPT", of: thread.tid) { clinux_ptrace_interrupt(thread.tid) }
+    try session.request("PTRACE_CONT", of: thread.tid) { clinux_ptrace_continue(thread.tid, 0) }
     try session.waitForEventStop(
       thread.tid, doing: "coming back from an injected call", isBorrowed: true)
   }
@@ -228,10 +224,8 @@ public struct Injector {
 
   private func runToSystemCallStop() throws(TraceError) {
     while true {
-      try session.wrap { () throws(SystemCallError) in
-        try shim("PTRACE_SYSCALL", on: "thread \(thread.tid)") {
-          clinux_ptrace_continue_to_syscall(thread.tid, 0)
-        }
+      try session.request("PTRACE_SYSCALL", of: thread.tid) {
+        clinux_ptrace_continue_to_syscall(thread.tid, 0)
       }
       let report = try session.nextStop(
         ofBorrowed: thread.tid, doing: "performing an injected call")

@@ -79,10 +79,10 @@ public struct OutsideWait: Hashable, Sendable {
 
   /// Reads at most `length` bytes; fewer if the mapping ends before.
   private static func memory(of pid: Int32, at address: UInt64, length: Int) -> [UInt8]? {
-    guard let file = try? Descriptor.open("/proc/\(pid)/mem") else { return nil }
-    var bytes = [UInt8](repeating: 0, count: length)
-    let count = pread(file.raw, &bytes, length, off_t(truncatingIfNeeded: address))
-    return count > 0 ? Array(bytes.prefix(count)) : nil
+    // Memory that can't be read names no file.
+    let bytes = try? Descriptor.open("/proc/\(pid)/mem")
+      .readBytes(upTo: length, at: Int64(truncatingIfNeeded: address))
+    return bytes?.isEmpty == false ? bytes : nil
   }
 
   /// Whether the memory at an address is shared. pthread_join(3) also waits at a futex that isn't

@@ -191,9 +191,7 @@ public final class TraceSession {
     unstopped.insert(tid)
     // This is done even if the thread proves to be another process's: without a stop it can't be
     // detached.
-    try wrap { () throws(SystemCallError) in
-      try shim("PTRACE_INTERRUPT", on: "thread \(tid)") { clinux_ptrace_interrupt(tid) }
-    }
+    try request("PTRACE_INTERRUPT", of: tid) { clinux_ptrace_interrupt(tid) }
     // The ID may have become that of another process's thread between the listing and the seizure.
     // From now on it stays with this thread.
     if hasEnded(tid) { throw .vanished(pid: pid) }
@@ -223,11 +221,7 @@ public final class TraceSession {
     CallsBeforeStop.complete(&threads[index].registers, of: tid, in: pid)
     threads[index].isWaiting = threads[index].registers.isInSystemCall
     var mask: UInt64 = 0
-    try wrap { () throws(SystemCallError) in
-      try shim("PTRACE_GETSIGMASK", on: "thread \(tid)") {
-        clinux_ptrace_get_signal_mask(tid, &mask)
-      }
-    }
+    try request("PTRACE_GETSIGMASK", of: tid) { clinux_ptrace_get_signal_mask(tid, &mask) }
     threads[index].signalMask = mask
   }
 

@@ -40,9 +40,7 @@ extension TraceSession {
 
   func poll(_ tid: Int32) throws(TraceError) -> (stop: Int, signal: Int32) {
     var signal: Int32 = 0
-    let stop = try wrap { () throws(SystemCallError) in
-      try shim("waitid", on: "thread \(tid)") { clinux_ptrace_poll(tid, &signal) }
-    }
+    let stop = try request("waitid", of: tid) { clinux_ptrace_poll(tid, &signal) }
     if Int(stop) == CLINUX_STOP_EXITED { throw .vanished(pid: pid) }
     return (Int(stop), signal)
   }
@@ -108,10 +106,8 @@ extension TraceSession {
       // A stop signal is already in force, and is dropped. Any other signal is the program's own.
       let deliver =
         report.stop == CLINUX_STOP_SIGNAL && report.signal != SIGSTOP && report.signal != SIGTRAP
-      try wrap { () throws(SystemCallError) in
-        try shim("PTRACE_CONT", on: "thread \(tid)") {
-          clinux_ptrace_continue(tid, deliver ? report.signal : 0)
-        }
+      try request("PTRACE_CONT", of: tid) {
+        clinux_ptrace_continue(tid, deliver ? report.signal : 0)
       }
     }
   }
@@ -120,29 +116,23 @@ extension TraceSession {
 
   func readRegisters(_ tid: Int32) throws(TraceError) -> clinux_registers {
     var registers = clinux_registers()
-    try wrap { () throws(SystemCallError) in
-      try shim("PTRACE_GETREGSET", on: "thread \(tid)") {
-        clinux_ptrace_get_registers(tid, &registers)
-      }
-    }
+    try request("PTRACE_GETREGSET", of: tid) { clinux_ptrace_get_registers(tid, &registers) }
     return registers
   }
 
   func writeRegisters(_ tid: Int32, _ registers: clinux_registers) throws(TraceError) {
     var registers = registers
-    try wrap { () throws(SystemCallError) in
-      try shim("PTRACE_SETREGSET", on: "thread \(tid)") {
-        clinux_ptrace_set_registers(tid, &registers)
-      }
-    }
+    try request("PTRACE_SETREGSET", of: tid) { clinux_ptrace_set_registers(tid, &registers) }
   }
 
   func setSignalMask(_ tid: Int32, _ mask: UInt64) throws(TraceError) {
-    try wrap { () throws(SystemCallError) in
-      try shim("PTRACE_SETSIGMASK", on: "thread \(tid)") {
-        clinux_ptrace_set_signal_mask(tid, mask)
-      }
-    }
+    try request("PTRACE_SETSIGMASK", of: tid) { clinux_ptrace_set_signal_mask(tid, mask) }
+  }
+
+  /// Makes a request of ptrace(2) about a thread.
+  @discardableResult
+  func request(_ name: String, of tid: Int32, _ body: () -> Int32) throws(TraceError) -> Int32 {
+    try wrap { () throws(SystemCallError) in try shim(name, on: "thread \(tid)", body) }
   }
 
   @discardableResult
