@@ -23,8 +23,7 @@ extension Engine {
     return WorkerSnapshot(
       worker: worker.id, state: worker.state, band: worker.band(at: now), profile: worker.profile,
       footprint: worker.footprint, peakFootprint: worker.run.peakFootprint, since: worker.since,
-      stateSince: worker.stateSince,
-      lastUsed: worker.state == .foreground ? now : worker.lastUsed, cause: worker.cause,
+      stateSince: worker.stateSince, lastUsed: worker.lastUse(at: now), cause: worker.cause,
       hibernationVerdict: hibernationVerdict(of: worker, at: now),
       imageSize: worker.state == .hibernated ? worker.run.hibernation.imageSize : nil,
       launchCost: worker.launchCost, resumeCost: worker.resumeCost, lastExit: worker.lastExit,

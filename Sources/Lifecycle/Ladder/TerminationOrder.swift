@@ -33,21 +33,18 @@ extension Engine {
     case .relaunchCost: expectedResume(of: worker).wholeNanoseconds
     }
   }
-
-  /// When the worker was last used. A foreground worker counts as in use.
-  func lastUse(of worker: WorkerRecord) -> Instant {
-    worker.state == .foreground ? now : worker.lastUsed
-  }
 }
 
 extension WorkerRecord {
-  /// The rank by one criterion of `terminate.order`. The smaller number is first. A foreground
-  /// worker counts as in use.
+  /// When the worker was last used. A foreground worker counts as in use.
+  func lastUse(at now: Instant) -> Instant { state == .foreground ? now : lastUsed }
+
+  /// The rank by one criterion of `terminate.order`. The smaller number is first.
   func rank(by criterion: TerminationRules.Criterion, at now: Instant) -> Int64 {
     switch criterion {
     case .band: Int64(band(at: now))
     case .footprint: -footprint.bytes
-    case .recency: (state == .foreground ? now : lastUsed).nanoseconds
+    case .recency: lastUse(at: now).nanoseconds
     case .regret: relaunchRegret(at: now).rank
     case .relaunchCost: (launchCost ?? .zero).wholeNanoseconds
     }

@@ -96,8 +96,8 @@ extension Engine {
     }
     return Ranking.Entry(
       worker: worker.id, state: worker.state, band: worker.bandTerms(at: now),
-      footprint: worker.footprint, sinceUse: now - lastUse(of: worker),
-      launchCost: worker.launchCost, regret: regretTerms(of: worker),
+      footprint: worker.footprint, sinceUse: now - worker.lastUse(at: now),
+      launchCost: worker.launchCost, regret: worker.relaunchRegret(at: now),
       before: position + 1 < order.count
         ? grounds(worker, before: workers[order[position + 1]], policy.terminate.order) : nil,
       level: level,

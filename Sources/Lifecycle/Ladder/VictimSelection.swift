@@ -108,9 +108,9 @@ extension Engine {
     switch criterion {
     case .band: "lowest band (\(worker.band(at: now)))"
     case .footprint: "largest footprint (\(worker.footprint))"
-    case .recency: "unused longest (\((now - lastUse(of: worker)).text))"
+    case .recency: "unused longest (\((now - worker.lastUse(at: now)).text))"
     case .relaunchCost: "cheapest relaunch (\((worker.launchCost ?? .zero).text))"
-    case .regret: "lowest regret (\(regretTerms(of: worker).sentence))"
+    case .regret: "lowest regret (\(worker.relaunchRegret(at: now).sentence))"
     }
   }
 }

@@ -53,8 +53,6 @@ public struct RegretTerms: Hashable, Sendable {
 }
 
 extension Engine {
-  func regretTerms(of worker: WorkerRecord) -> RegretTerms { worker.relaunchRegret(at: now) }
-
   /// The regret of a hibernation: the worker returns by a resume.
   func resumeRegretTerms(of worker: WorkerRecord) -> RegretTerms {
     worker.regretTerms(
@@ -70,7 +68,7 @@ extension WorkerRecord {
   }
 
   func regretTerms(at now: Instant, cost: Duration, isCostMeasured: Bool) -> RegretTerms {
-    let age = state == .foreground ? Duration.zero : now - lastUsed
+    let age = now - lastUse(at: now)
     let interval = max(expectedInterval, Self.ageClass(age))
     let horizon = Double(RegretTerms.horizon.wholeNanoseconds)
     return RegretTerms(

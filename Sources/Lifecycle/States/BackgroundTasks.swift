@@ -9,15 +9,13 @@ struct BackgroundTask: Codable, Sendable, Equatable {
   /// longer.
   var expiredAt: Instant?
 
-  /// The time from that message until the task is ignored.
-  static let expirationGrace = Duration.seconds(1)
   /// The limit for one worker. Further tasks aren't counted.
   static let maxOpen = 256
 }
 
 extension Engine {
   /// The time from `expireTask` until the task no longer counts.
-  public static var taskExpirationGrace: Duration { BackgroundTask.expirationGrace }
+  public static let taskExpirationGrace = Duration.seconds(1)
 
   mutating func recordTaskBegan(_ index: Int, name: String, limit: Duration?) {
     guard workers[index].state.isAlive else { return }
@@ -43,7 +41,7 @@ extension Engine {
       }
     }
     let isOver = { [now] (task: BackgroundTask) in
-      task.expiredAt.map { now >= $0 + BackgroundTask.expirationGrace } ?? false
+      task.expiredAt.map { now >= $0 + Self.taskExpirationGrace } ?? false
     }
     // Only if there is one to remove: a worker that is changed is examined again.
     guard worker.run.tasks.contains(where: isOver) else { return }
@@ -59,7 +57,7 @@ extension WorkerRecord {
 
   func considerTasks(_ next: inout EarliestDeadline) {
     for task in run.tasks {
-      next.consider(task.expiredAt.map { $0 + BackgroundTask.expirationGrace } ?? end(of: task))
+      next.consider(task.expiredAt.map { $0 + Engine.taskExpirationGrace } ?? end(of: task))
     }
   }
 }
