@@ -124,22 +124,19 @@ public func listDirectory(_ path: String, onlyDirectories: Bool = false) throws(
   }
   defer { closedir(directory) }
   var names: [String] = []
-  while true {
-    let next: UnsafeMutablePointer<dirent>?
-    do throws(SystemCallError) {
-      next = try nextEntry(of: directory, at: path)
-    } catch {
-      // If a process ends while its directory is read, the list is shorter.
-      if error.code == ENOENT || error.code == ESRCH { return names }
-      throw error
+  do throws(SystemCallError) {
+    while let entry = try nextEntry(of: directory, at: path) {
+      let name = withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
+        String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+      }
+      let wanted = !onlyDirectories || entry.pointee.d_type == UInt8(DT_DIR)
+      if name != "." && name != ".." && wanted { names.append(name) }
     }
-    guard let entry = next else { return names }
-    let name = withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
-      String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
-    }
-    let wanted = !onlyDirectories || entry.pointee.d_type == UInt8(DT_DIR)
-    if name != "." && name != ".." && wanted { names.append(name) }
+  } catch {
+    // If a process ends while its directory is read, the list is shorter.
+    if !error.meansVanished { throw error }
   }
+  return names
 }
 
 /// Lists the entries of a directory that are numbers: processes, threads, descriptors.

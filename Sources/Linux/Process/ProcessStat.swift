@@ -26,6 +26,8 @@ public struct ProcessStat: Hashable, Sendable {
   public var startTime: UInt64
   /// The approximate number of pages in RAM, as the kernel counts them; 0 for kernel threads.
   public var residentPages: UInt64
+  /// The processor on which it last ran.
+  var processor: Int32?
   /// The addresses of the command line. This range and `environment` are empty if this process may
   /// not trace the process.
   public var arguments: Range<UInt64>
@@ -121,6 +123,7 @@ public struct ProcessStat: Hashable, Sendable {
     threadCount = threads
     self.startTime = startTime
     residentPages = field(24) ?? 0
+    processor = field(39)
     arguments = Self.range(field(48), field(49))
     environment = Self.range(field(50), field(51))
   }

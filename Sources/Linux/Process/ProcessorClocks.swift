@@ -11,23 +11,18 @@ struct ThreadRun: Hashable {
   var waits: UInt64
   /// True if it waited, and didn't run, at a moment after that.
   var isWaiting = false
+}
 
-  init(lastRan: Int64, processor: Int32, waits: UInt64) {
-    self.lastRan = lastRan
-    self.processor = processor
-    self.waits = waits
-  }
-
+extension ThreadRun {
   /// Reads the data of a thread. The result is nil if the kernel doesn't have the file (no
   /// CONFIG_SCHED_DEBUG before Linux 6.15), or hides it.
   static func read(thread: Int32, of pid: Int32) -> ThreadRun? {
     // A thread that has ended has no such file.
     guard let bytes = try? readFile("/proc/\(pid)/task/\(thread)/sched"),
-      let stat = try? readFile("/proc/\(pid)/task/\(thread)/stat"),
-      let (state, processor) = facts(inStat: stat),
+      let stat = try? ProcessStat.read(thread: thread, of: pid), let processor = stat.processor,
       var run = ThreadRun(sched: bytes, processor: processor)
     else { return nil }
-    run.isWaiting = state == UInt8(ascii: "S")
+    run.isWaiting = stat.state == .sleeping
     return run
   }
 
@@ -52,16 +47,6 @@ struct ThreadRun: Hashable {
       let fraction: Int64 = parts[1].number()
     else { return nil }
     return whole * 1_000_000 + fraction
-  }
-
-  /// Parses the 3rd and the 39th field (proc_pid_stat(5)). The second, the name, can contain any
-  /// characters.
-  private static func facts(inStat bytes: [UInt8]) -> (state: UInt8, processor: Int32)? {
-    guard let close = bytes.lastIndex(of: UInt8(ascii: ")")) else { return nil }
-    let fields = bytes[(close + 1)...].words()
-    guard fields.count > 36, let state = fields[0].first, let processor: Int32 = fields[36].number()
-    else { return nil }
-    return (state, processor)
   }
 }
 

@@ -34,9 +34,7 @@ extension DueTime {
     let directory = "/proc/\(pid)/fd"
     // A process that has ended has no timers.
     return ((try? listNumbers(directory)) ?? []).compactMap { number -> DueTime? in
-      var target = [UInt8](repeating: 0, count: 64)
-      let length = readlink("\(directory)/\(number)", &target, target.count)
-      guard length > 0, target[..<length].elementsEqual("anon_inode:[timerfd]".utf8),
+      guard readLink("\(directory)/\(number)") == "anon_inode:[timerfd]",
         // The result is nil if the timer has been closed meanwhile.
         let bytes = try? readFile("/proc/\(pid)/fdinfo/\(number)")
       else { return nil }
@@ -46,28 +44,20 @@ extension DueTime {
 
   /// The result is nil if the timer isn't armed.
   init?(fdinfo bytes: [UInt8]) {
-    var value: Duration?
-    var interval: Duration?
-    forEachField(bytes) { key, text in
-      switch key {
-      case "it_value": value = Self.pair(text)
-      case "it_interval": interval = Self.pair(text)
-      default: break
-      }
-    }
-    guard let value, value > .zero else { return nil }
-    let repeats = interval.map { $0 > .zero } ?? false
-    self.init(source: .timer, remaining: value, whole: repeats ? interval : nil)
+    func time(_ key: StaticString) -> Duration { value(of: key, in: bytes).flatMap(pair) ?? .zero }
+    let (remaining, interval) = (time("it_value:"), time("it_interval:"))
+    guard remaining > .zero else { return nil }
+    self.init(source: .timer, remaining: remaining, whole: interval > .zero ? interval : nil)
   }
+}
 
-  /// Parses `(seconds, nanoseconds)`.
-  private static func pair(_ text: ArraySlice<UInt8>) -> Duration? {
-    let digits = text.split { !(UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
-    guard digits.count == 2, let seconds: Int64 = digits[0].number(),
-      let nanoseconds: Int64 = digits[1].number()
-    else { return nil }
-    return .seconds(seconds) + .nanoseconds(nanoseconds)
-  }
+/// Parses `(seconds, nanoseconds)`.
+private func pair(_ text: ArraySlice<UInt8>) -> Duration? {
+  let digits = text.split { !(UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
+  guard digits.count == 2, let seconds: Int64 = digits[0].number(),
+    let nanoseconds: Int64 = digits[1].number()
+  else { return nil }
+  return .seconds(seconds) + .nanoseconds(nanoseconds)
 }
 
 // MARK: - timeouts of system calls
@@ -77,16 +67,11 @@ struct WaitingCall: Hashable {
   var number: Int64
   /// The six arguments.
   var arguments: [UInt64]
-  var stack: UInt64
-  var instruction: UInt64
+  var stack: UInt64 = 0
+  var instruction: UInt64 = 0
+}
 
-  init(number: Int64, arguments: [UInt64], stack: UInt64 = 0, instruction: UInt64 = 0) {
-    self.number = number
-    self.arguments = arguments
-    self.stack = stack
-    self.instruction = instruction
-  }
-
+extension WaitingCall {
   static func read(thread: Int32, of pid: Int32) -> WaitingCall? {
     // A thread that has ended waits in no call.
     (try? current(thread: thread, of: pid)) ?? nil
