@@ -27,6 +27,8 @@ struct SleeperVerdicts: Sendable {
   private var obstacles = LiftableObstacles()
   /// The order of hibernation of the unexamined workers.
   var order = SleeperOrder()
+  /// The resume rate of all workers by which they are ranked.
+  private var rate = ResumeRate()
 
   /// Workers for whose image the disk has no room, by the expected size of the image.
   var withoutRoom: SlotHeap<ByteCount> { obstacles.withoutRoom }
@@ -41,7 +43,7 @@ struct SleeperVerdicts: Sendable {
   private mutating func markUnexamined(_ slot: Int) {
     spared.remove(slot)
     unexamined.insert(slot)
-    order.markOutdated(slot)
+    order.outdated.insert(slot)
   }
 
   private mutating func didExamine(_ slot: Int) {
@@ -71,7 +73,11 @@ struct SleeperVerdicts: Sendable {
   mutating func drainOutdated(
     by criteria: [TerminationRules.Criterion], _ rate: ResumeRate, at now: Instant
   ) -> [Int32] {
-    order.drainOutdated(of: unexamined.members, by: criteria, rate, at: now)
+    if rate != self.rate {
+      self.rate = rate
+      order.outdated.insertAll()
+    }
+    return order.outdated.drain(of: unexamined.members.lazy.map { Int($0) }, by: criteria, at: now)
   }
 }
 

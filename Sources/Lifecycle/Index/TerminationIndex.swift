@@ -2,46 +2,16 @@ import Policy
 
 /// The order of termination, for the choice of a victim and for a jetsam report.
 ///
-/// A change of a worker is only recorded here. The next choice ranks again what has changed, and
-/// what time has changed. So an event without pressure costs one insertion, and a choice costs
-/// nothing for workers that haven't changed since the last one. All of it follows from the records,
-/// so it isn't in a checkpoint.
+/// The next choice ranks again what has changed, and what time has changed. So an event without
+/// pressure costs one insertion, and a choice costs nothing for workers that haven't changed since
+/// the last one. All of it follows from the records, so it isn't in a checkpoint.
 struct TerminationIndex: Sendable {
-  private var outdated = SlotSet()
-  private var isAllOutdated = true
-  /// The criteria by which the slots are ranked.
-  private var criteria: [TerminationRules.Criterion] = []
+  var outdated = OutdatedSlots()
   /// The standings by slot. `nil`: the slot has no live worker.
   private var standings: [Standing?] = []
-  /// When time alone changes a standing.
-  private var expiries = SlotHeap<Instant>()
   private var suspended = SlotHeap<OrderKey>()
   private var background = SlotHeap<OrderKey>()
   private var foreground = SlotHeap<OrderKey>()
-
-  mutating func markOutdated(_ slot: Int) { outdated.insert(slot) }
-
-  /// Marks every slot: the order of names has changed, and ties depend on it.
-  mutating func markAllOutdated() { isAllOutdated = true }
-
-  /// Returns the slots to rank again. They count as ranked from then on.
-  ///
-  /// - Parameter count: the number of all slots.
-  fileprivate mutating func drainOutdated(
-    of count: Int, by criteria: [TerminationRules.Criterion], at now: Instant
-  ) -> [Int32] {
-    if isAllOutdated || criteria != self.criteria {
-      isAllOutdated = false
-      self.criteria = criteria
-      for slot in 0..<count { outdated.insert(slot) }
-    }
-    while let (at, slot) = expiries.first, at <= now {
-      expiries.set(slot, nil)
-      outdated.insert(slot)
-    }
-    defer { outdated.removeAll() }
-    return outdated.members
-  }
 
   /// Sets or removes what is known of a slot.
   ///
@@ -51,7 +21,7 @@ struct TerminationIndex: Sendable {
   ) {
     while standings.count <= slot { standings.append(nil) }
     standings[slot] = standing
-    expiries.set(slot, standing?.until)
+    outdated.set(slot, until: standing?.until)
     suspended.set(slot, rung == .suspended ? standing?.key : nil)
     background.set(slot, rung == .background ? standing?.key : nil)
     foreground.set(slot, rung == .foreground ? standing?.key : nil)
@@ -79,7 +49,7 @@ extension WorkerTable {
   /// Brings the order up to date. Called after `refresh`, before the order of termination is used.
   mutating func rankForTermination(by rules: TerminationRules, at now: Instant) {
     let criteria = rules.criteria
-    for slot in termination.drainOutdated(of: slotCount, by: criteria, at: now) {
+    for slot in termination.outdated.drain(of: 0..<slotCount, by: criteria, at: now) {
       let slot = Int(slot)
       guard let index = index(ofUsedSlot: slot), self[index].state.isAlive else {
         termination.set(slot, nil, of: nil)

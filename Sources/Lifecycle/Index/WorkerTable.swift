@@ -130,8 +130,8 @@ extension WorkerTable {
     }
     change(&slots)
     for index in slots.indices { indexOfSlot[Int(slots[index])] = Int32(index) }
-    termination.markAllOutdated()
-    sleepers.order.markAllOutdated()
+    termination.outdated.insertAll()
+    sleepers.order.outdated.insertAll()
     for slot in waiting { pending.insert(Int(indexOfSlot[slot])) }
   }
 
@@ -202,7 +202,7 @@ extension WorkerTable {
       if affected.contains(.held) { due.forget(slot, isDue: new.contains(.held)) }
       guard isChanged[slot] else { continue }
       isChanged[slot] = false
-      termination.markOutdated(slot)
+      termination.outdated.insert(slot)
       deadlines.set(slot, currentDeadline(ofSlot: slot, after: view.now))
       if records[slot].wrappedValue.isForgettable { hasForgettable = true }
     }

@@ -136,10 +136,9 @@ extension WorkerRecord {
   }
 
   var suspendAfter: Duration? {
-    guard let sleeps, let base = policy.background.suspendAfter else {
-      return policy.background.suspendAfter
+    policy.background.suspendAfter.map {
+      sleeps?.raised($0, from: since, policy.earlyWake) ?? $0
     }
-    return sleeps.raised(base, from: since, policy.earlyWake) ?? base
   }
 }
 
@@ -151,21 +150,22 @@ extension Engine {
   }
 
   /// Records a sleep that the policy began and that ends now, because the worker is needed.
-  mutating func recordSleep(_ index: Int, since: Instant) {
+  mutating func recordSleep(
+    _ index: Int, since: Instant, in records: WritableKeyPath<WorkerRecord, SleepRecord?> = \.sleeps
+  ) {
     let rules = workers[index].policy.earlyWake
     guard rules.maxIdle != nil else { return }
-    var record = workers[index].sleeps ?? SleepRecord()
+    var record = workers[index][keyPath: records] ?? SleepRecord()
     record.record(isEarly: now - since < rules.within, at: now, rules)
-    workers[index].sleeps = record
+    workers[index][keyPath: records] = record
   }
 
   /// Records a hibernation that ends now: the image is read again, for whatever reason.
   mutating func recordImageRead(_ index: Int) {
-    let rules = workers[index].policy.earlyWake
-    guard rules.maxIdle != nil, let at = workers[index].run.hibernation.at else { return }
+    guard workers[index].policy.earlyWake.maxIdle != nil,
+      let at = workers[index].run.hibernation.at
+    else { return }
     workers[index].run.hibernation.at = nil
-    var record = workers[index].images ?? SleepRecord()
-    record.record(isEarly: now - at < rules.within, at: now, rules)
-    workers[index].images = record
+    recordSleep(index, since: at, in: \.images)
   }
 }
