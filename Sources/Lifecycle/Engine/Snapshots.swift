@@ -19,8 +19,7 @@ extension Engine {
   }
 
   private func snapshot(_ worker: WorkerRecord, at now: Instant) -> WorkerSnapshot {
-    let isShadow = isShadow(worker)
-    return WorkerSnapshot(
+    WorkerSnapshot(
       worker: worker.id, state: worker.state, band: worker.band(at: now), profile: worker.profile,
       footprint: worker.footprint, peakFootprint: worker.run.peakFootprint, since: worker.since,
       stateSince: worker.stateSince, lastUsed: worker.lastUse(at: now), cause: worker.cause,
@@ -29,10 +28,9 @@ extension Engine {
       launchCost: worker.launchCost, resumeCost: worker.resumeCost, lastExit: worker.lastExit,
       tasks: worker.run.tasks.map(\.name), lastShed: worker.lastShed, lastMiss: worker.lastMiss,
       earlyWake: worker.earlyWakeSummary(at: now), purgeable: worker.run.purgeable,
-      isShadow: isShadow, isModeByRequest: worker.modeByRequest != nil,
+      isShadow: isShadow(worker), isModeByRequest: worker.modeByRequest != nil,
       protection: worker.protection, protectedUntil: worker.protectedUntil,
-      asleepSince: worker.asleepSince,
-      lastWake: worker.run.lastWake, notice: worker.run.notice,
+      asleepSince: worker.asleepSince, lastWake: worker.run.lastWake, notice: worker.run.notice,
       footprintRestarts: worker.footprintRestarts,
       leak: worker.state.isAlive ? worker.run.growth?.suspicion : nil,
       shadow: worker.shadow.summary.isEmpty ? nil : worker.shadow.summary,

@@ -68,7 +68,7 @@ public final class PurgeableRegion: Sendable {
     var sum: Int64 = 0
     forEachSlot { _, slot in
       if slot.state.isPurgeable, let extent = extent(slot.offset, slot.length) {
-        sum = min(sum + extent.length, limit)
+        sum = min(sum + Int64(extent.count), limit)
       }
       return sum < limit
     }
@@ -102,48 +102,39 @@ public final class PurgeableRegion: Sendable {
       }
       word.empty(claimed)
       freed += bytes
-      remaining -= extent.length
+      remaining -= Int64(extent.count)
       return true
     }
     return freed
   }
 
-  private struct Extent {
-    var offset: Int64
-    var length: Int64
-  }
-
   /// The range of a slot, or nil if it isn't in the region or isn't made of whole pages.
-  private func extent(_ offset: UInt64, _ length: UInt64) -> Extent? {
+  private func extent(_ offset: UInt64, _ length: UInt64) -> Range<Int64>? {
     let (end, overflow) = offset.addingReportingOverflow(length)
     guard !overflow, length > 0, offset >= dataOffset, end <= UInt64(size),
       offset % pageSize == 0, length % pageSize == 0
     else { return nil }
-    return Extent(offset: Int64(offset), length: Int64(length))
+    return Int64(offset)..<Int64(end)
   }
 
   /// Makes a hole. Returns the number of bytes that the file has lost, or nil if the kernel
   /// refuses, because the worker has sealed the file against writing.
-  private func punch(_ extent: Extent) -> Int64? {
+  private func punch(_ extent: Range<Int64>) -> Int64? {
     let before = clinux_allocated_bytes(descriptor.raw)
     var result: Int32
     repeat {
-      result = clinux_punch(descriptor.raw, extent.offset, extent.length)
+      result = clinux_punch(descriptor.raw, extent.lowerBound, Int64(extent.count))
     } while result == -EINTR
     guard result == 0 else { return nil }
     // The worker may have written elsewhere in the file, or made other holes, in the meantime.
-    return max(0, min(before - clinux_allocated_bytes(descriptor.raw), extent.length))
+    return max(0, min(before - clinux_allocated_bytes(descriptor.raw), Int64(extent.count)))
   }
 }
 
 extension PurgeableRegion {
-  private struct Header {
-    var magic: UInt64
-    var slotCount: UInt32
-    var dataOffset: UInt32
-  }
-
-  private static func header(of descriptor: Descriptor) throws(PurgeableError) -> Header {
+  private static func header(
+    of descriptor: Descriptor
+  ) throws(PurgeableError) -> (magic: UInt64, slotCount: UInt32, dataOffset: UInt32) {
     let length = PurgeableLayout.headerLength
     var bytes: [UInt8]
     do throws(SystemCallError) {
@@ -152,10 +143,11 @@ extension PurgeableRegion {
     // A shorter file has no table. Zeros at the end of the header express that.
     bytes += [UInt8](repeating: 0, count: length - bytes.count)
     return bytes.withUnsafeBytes { bytes in
-      Header(
-        magic: bytes.load(as: UInt64.self),
-        slotCount: bytes.load(fromByteOffset: PurgeableLayout.slotCountOffset, as: UInt32.self),
-        dataOffset: bytes.load(fromByteOffset: PurgeableLayout.dataOffsetOffset, as: UInt32.self))
+      (
+        bytes.load(as: UInt64.self),
+        bytes.load(fromByteOffset: PurgeableLayout.slotCountOffset, as: UInt32.self),
+        bytes.load(fromByteOffset: PurgeableLayout.dataOffsetOffset, as: UInt32.self)
+      )
     }
   }
 

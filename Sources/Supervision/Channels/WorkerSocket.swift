@@ -87,19 +87,13 @@ public final class WorkerSocket {
   /// Returns false if the connection has ended, or was just closed because the worker doesn't read;
   /// see `drainClosed`.
   public func send(_ message: DaemonMessage, to id: ConnectionID) -> Bool {
-    guard let connection = connections[id] else { return false }
-    guard connection.send(message) else { return disconnect(id) }
-    watchIfWaiting(id, connection)
-    return true
+    write(to: id) { $0.send(message) }
   }
 
   /// Reports to the worker that a well-formed line of it has no meaning. Returns false in the same
   /// cases as `send`.
   public func refuse(_ text: String, to id: ConnectionID) -> Bool {
-    guard let connection = connections[id] else { return false }
-    guard connection.refuse(text) == nil else { return disconnect(id) }
-    watchIfWaiting(id, connection)
-    return true
+    write(to: id) { $0.refuse(text) == nil }
   }
 
   /// Returns and removes the connections that `send` and `refuse` have closed since the last call.
@@ -108,16 +102,16 @@ public final class WorkerSocket {
     return disconnected
   }
 
-  private func disconnect(_ id: ConnectionID) -> Bool {
-    drop(id)
-    disconnected.append(id)
-    return false
-  }
-
-  /// Watches a connection for writing if the kernel hasn't accepted all bytes. A slowed connection
-  /// writes when the timer fires.
-  private func watchIfWaiting(_ id: ConnectionID, _ connection: WorkerConnection) {
+  private func write(to id: ConnectionID, _ body: (WorkerConnection) -> Bool) -> Bool {
+    guard let connection = connections[id] else { return false }
+    guard body(connection) else {
+      drop(id)
+      disconnected.append(id)
+      return false
+    }
+    // The kernel may not have accepted all bytes. A slowed connection writes when the timer fires.
     if connection.wantsToWrite, !slowed.contains(id) { watch(id, connection) }
+    return true
   }
 
   // MARK: connections
