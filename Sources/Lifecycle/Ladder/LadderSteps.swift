@@ -93,12 +93,12 @@ extension Engine {
   private func isSpared(_ index: Int) -> Bool {
     let worker = workers[index].imagined ?? workers[index]
     return worker.movable >= Self.minYield
-      && obstacleBesidesDisk(worker, to: .insteadOfEnd) == nil
+      && obstacle(worker, to: .insteadOfEnd, besidesDisk: true) == nil
   }
 
   /// What prevents the worker's hibernation. `nil`: it can be hibernated now.
   private func verdict(on worker: WorkerRecord) -> SleeperVerdict? {
-    if let obstacle = obstacleBesidesDisk(worker, to: .pressure) {
+    if let obstacle = obstacle(worker, to: .pressure, besidesDisk: true) {
       return verdict(obstacle, on: worker)
     }
     let image = worker.expectedImage

@@ -66,22 +66,16 @@ extension WorkerRecord {
 
 extension Engine {
   /// The first obstacle, which is the one that decides.
+  ///
+  /// - Parameter besidesDisk: true: obstacles don't count that more room on the disk, or another
+  ///   day, would remove.
   func obstacle(
-    _ worker: WorkerRecord, to occasion: WorkerRecord.Occasion, at now: Instant? = nil
+    _ worker: WorkerRecord, to occasion: WorkerRecord.Occasion, besidesDisk: Bool = false,
+    at now: Instant? = nil
   ) -> HibernationObstacle? {
-    let now = now ?? self.now
     for check in Check.allCases where check.occasions.contains(occasion) {
-      if let obstacle = evaluate(check, for: worker, at: now) { return obstacle }
-    }
-    return nil
-  }
-
-  /// The first obstacle that more room on the disk, or another day, wouldn't remove.
-  func obstacleBesidesDisk(
-    _ worker: WorkerRecord, to occasion: WorkerRecord.Occasion
-  ) -> HibernationObstacle? {
-    for check in Check.allCases where check != .disk && check.occasions.contains(occasion) {
-      if let obstacle = evaluate(check, for: worker, at: now) { return obstacle }
+      if besidesDisk, check == .disk { continue }
+      if let obstacle = evaluate(check, for: worker, at: now ?? self.now) { return obstacle }
     }
     return nil
   }

@@ -68,60 +68,60 @@ extension Engine {
     workers[index].run.trim = trim
   }
 
-  private mutating func answerTrims(_ index: Int, code: Answer.Code, text: String) {
-    let requests = workers[index].run.trim?.trimRequests ?? []
-    workers[index].run.trim?.trimRequests = []
-    for request in requests { emit(.answer(request, Answer(code, text))) }
-  }
-
-  private mutating func answerFills(_ index: Int, code: Answer.Code, text: String) {
-    let requests = workers[index].run.trim?.fillRequests ?? []
-    workers[index].run.trim?.fillRequests = []
-    for request in requests { emit(.answer(request, Answer(code, text))) }
+  private mutating func answer(
+    _ requests: WritableKeyPath<TrimHistory, [Request.ID]>, of index: Int, code: Answer.Code,
+    text: String
+  ) {
+    let waiting = workers[index].run.trim?[keyPath: requests] ?? []
+    workers[index].run.trim?[keyPath: requests] = []
+    for request in waiting { emit(.answer(request, Answer(code, text))) }
   }
 
   /// Answers all requests of a run that ends.
   mutating func failTrims(_ index: Int, _ text: String) {
-    answerTrims(index, code: .failed, text: text)
-    answerFills(index, code: .failed, text: text)
+    answer(\.trimRequests, of: index, code: .failed, text: text)
+    answer(\.fillRequests, of: index, code: .failed, text: text)
   }
 
   // MARK: outcomes
 
-  mutating func recordTrimmed(_ index: Int, _ result: TrimResult) {
-    guard workers[index].run.trim?.underWay == .trim else { return }
+  /// Ends an operation. Returns false if it isn't under way.
+  private mutating func end(_ operation: TrimState.Operation, _ index: Int) -> Bool {
+    guard workers[index].run.trim?.underWay == operation else { return false }
     workers[index].run.trim?.end()
     decisions += 1
+    return true
+  }
+
+  mutating func recordTrimmed(_ index: Int, _ result: TrimResult) {
+    guard end(.trim, index) else { return }
     let rules = workers[index].policy.trim
     workers[index].run.trim?.didTrim(result, rules, at: now)
     recordFootprint(index, result.residentAfter + result.swapped)
-    answerTrims(index, code: .done, text: "\(workers[index].id) was \(result.sentence)")
+    let text = "\(workers[index].id) was \(result.sentence)"
+    answer(\.trimRequests, of: index, code: .done, text: text)
   }
 
   mutating func recordTrimFailed(_ index: Int, _ reason: String, permanent: Bool) {
-    guard workers[index].run.trim?.underWay == .trim else { return }
-    workers[index].run.trim?.end()
-    decisions += 1
+    guard end(.trim, index) else { return }
     workers[index].run.trim?.didFail(reason, permanent: permanent, at: now)
-    answerTrims(index, code: .failed, text: "\(workers[index].id) can't be trimmed: \(reason)")
+    let text = "\(workers[index].id) can't be trimmed: \(reason)"
+    answer(\.trimRequests, of: index, code: .failed, text: text)
   }
 
   mutating func recordFilled(_ index: Int, swapped: ByteCount) {
-    guard workers[index].run.trim?.underWay == .fill else { return }
-    workers[index].run.trim?.end()
-    decisions += 1
+    guard end(.fill, index) else { return }
     workers[index].run.trim?.didFill(swapped: swapped, at: now)
-    let name = workers[index].id
-    let text =
+    let rest =
       swapped > .zero ? "; \(swapped) are still in swap" : ": all of its memory is in RAM"
-    answerFills(index, code: .done, text: "\(name) is filled\(text)")
+    let text = "\(workers[index].id) is filled\(rest)"
+    answer(\.fillRequests, of: index, code: .done, text: text)
   }
 
   mutating func recordFillFailed(_ index: Int, _ reason: String) {
-    guard workers[index].run.trim?.underWay == .fill else { return }
-    workers[index].run.trim?.end()
-    decisions += 1
-    answerFills(index, code: .failed, text: "\(workers[index].id) can't be filled: \(reason)")
+    guard end(.fill, index) else { return }
+    let text = "\(workers[index].id) can't be filled: \(reason)"
+    answer(\.fillRequests, of: index, code: .failed, text: text)
   }
 
   /// Records that the memory of the last trim came back as a whole. The next measurement says how
