@@ -77,12 +77,12 @@ extension Engine {
   ) -> String {
     let worker = workers[index]
     guard let next else {
-      return "the only \(victims.text) worker left with memory to free (\(worker.resident))"
+      return "the only \(victims.rawValue) worker left with memory to free (\(worker.resident))"
     }
     let comparison = compared(worker, workers[next], by: policy.terminate.order)
     let grounds = comparison.equal + [comparison.decisive].compactMap { $0 }
     let list = grounds.map { ground(worker, $0) }.joined(separator: ", ")
-    return "\(list) among \(victims.text) workers"
+    return "\(list) among \(victims.rawValue) workers"
   }
 
   /// Why one worker is before the other: `same band, unused longer`.
@@ -134,16 +134,6 @@ extension TerminationRules.Criterion {
     case .recency: "unused as long"
     case .relaunchCost: "same relaunch time"
     case .regret: "same regret"
-    }
-  }
-}
-
-extension Ladder.Rung.Victims {
-  fileprivate var text: String {
-    switch self {
-    case .suspended: "suspended"
-    case .background: "background"
-    case .foreground: "foreground"
     }
   }
 }

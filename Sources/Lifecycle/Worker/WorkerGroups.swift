@@ -173,27 +173,15 @@ extension WorkerRecord {
 
 extension Ladder.Rung.Victims {
   /// All workers that the rung could terminate.
-  var group: WorkerGroups {
-    switch self {
-    case .suspended: .suspendedVictims
-    case .background: .backgroundVictims
-    case .foreground: .foregroundVictims
-    }
-  }
+  var group: WorkerGroups { groups.all }
+  var openGroup: WorkerGroups { groups.open }
+  var protectedGroup: WorkerGroups { groups.protected }
 
-  var openGroup: WorkerGroups {
+  private var groups: (all: WorkerGroups, open: WorkerGroups, protected: WorkerGroups) {
     switch self {
-    case .suspended: .openSuspended
-    case .background: .openBackground
-    case .foreground: .openForeground
-    }
-  }
-
-  var protectedGroup: WorkerGroups {
-    switch self {
-    case .suspended: .protectedSuspended
-    case .background: .protectedBackground
-    case .foreground: .protectedForeground
+    case .suspended: (.suspendedVictims, .openSuspended, .protectedSuspended)
+    case .background: (.backgroundVictims, .openBackground, .protectedBackground)
+    case .foreground: (.foregroundVictims, .openForeground, .protectedForeground)
     }
   }
 }
