@@ -84,8 +84,8 @@ extension Pager {
     if !process.shortenJournal() { endTrim("it freed memory in too many places") }
   }
 
-  /// Makes mappings ordinary memory again that memory was moved to. They would halt the worker again
-  /// at each further move. No thread may be in the kernel: it could move missing pages there.
+  /// Makes mappings ordinary memory again that memory was moved to. They would halt the worker
+  /// again at each further move. No thread may be in the kernel: it could move missing pages there.
   private func releaseDestinations(of process: LazyProcess) throws {
     if process.destinations.isEmpty || process.hasVanished { return }
     let destinations = process.destinations
@@ -113,7 +113,9 @@ extension Pager {
     process.chunks.contains { chunk in
       image.steps[chunk].ranges.contains { run in
         range.overlaps(run.address..<run.end)
-          && run.pages.contains { range.contains($0) && process.layout.currentAddress(of: $0) != nil }
+          && run.pages.contains {
+            range.contains($0) && process.layout.currentAddress(of: $0) != nil
+          }
       }
     }
   }

@@ -9,8 +9,8 @@ import Linux
 extension Hibernator {
   /// Writes the missing pages of a process's children.
   ///
-  /// - Throws: `unverifiable` if a child has run, has ended, or can't be examined; `intact` if files
-  ///   or memory are short, because the next attempt may succeed.
+  /// - Throws: `unverifiable` if a child has run, has ended, or can't be examined; `intact` if
+  ///   files or memory are short, because the next attempt may succeed.
   func restoreChildren(
     of paged: PagedProcess, _ image: ImageReader, _ target: HibernationTarget
   ) throws(HibernationError) {

@@ -18,7 +18,7 @@ struct WebWorker {
     self.more = more
   }
 
-  /// Waits until it is in the foreground. Returns a connection to it, and what its state is by that.
+  /// Waits until it is in the foreground. Returns a connection to it, and the digest of its state.
   func answer(under daemon: TestDaemon) throws -> (HTTPConnection, digest: String) {
     try daemon.wait(name, toBe: "foreground")
     let connection = try HTTPConnection(port: port)
