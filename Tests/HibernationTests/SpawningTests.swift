@@ -63,7 +63,7 @@ struct SpawningTests {
     for round in 1...Nightly.rounds(8, of: 20) {
       usleep(useconds_t.random(in: 0...5000, using: &random))
       do {
-        if try rest(victim, parking, isHibernated: round.isMultiple(of: 2)) { hibernated += 1 }
+        if try suspendOnce(victim, parking, isHibernated: round.isMultiple(of: 2)) { hibernated += 1 }
       } catch let error as ProcessTreeError {
         // The tree couldn't be suspended. Without a cgroup that isn't possible at every moment.
         #expect(parking == .traced, "\(error)")
@@ -82,7 +82,7 @@ struct SpawningTests {
   }
 
   /// Suspends a worker, hibernated or not, and wakes it. Returns whether it was hibernated.
-  private func rest(
+  private func suspendOnce(
     _ victim: Victim, _ parking: Victim.Parking, isHibernated: Bool
   ) throws -> Bool {
     do {
@@ -126,7 +126,7 @@ struct SpawningTests {
     let victim = try Victim(ready: ["python3", "-c", program], parking: parking)
     for round in 1...8 {
       do {
-        _ = try rest(victim, parking, isHibernated: round.isMultiple(of: 2))
+        _ = try suspendOnce(victim, parking, isHibernated: round.isMultiple(of: 2))
       } catch is ProcessTreeError {}
       let before = try victim.ask("count")
       try #require(try eventually { try victim.ask("count") != before }, "round \(round)")

@@ -26,10 +26,10 @@ import Testing
   }
 
   @Test func `A worker has its configured umask, or the daemon's`() throws {
-    let own = try readText("/proc/self/status").split(separator: "\n").first {
+    let line = try readText("/proc/self/status").split(separator: "\n").first {
       $0.hasPrefix("Umask:")
     }
-    let usual = String(try #require(own?.split(separator: "\t").last))
+    let usual = String(try #require(line?.split(separator: "\t").last))
     for (umask, text) in [(0o027, "0027"), (0, "0000"), (nil, usual)] as [(UInt32?, String)] {
       let worker = try TestWorker("sh", "-c", "umask", umask: umask)
       #expect(try worker.waitForExit() == .exited(0))

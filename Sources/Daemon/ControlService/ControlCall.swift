@@ -8,7 +8,7 @@ struct ControlCall {
   /// Answers the request. It is called once.
   let respond: (ControlResponse) -> Void
 
-  /// - Parameter complete: adds to the answer what it has besides the text.
+  /// - Parameter complete: adds to the answer what it has in addition to the text.
   func answer(
     _ result: ControlResponse.Result, _ text: String,
     complete: (inout ControlResponse) -> Void = { _ in }

@@ -20,7 +20,7 @@ final class LearnedMemoryKeeper {
   }
 
   private let clock: any Timers
-  private let write: Write
+  private let writeFacts: Write
   /// The file; nil if nothing is kept.
   private let path: String?
   private var sources: Sources?
@@ -46,7 +46,7 @@ final class LearnedMemoryKeeper {
   ///   daemon.
   init(path: String?, _ clock: any Timers, write: @escaping Write) {
     self.clock = clock
-    self.write = write
+    writeFacts = write
     self.path = path
     savedAt = clock.now
     if let path { read(path) }
@@ -128,7 +128,7 @@ final class LearnedMemoryKeeper {
     hasFailed = false
     facts.savedAt = Int64(time(nil))
     (exits, writtenHash) = (facts.exits, hash)
-    write(path, facts, now) { [weak self] failure in
+    writeFacts(path, facts, now) { [weak self] failure in
       if failure != nil { self?.hasFailed = true }
     }
   }

@@ -112,9 +112,9 @@ extension Engine {
   mutating func recordFilled(_ index: Int, swapped: ByteCount) {
     guard end(.fill, index) else { return }
     workers[index].run.trim?.didFill(swapped: swapped, at: now)
-    let rest =
+    let swap =
       swapped > .zero ? "; \(swapped) are still in swap" : ": all of its memory is in RAM"
-    let text = "\(workers[index].id) is filled\(rest)"
+    let text = "\(workers[index].id) is filled\(swap)"
     answer(\.fillRequests, of: index, code: .done, text: text)
   }
 
