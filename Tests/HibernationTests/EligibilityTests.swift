@@ -25,6 +25,7 @@ struct EligibilityTests {
 
   static let refused = [
     Kind("uring-buffers", "has 1 io_uring buffers registered with the kernel"),
+    Kind("uring-buffers-later", "has 1 io_uring buffers registered with the kernel"),
     Kind("uring-buffers-hidden", "has 64 KB pinned by the kernel or a device (io_uring buffers"),
     Kind("uring-hidden", "uses io_uring through a registered ring"),
     Kind("uring-poll", "has io_uring requests in flight"),

@@ -11,12 +11,27 @@ enum Eligibility {
   static func check(processes: [ProcessStat]) throws(HibernationError) {
     for process in processes {
       do throws(HibernationError) {
-        let status = try checkStatus(process)
-        try checkArchitecture(process)
-        try checkDescriptors(process)
-        try checkPins(process, status)
+        try checkUse(by: process, try checkStatus(process))
       } catch { if !process.identity.hasEnded { throw error } }
     }
+  }
+
+  /// Checks again what processes can have changed while they ran. This thread traces them.
+  static func checkUse(by processes: [ProcessStat]) throws(HibernationError) {
+    for process in processes {
+      let status = try inspect { () throws(SystemCallError) in
+        try ProcessStatus.read(process.pid)
+      }
+      if let status { try checkUse(by: process, status) }
+    }
+  }
+
+  private static func checkUse(
+    by process: ProcessStat, _ status: ProcessStatus
+  ) throws(HibernationError) {
+    try checkArchitecture(process)
+    try checkDescriptors(process)
+    try checkPins(process, status)
   }
 
   private static func checkStatus(

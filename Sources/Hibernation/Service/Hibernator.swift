@@ -226,7 +226,11 @@ public final class Hibernator {
       // After it has run, it may have other processes.
       try operation.stopAndSeize(attempt == 1 ? tree : nil)
       if attempt > 1 { operation.target.waits.didRestAgain() }
-      guard let reason = operation.busyReason else { return }
+      guard let reason = operation.busyReason else {
+        // While it ran, it may have given memory to the kernel or a device.
+        if attempt > 1 { try Eligibility.checkUse(by: operation.tree.processes) }
+        return
+      }
       // No pager serves a trimmed worker now.
       guard attempt < 30, operation.inherited == nil else {
         operation.detach()
