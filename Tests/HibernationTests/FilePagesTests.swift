@@ -43,6 +43,14 @@ struct FilePagesTests {
     #expect(try victim.cycle(service).filePages == nil)
   }
 
+  @Test func `A copy of a page of code stays: the kernel has made it for a breakpoint`() {
+    var mapping = MemoryMapping(
+      start: 0x1000, end: 0x2000, readable: true, executable: true, hasFile: true, anonymous: 4096)
+    #expect(!PagePlan.canMove(mapping))
+    mapping.executable = false
+    #expect(PagePlan.canMove(mapping))
+  }
+
   private static func resident(_ program: String, of victim: Victim) throws -> UInt64 {
     try MemoryMapping.all(of: victim.process.pid).filter { $0.name == program }
       .reduce(0) { $0 + $1.resident - $1.anonymous }
