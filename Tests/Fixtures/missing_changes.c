@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/syscall.h>
 
 #include "missing.h"
 
@@ -267,6 +268,56 @@ static const char *churn_in_threads(void) {
   return NULL;
 }
 
+static const char *move_shortened(void) {
+  MISSING(one);
+  MISSING(two);
+  int kept = FEW / 2;
+  CHECK(mremap(at(one), FEW * PAGE, kept * PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, at(two)) ==
+        at(two));
+  for (int i = 0; i < kept; i++) seeds[two + i] = seeds[one + i];
+  CHECK(are_intact(two, FEW * 2));
+  CHECK(is_unreadable(at(one)) && is_unreadable(at(one + kept)));
+  map_pages(at(one), FEW * PAGE, MAP_FIXED);
+  expect_zeros(one, FEW);
+  CHECK(are_intact(one - 1, FEW + 2));
+  return NULL;
+}
+
+// A thread waits for a page while another one puts new memory there. The test stops the process
+// that serves the pages, so that both wait at the same time.
+
+static atomic_int reader;
+static void *read_page(void *page) {
+  reader = (int)syscall(SYS_gettid);
+  return (void *)(uintptr_t)*(volatile unsigned char *)page;
+}
+
+static int waits(int thread) {
+  char path[64], text[256] = "";
+  snprintf(path, sizeof path, "/proc/self/task/%d/stat", thread);
+  int file = open(path, O_RDONLY | O_CLOEXEC);
+  if (file < 0) return 1;
+  ssize_t got = read(file, text, sizeof text - 1);
+  close(file);
+  const char *end = got > 0 ? strrchr(text, ')') : NULL;
+  return !end || end[2] != 'R';
+}
+
+static const char *replace_while_waiting(void) {
+  int page = is_missing(one) ? one : two;
+  MISSING(page);
+  pthread_t thread;
+  reader = 0;
+  CHECK(!pthread_create(&thread, NULL, read_page, at(page)));
+  for (int seen = 0; seen < 20; usleep(1000)) seen = reader && waits(reader) ? seen + 1 : 0;
+  map_pages(at(page), FEW * PAGE, MAP_FIXED);
+  expect_zeros(page, FEW);
+  void *byte;
+  CHECK(!pthread_join(thread, &byte));
+  CHECK(are_intact(page - 1, FEW + 2));
+  return NULL;
+}
+
 static const struct test tests[] = {
   {"drop", NULL, drop},
   {"dropped_early", drop_early, dropped_early},
@@ -276,6 +327,7 @@ static const struct test tests[] = {
   {"grow", NULL, grow},
   {"move_over", NULL, move_over},
   {"move_keeping", NULL, move_keeping},
+  {"move_shortened", NULL, move_shortened},
   {"protect", NULL, protect},
   {"guarded_early", guard_early, guarded_early},
   {"guard", NULL, guard},
@@ -285,6 +337,7 @@ static const struct test tests[] = {
   {"shrink_heap", use_heap, shrink_heap},
   {"resize_block", use_block, resize_block},
   {"churn_in_threads", NULL, churn_in_threads},
+  {"replace_while_waiting", NULL, replace_while_waiting},
 };
 
 int main(int count, char **arguments) {

@@ -156,7 +156,9 @@ struct PageLayout: Sendable {
     for message in batch where Int(message.event) == CLINUX_UFFD_REMOVE {
       drop(message.a..<max(message.a, message.b))
     }
-    let moves = batch.filter { Int($0.event) == CLINUX_UFFD_REMAP }.map(Move.init)
+    let moves = batch.filter { Int($0.event) == CLINUX_UFFD_REMAP }.map {
+      Move($0).withoutTail(unmappedIn: batch)
+    }
     for move in try Self.inOrder(moves) {
       changes.append(
         .moved(
@@ -208,12 +210,25 @@ struct PageLayout: Sendable {
   }
 
   private struct Move {
-    let from: Range<UInt64>
-    let to: Range<UInt64>
+    var from: Range<UInt64>
+    var to: Range<UInt64>
 
     init(_ message: FaultJournal.Message) {
       from = message.a..<max(message.a, message.a &+ message.c)
       to = message.b..<max(message.b, message.b &+ message.c)
+    }
+
+    /// Returns the move of what is left of its source if the call has shortened it. Linux before
+    /// 6.15 reports the earlier length then, and the end of the source as unmapped.
+    func withoutTail(unmappedIn batch: [FaultJournal.Message]) -> Move {
+      let tail = batch.first {
+        Int($0.event) == CLINUX_UFFD_UNMAP && $0.b == from.upperBound && $0.a > from.lowerBound
+      }
+      guard let tail, tail.a < tail.b else { return self }
+      var move = self
+      move.from = from.lowerBound..<tail.a
+      move.to = to.lowerBound..<(to.lowerBound + (tail.a - from.lowerBound))
+      return move
     }
   }
 

@@ -44,6 +44,21 @@ struct PageLayoutTests {
     }
   }
 
+  /// Linux before 6.15 reports ten pages for `mremap(0x10000, ten, five, MREMAP_FIXED, 0x40000)`.
+  @Test func `A move that shortens memory leaves what is behind its new place alone`() throws {
+    let layout = try PageLayout(replaying: [
+      [
+        message(CLINUX_UFFD_UNMAP, 0x40000, 0x45000),
+        message(CLINUX_UFFD_REMAP, 0x10000, 0x40000, 0xa000),
+        message(CLINUX_UFFD_UNMAP, 0x15000, 0x1a000), message(CLINUX_UFFD_UNMAP, 0x10000, 0x15000),
+      ]
+    ])
+    #expect(layout.currentAddress(of: 0x14000) == 0x44000)
+    #expect(layout.currentAddress(of: 0x15000) == nil)
+    #expect(layout.currentAddress(of: 0x45000) == 0x45000)
+    #expect(layout.original(of: 0x45000) == 0x45000)
+  }
+
   @Test func `The order of a move and another change counts if both concern the same place`() {
     let move = message(CLINUX_UFFD_REMAP, 0x1000, 0x9000, 0x1000)
     func counts(_ later: FaultJournal.Message, _ isMapped: Bool = true) -> Bool {

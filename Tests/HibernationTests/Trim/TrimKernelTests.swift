@@ -77,7 +77,8 @@ struct TrimKernelTests {
   @Test(
     "Memory that is moved or grows while it is missing has the right contents",
     arguments: Case.all(
-      "missing_changes", ["move", "grow", "move_over", "move_keeping", "resize_block"]))
+      "missing_changes",
+      ["move", "grow", "move_over", "move_keeping", "move_shortened", "resize_block"]))
   func moves(test: Case) throws { try check(test) }
 
   @Test(
