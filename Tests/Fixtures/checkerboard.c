@@ -1,12 +1,15 @@
 // A program whose every second page is empty, so that each page that is filled is a run of its own.
 //
-//   checkerboard PAGES    prints `ready PID`
+//   checkerboard PAGES [DROPPERS]    prints `ready PID`
 //
 // One command a line on stdin, one line on stdout for each:
 //   move PAGE   moved: waits until that page is in RAM, then moves all memory at once (mremap)
 //   verify      whole, or wrong and the number of pages
+//   storm       the same, while all droppers drop a page of theirs again and again (madvise)
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,9 +19,10 @@
 
 #include "page.h"
 
-enum { PAGE = PAGE_BYTES };
+enum { PAGE = PAGE_BYTES, IDLE = 60 };
 
 static size_t pages;
+static atomic_int storms;
 
 static unsigned char *map(void) {
   void *got = mmap(NULL, pages * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -39,12 +43,52 @@ static int is_present(const unsigned char *page) {
   return got == sizeof entry && entry >> 63;
 }
 
+static void *drop(void *page) {
+  for (;;) {
+    while (!storms) usleep(1000);
+    madvise(page, PAGE, MADV_DONTNEED);
+  }
+  return page;
+}
+
+// A program with many threads takes longer to be examined.
+static void *idle(void *nothing) {
+  for (;;) pause();
+  return nothing;
+}
+
+static void start(void *(*run)(void *), void *argument) {
+  pthread_t thread;
+  if (pthread_create(&thread, NULL, run, argument)) exit(5);
+}
+
+static void verify(const unsigned char *at) {
+  long wrong = 0;
+  for (size_t page = 0; page < pages; page++) {
+    uint64_t expected = page % 2 ? 0 : word(page);
+    const uint64_t *words = (const uint64_t *)(at + page * PAGE);
+    for (size_t i = 0; i < PAGE / 8; i++) {
+      if (words[i] != expected) { wrong++; break; }
+    }
+  }
+  if (wrong) printf("wrong %ld\n", wrong);
+  else printf("whole\n");
+}
+
 int main(int count, char **arguments) {
   if (count < 2) return 2;
   pages = (size_t)atoi(arguments[1]);
   unsigned char *at = map();
   for (size_t page = 0; page < pages; page += 2) {
     for (size_t i = 0; i < PAGE / 8; i++) ((uint64_t *)(at + page * PAGE))[i] = word(page);
+  }
+  if (count > 2) {
+    unsigned char *dropped = map();
+    for (int i = 0; i < atoi(arguments[2]); i++) {
+      memset(dropped + 2 * i * PAGE, 1, PAGE);
+      start(drop, dropped + 2 * i * PAGE);
+    }
+    for (int i = 0; i < IDLE; i++) start(idle, NULL);
   }
   printf("ready %d\n", getpid());
   fflush(stdout);
@@ -57,17 +101,12 @@ int main(int count, char **arguments) {
       at = mremap(at, pages * PAGE, pages * PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, to);
       if (at == MAP_FAILED) return 4;
       printf("moved\n");
-    } else if (!strncmp(line, "verify", 6)) {
-      long wrong = 0;
-      for (size_t page = 0; page < pages; page++) {
-        uint64_t expected = page % 2 ? 0 : word(page);
-        const uint64_t *words = (const uint64_t *)(at + page * PAGE);
-        for (size_t i = 0; i < PAGE / 8; i++) {
-          if (words[i] != expected) { wrong++; break; }
-        }
-      }
-      if (wrong) printf("wrong %ld\n", wrong);
-      else printf("whole\n");
+    } else if (!strncmp(line, "storm", 5)) {
+      storms = 1;
+      verify(at);
+      storms = 0;
+    } else {
+      verify(at);
     }
     fflush(stdout);
   }

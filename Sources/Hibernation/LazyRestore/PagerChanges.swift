@@ -8,10 +8,15 @@ import Linux
 /// none of them moves memory to another address. If memory is moved, or copied by a fork, the order
 /// matters: then the worker is frozen first (`drain`).
 extension Pager {
+  /// If several threads drop memory all the time, some message is always under way, and nothing can
+  /// be filled. After this time the worker is frozen: that ends it.
+  private static let longestStorm = Duration.seconds(2)
+
   /// Reads the messages of changes until none is under way. Page faults that are read meanwhile are
   /// answered later.
   func handlePendingEvents(of process: LazyProcess) throws {
-    let deadline = Deadline(in: .seconds(10))
+    var deadline = Deadline(in: .seconds(10))
+    let stormEnd = Deadline(in: Self.longestStorm)
     var pauses = BriefPauses()
     while !process.hasVanished, process.userfault.hasEventInFlight {
       process.wakeThreads()
@@ -28,9 +33,12 @@ extension Pager {
       // The kernel keeps the order of messages. So the first one can be a fork's or a move's only
       // if its thread is already in that call.
       if process.journal.isHalfFull { _ = process.shortenJournal() }
-      if process.journal.isHalfFull || mayForkOrMove(process.pid) { return try drain(process) }
+      if process.journal.isHalfFull || stormEnd.hasPassed || mayForkOrMove(process.pid) {
+        return try drain(process)
+      }
       if let received = try process.journal.read(from: process.userfault) {
         try receive(received, of: process)
+        deadline = Deadline(in: .seconds(10))
       }
     }
   }

@@ -138,6 +138,20 @@ struct LazyRestoreTests {
     }
   }
 
+  @Test(
+    "Threads that drop memory all the time don't keep another one from what it needs",
+    .enabled(if: isPermitted(), "userfaultfd for workers takes root here"))
+  func storm() throws {
+    let victim = try Victim([try Fixture.compile("checkerboard"), "2048", "4"], parking: .frozen)
+    #expect(try victim.line().hasPrefix("ready"))
+    let path = Fixture.imagePath()
+    _ = try sleep(victim, at: path)
+    try victim.send("storm")
+    try wake(victim, from: path)
+    try service.awaitFill(of: victim.target.name)
+    #expect(try victim.line() == "whole")
+  }
+
   static let churnRounds = Nightly.rounds(5, of: 20, variable: "DORMOUSE_CHURN_ROUNDS")
 
   @Test(.enabled(if: isPermitted(), "userfaultfd for workers takes root here"))
