@@ -229,7 +229,9 @@ final class Pager {
       process.faults.append(page)
       try handlePendingEvents(of: process)
     case .vanished: process.hasVanished = true
-    case .filled, .notRegistered: break
+    // Another thread has unmapped the memory, which wakes no thread that waits for it.
+    case .notRegistered: process.userfault.wake(page, pageSize)
+    case .filled: break
     }
   }
 }

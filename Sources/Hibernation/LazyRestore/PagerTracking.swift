@@ -83,10 +83,10 @@ extension Pager {
     for page in pages {
       switch try retry.run({ () throws(SystemCallError) in try process.userfault.fillZeros(page) })
       {
-      case .present: process.userfault.wake(page, pageSize)
+      case .present, .notRegistered: process.userfault.wake(page, pageSize)
       case .eventFirst: process.faults.append(page)
       case .vanished: process.hasVanished = true
-      case .filled, .notRegistered: break
+      case .filled: break
       }
     }
     return isUnmoved

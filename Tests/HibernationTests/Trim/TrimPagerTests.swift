@@ -207,7 +207,28 @@ struct TrimPagerTests {
     "A signal handler runs while a thread waits for memory, or right after a call has it",
     arguments: ["alarm_while_using", "alarm_while_reading"])
   func alarms(name: String) throws {
-    let probe = try start([try Fixture.compile("missing_threads"), name, Fixture.scratch])
+    try runWithoutDaemon("missing_threads", name) { probe in
+      let status = try ProcessStatus.read(probe.victim.pid)
+      let pending = status.pendingForThread | status.pendingForProcess
+      return ProcessStatus.contains(pending, SIGALRM)
+    }
+  }
+
+  @Test("A thread that waits for memory that another thread replaces meanwhile gets the new memory")
+  func replaced() throws {
+    try runWithoutDaemon("missing_changes", "replace_while_waiting") { probe in
+      let pid = probe.victim.pid
+      // The flags of its mmap.
+      let flags = UInt64(MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED)
+      return try WaitingCall.current(thread: pid, of: pid)?.arguments[3] == flags
+    }
+  }
+
+  /// Lets the program try its case while the daemon doesn't run, until something has come.
+  private func runWithoutDaemon(
+    _ program: String, _ name: String, until hasCome: (Probe) throws -> Bool
+  ) throws {
+    let probe = try start([try Fixture.compile(program), name, Fixture.scratch])
     for _ in 0..<10 {
       try probe.perform("trim to image")
       // The first time, everything else that the program needs comes back.
@@ -218,13 +239,7 @@ struct TrimPagerTests {
       kill(probe.daemon.pid, SIGSTOP)
       defer { kill(probe.daemon.pid, SIGCONT) }
       try probe.talk.send("run")
-      let pid = probe.victim.pid
-      let hasCome = try eventually {
-        let status = try ProcessStatus.read(pid)
-        let pending = status.pendingForThread | status.pendingForProcess
-        return try ProcessStatus.contains(pending, SIGALRM) || probe.talk.hasSome
-      }
-      #expect(hasCome)
+      #expect(try eventually { try hasCome(probe) || probe.talk.hasSome })
       kill(probe.daemon.pid, SIGCONT)
       let second = try answer(probe)
       if second == "present" { continue }
