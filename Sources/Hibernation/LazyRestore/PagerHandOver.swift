@@ -31,6 +31,8 @@ extension Pager {
     end.counter.clear()
     try freeze()
     let isComplete = try completeFreeze(until: end.freezeEnd)
+    // Nothing of an earlier program is missing in the one that it executes now.
+    for process in processes where !process.hasMemory { process.hasVanished = true }
     if isComplete,
       processes.allSatisfy({ $0.hasVanished || !$0.userfault.hasEventInFlight })
     {

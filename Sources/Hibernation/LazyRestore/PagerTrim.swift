@@ -46,7 +46,7 @@ extension Pager {
         if isResting { return false }
       }
       if isBrief {
-        isResting = turn.hasPassed && mayRest
+        isResting = turn.hasPassed && isUnneeded
         if isResting { return false }
       } else if sequentialUse.isSeen {
         sequentialUse.reset()
@@ -57,8 +57,8 @@ extension Pager {
     return true
   }
 
-  /// False if the worker waits for this pager, and nothing would end its rest.
-  private var mayRest: Bool {
+  /// False if the worker waits for this pager, and nothing would end the pager's rest.
+  private var isUnneeded: Bool {
     !isFrozen && !endsTrim && processes.allSatisfy { $0.hasVanished || $0.faults.isEmpty }
   }
 
