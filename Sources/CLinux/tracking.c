@@ -56,21 +56,52 @@ int clinux_track_open(void) {
   return fd < 0 ? -errno : fd;
 }
 
-static int try_on(int fd, int pagemap, char *page, uint64_t size) {
+static int is_written(int pagemap, char *page, uint64_t size, int protect) {
   uint64_t start = (uint64_t)(uintptr_t)page, end;
   struct clinux_page_region region = {0};
+  int result = clinux_track_scan(pagemap, start, start + size, &region, 1, protect, &end);
+  if (result < 0) return result;
+  return result == 1 ? (region.categories & CLINUX_PAGE_IS_WRITTEN) != 0 : -EIO;
+}
+
+static int try_on(int fd, int pagemap, char *page, uint64_t size) {
   int result = clinux_track_negotiate(fd);
   if (result < 0) return result;
-  result = clinux_track_register(fd, start, size);
+  result = clinux_track_register(fd, (uint64_t)(uintptr_t)page, size);
   if (result < 0) return result;
   page[0] = 1;
-  result = clinux_track_scan(pagemap, start, start + size, &region, 1, 1, &end);
+  result = is_written(pagemap, page, size, 1);
   if (result < 0) return result;
-  result = clinux_track_scan(pagemap, start, start + size, &region, 1, 0, &end);
-  if (result != 1 || region.categories & CLINUX_PAGE_IS_WRITTEN) return -EIO;
+  result = is_written(pagemap, page, size, 0);
+  if (result) return result < 0 ? result : -EIO;
   page[0] = 2;
-  result = clinux_track_scan(pagemap, start, start + size, &region, 1, 0, &end);
-  return result == 1 && region.categories & CLINUX_PAGE_IS_WRITTEN ? 1 : -EIO;
+  result = is_written(pagemap, page, size, 1);
+  return result < 0 ? result : result ? 1 : -EIO;
+}
+
+// Whether a page that was unwritten counts as written once another userfaultfd tracks it, or the
+// same one elsewhere. On Linux from 6.7 on it didn't after close(2), which 6.9 corrects, and after
+// mremap(2), which 6.13 corrects: memory that was moved to a place of other memory would count as
+// that memory, unwritten.
+static int forgets(int fd, int pagemap, char *page, uint64_t size) {
+  int result = clinux_track_register(fd, (uint64_t)(uintptr_t)page, size);
+  if (result < 0) return result;
+  result = is_written(pagemap, page, size, 1);
+  return result < 0 ? result : result ? 1 : -EIO;
+}
+
+static int try_moved(int fd, int pagemap, char *page, char *other, uint64_t size) {
+  if (mremap(page, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, other) != other) return -errno;
+  return forgets(fd, pagemap, other, size);
+}
+
+static int try_closed(int pagemap, char *page, uint64_t size) {
+  int fd = clinux_track_open();
+  if (fd < 0) return fd;
+  int result = clinux_track_negotiate(fd);
+  if (result >= 0) result = forgets(fd, pagemap, page, size);
+  close(fd);
+  return result;
 }
 
 int clinux_try_tracking(void) {
@@ -79,11 +110,15 @@ int clinux_try_tracking(void) {
   if (fd < 0) return fd;
   int result = -ENOMEM;
   int pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
-  char *page = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (pagemap >= 0 && page != MAP_FAILED) result = try_on(fd, pagemap, page, size);
-  if (page != MAP_FAILED) munmap(page, size);
-  if (pagemap >= 0) close(pagemap);
+  char *pages = mmap(NULL, 2 * size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (pagemap >= 0 && pages != MAP_FAILED) {
+    result = try_on(fd, pagemap, pages, size);
+    if (result == 1) result = try_moved(fd, pagemap, pages, pages + size, size);
+  }
   close(fd);
+  if (result == 1) result = try_closed(pagemap, pages + size, size);
+  if (pages != MAP_FAILED) munmap(pages, 2 * size);
+  if (pagemap >= 0) close(pagemap);
   return result;
 }
 
