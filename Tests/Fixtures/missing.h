@@ -71,6 +71,10 @@ static inline void rewrite_all(int page, int count) {
   for (int i = 0; i < count; i++) rewrite(page + i);
 }
 
+static inline void expect_zeros(int page, int count) {
+  for (int i = 0; i < count; i++) seeds[page + i] = 0;
+}
+
 // True if memory has a page's contents, but for `length` bytes from `from` on.
 static inline int has_but(const void *memory, uint64_t seed, size_t from, size_t length) {
   const unsigned char *bytes = memory;

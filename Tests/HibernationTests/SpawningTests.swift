@@ -63,7 +63,9 @@ struct SpawningTests {
     for round in 1...Nightly.rounds(8, of: 20) {
       usleep(useconds_t.random(in: 0...5000, using: &random))
       do {
-        if try suspendOnce(victim, parking, isHibernated: round.isMultiple(of: 2)) { hibernated += 1 }
+        if try suspendOnce(victim, parking, isHibernated: round.isMultiple(of: 2)) {
+          hibernated += 1
+        }
       } catch let error as ProcessTreeError {
         // The tree couldn't be suspended. Without a cgroup that isn't possible at every moment.
         #expect(parking == .traced, "\(error)")

@@ -111,7 +111,7 @@ struct PagePlan: Sendable {
     if mapping.shared || kernelOwned.contains(mapping.name) { return false }
     if mapping.flags.contains(.droppable) { return false }
     if !mapping.flags.isDisjoint(with: immovable) { return false }
-    // They are breakpoints, of a debugger or of a uprobe, which may end while the worker sleeps: the
+    // They are breakpoints, of a debugger or of a uprobe. If it ends while the worker sleeps, the
     // image would bring the breakpoint back.
     if mapping.hasFile, mapping.executable, !mapping.writable { return false }
     // The kernel refuses to discard pages of a sealed mapping (mseal(2)) that isn't writable.

@@ -77,7 +77,7 @@ struct TrimKernelTests {
   @Test(
     "Memory that is moved or grows while it is missing has the right contents",
     arguments: Case.all(
-      "missing_changes",
+      "missing_moves",
       ["move", "grow", "move_over", "move_keeping", "move_shortened", "resize_block"]))
   func moves(test: Case) throws { try check(test) }
 
