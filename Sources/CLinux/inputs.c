@@ -1,5 +1,6 @@
 #define _GNU_SOURCE
 #include "clinux_inputs.h"
+#include "clinux_system.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -75,6 +76,16 @@ int clinux_socket_facts(int fd, struct clinux_socket *facts) {
 int64_t clinux_unread_bytes(int fd) {
   int count = 0;
   return ioctl(fd, FIONREAD, &count) < 0 ? -1 : count;
+}
+
+int clinux_keep_only(int fd) {
+  if (syscall(SYS_close_range, 0, ~0U, 2 /* CLOSE_RANGE_UNSHARE */) < 0) return -errno;
+  // The first thread has the process's table still.
+  int process = (int)syscall(SYS_pidfd_open, getpid(), 0);
+  if (process < 0) return -errno;
+  int copy = clinux_pidfd_getfd(process, fd), code = errno;
+  close(process);
+  return copy < 0 ? -code : copy;
 }
 
 int clinux_file_type(const char *path, struct clinux_file_type *type) {

@@ -19,6 +19,9 @@ struct clinux_socket {
 int clinux_socket_facts(int fd, struct clinux_socket *facts);
 // Returns the number of bytes that can be read from a pipe, or -1.
 int64_t clinux_unread_bytes(int fd);
+// Gives the calling thread a table of descriptors of its own, which has nothing but a copy of `fd`.
+// Returns the copy, or -errno.
+int clinux_keep_only(int fd);
 
 struct clinux_file_type {
   int is_fifo, is_character_device;

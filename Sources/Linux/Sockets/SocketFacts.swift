@@ -33,7 +33,7 @@ public struct SocketFacts: Hashable, Sendable {
     public var sinceAcknowledged: Duration
   }
 
-  /// Asks the kernel for the facts of a socket; it never waits.
+  /// Asks the kernel for the facts of a socket. It waits only for the socket's lock (`apart`).
   public static func read(_ socket: Descriptor) throws(SystemCallError) -> SocketFacts {
     var raw = clinux_socket()
     try shim("getsockopt", on: "a socket") { clinux_socket_facts(socket.raw, &raw) }

@@ -14,11 +14,11 @@ struct UnreadInput: Hashable, Sendable {
     if events == 0 { return nil }
     self.events = events
     guard input.facts != nil else {
-      amount = input.duplicate.unreadBytes
+      amount = input.duplicate.apart { $0.unreadBytes }
       return
     }
     // It is nil if the descriptor isn't a socket.
-    let facts = try? SocketFacts.read(input.duplicate)
+    let facts = input.duplicate.apart { try? SocketFacts.read($0) }
     amount =
       facts?.traffic.map { Int64(truncatingIfNeeded: $0.received) } ?? facts?.unread
   }
