@@ -66,10 +66,14 @@ struct Prefetch: Sendable {
         try memory.write([page], from: pages + Int(done))
         done += pageSize
       case .vanished: throw SystemCallError("fill", on: "pid \(userfault.pid)", code: ESRCH)
+      // The kernel was just changing the page tables.
+      case .eventFirst where !userfault.hasEventInFlight: continue
       case .notRegistered, .eventFirst:
         // No process runs, so no mapping changes.
+        let state = userfault.hasEventInFlight ? "being changed" : "not registered"
         throw SystemCallError(
-          "fill", on: "0x\(String(address, radix: 16)) of pid \(userfault.pid)", code: EBUSY)
+          "fill", on: "0x\(String(address, radix: 16)) of pid \(userfault.pid), \(state)",
+          code: EBUSY)
       }
     }
   }
