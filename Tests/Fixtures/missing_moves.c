@@ -97,6 +97,23 @@ static const char *move_shortened(void) {
   return NULL;
 }
 
+// Two mappings side by side that the kernel doesn't merge, because each has got memory elsewhere.
+
+static unsigned char *pair;
+
+static void use_pair(void) {
+  pair = map_pages(NULL, 2 * SLOT, 0);
+  munmap(pair + SLOT, SLOT);
+  unsigned char *other = map_pages(NULL, SLOT, 0);
+  for (size_t i = 0; i < SLOT; i++) pair[i] = other[i] = (unsigned char)(i / PAGE + 1);
+  if (mremap(other, SLOT, SLOT, MREMAP_MAYMOVE | MREMAP_FIXED, pair + SLOT) != pair + SLOT) exit(3);
+}
+
+static const char *use_border(void) {
+  CHECK(pair[SLOT - 1] == (unsigned char)SLOT_PAGES && pair[SLOT] == 1);
+  return NULL;
+}
+
 static const struct test tests[] = {
   {"move", NULL, move},
   {"grow", NULL, grow},
@@ -104,6 +121,7 @@ static const struct test tests[] = {
   {"move_keeping", NULL, move_keeping},
   {"move_shortened", NULL, move_shortened},
   {"resize_block", use_block, resize_block},
+  {"use_border", use_pair, use_border},
 };
 
 int main(int count, char **arguments) {

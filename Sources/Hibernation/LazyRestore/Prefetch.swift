@@ -53,12 +53,11 @@ struct Prefetch: Sendable {
     _ range: PageRange, from pages: UnsafeRawPointer, with userfault: Userfault, tracked: Bool,
     memory: ProcessMemory
   ) throws(SystemCallError) {
-    var done: UInt64 = 0
+    var (done, longest) = (UInt64(0), range.length)
     while done < range.length {
       let address = range.address + done
-      switch try userfault.fill(
-        address, range.length - done, from: pages + Int(done), tracked: tracked)
-      {
+      let length = min(range.length - done, longest)
+      switch try userfault.fill(address, length, from: pages + Int(done), tracked: tracked) {
       case .filled(let count): done += count
       case .present:
         // The page appeared by itself while the worker slept, so its content is wrong.
@@ -66,6 +65,8 @@ struct Prefetch: Sendable {
         try memory.write([page], from: pages + Int(done))
         done += pageSize
       case .vanished: throw SystemCallError("fill", on: "pid \(userfault.pid)", code: ESRCH)
+      // The range reaches from one mapping into the next. The kernel fills one in a call.
+      case .notRegistered where length > pageSize: longest = pageSize
       // The kernel was just changing the page tables.
       case .eventFirst where !userfault.hasEventInFlight: continue
       case .notRegistered, .eventFirst:

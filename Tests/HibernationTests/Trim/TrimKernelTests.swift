@@ -81,6 +81,16 @@ struct TrimKernelTests {
       ["move", "grow", "move_over", "move_keeping", "move_shortened", "resize_block"]))
   func moves(test: Case) throws { try check(test) }
 
+  @Test("Pages on both sides of the border of two mappings come back at each further trim")
+  func border() throws {
+    let worker = try Worker(Case(program: "missing_moves", name: "use_border"), service)
+    for _ in 1...4 {
+      try worker.trim()
+      try #require(try worker.victim.ask("run") == "right")
+    }
+    try worker.finish()
+  }
+
   @Test(
     "A guard region in missing memory stays, and what it has replaced is empty when it is removed",
     arguments: Case.all("missing_changes", ["guarded_early", "guard"]))
