@@ -17,7 +17,7 @@ extension Operation {
       earlier.missing.intersection(with: registered).subtracting(present)
     let planned = processes[index].plan?.backgroundMappings ?? []
     processes[index].plan?.backgroundMappings =
-      (planned + registered.filter { !planned.contains($0) }).sorted { $0.address < $1.address }
+      Set(planned).union(registered).sorted { $0.address < $1.address }
   }
 
   /// The missing pages of each process that the base supplies.
