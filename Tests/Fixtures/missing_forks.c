@@ -122,6 +122,34 @@ static const char *fork_while_waiting(void) {
   return NULL;
 }
 
+static atomic_int unmaps;
+static void *unmap_every_other(void *unused) {
+  for (int page = 1; page < PAGES; page += 2) munmap(at(page), PAGE);
+  unmaps = 0;
+  return unused;
+}
+// What a child has of the region has its contents, whichever pages its parent unmaps meanwhile.
+static int child_has_rest(void) {
+  static unsigned char page[PAGE];
+  for (int i = 0; i < PAGES; i++) {
+    struct iovec to = {page, PAGE}, from = {at(i), PAGE};
+    ssize_t got = process_vm_readv(getpid(), &to, 1, &from, 1, 0);
+    if (got == PAGE ? !has(page, seeds[i]) : i % 2 == 0) return 0;
+  }
+  return 1;
+}
+static const char *fork_while_unmapping(void) {
+  MISSING(one);
+  unmaps = 1;
+  pthread_t thread;
+  CHECK(!pthread_create(&thread, NULL, unmap_every_other, NULL));
+  while (unmaps) CHECK(child_is_right(child_has_rest));
+  CHECK(!pthread_join(thread, NULL));
+  for (int i = 1; i < PAGES; i += 2) map_pages(at(i), PAGE, MAP_FIXED);
+  for (int i = 1; i < PAGES; i += 2) expect_zeros(i, 1);
+  return NULL;
+}
+
 static int pipe_ends[2];
 static int child_waits(void) {
   char byte;
@@ -164,6 +192,7 @@ static const struct test tests[] = {
   {"fork_100_times", NULL, fork_100_times},
   {"fork_in_threads", NULL, fork_in_threads},
   {"fork_while_waiting", NULL, fork_while_waiting},
+  {"fork_while_unmapping", NULL, fork_while_unmapping},
   {"fork_and_change", NULL, fork_and_change},
   {"fork_wiped", wipe_early, fork_wiped},
 };

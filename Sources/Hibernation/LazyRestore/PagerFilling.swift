@@ -21,6 +21,8 @@ extension Pager {
     let before: PageLayout?
     /// Ranges that stay empty in a child.
     let wiped: [Range<UInt64>]
+    /// True if the process has no memory any more. A child outlives its parent.
+    var isGone: Bool { !isChild && process.hasVanished }
 
     init(_ process: LazyProcess) {
       self.process = process
@@ -46,7 +48,7 @@ extension Pager {
     let chunk = source.chunk
     defer { if case .ready(let loaded) = source { readAhead?.recycle(loaded) } }
     // By the fork a child has got all pages that its parent had in place.
-    if process.hasVanished || process.done.contains(chunk) { return }
+    if destination.isGone || process.done.contains(chunk) { return }
     let step = source.step
     let tracked = step.isInNextBase && process.tracker != nil
     let pages: UnsafeRawPointer
@@ -95,11 +97,13 @@ extension Pager {
     let deadline = Deadline(in: .seconds(10))
     let wakes = !fillsInOrder || destination.isChild
     var (done, singly) = (UInt64(0), false)
-    while done < length, !process.hasVanished {
-      let page = original + done
+    while done < length, !destination.isGone {
+      let (page, source) = (original + done, source + Int(done))
       let now = process.layout.currentRun(from: page, length - done)
-      guard let address = now.address else {
-        done += now.length
+      // The child may have been made before the page was dropped or moved.
+      let earlier = destination.before?.currentAddress(of: page)
+      guard let address = now.address ?? earlier else {
+        done += destination.before == nil ? now.length : pageSize
         continue
       }
       // A page that was filled alone isn't filled again, because the program may have dropped it.
@@ -111,7 +115,7 @@ extension Pager {
       let extent = mayBeLong ? process.unfilled(from: page, now.length) : pageSize
       let result = try retry.run { () throws(SystemCallError) in
         try destination.userfault.fill(
-          address, extent, from: source + Int(done), tracked: tracked, wakes: wakes)
+          address, extent, from: source, tracked: tracked, wakes: wakes)
       }
       switch result {
       case .filled(let count):
@@ -129,9 +133,8 @@ extension Pager {
           singly = true
           continue
         }
-        if let earlier = destination.before?.currentAddress(of: page), earlier != address {
-          _ = try destination.userfault.fill(
-            earlier, pageSize, from: source + Int(done), tracked: false)
+        if let earlier, earlier != address {
+          _ = try destination.userfault.fill(earlier, pageSize, from: source, tracked: false)
         }
         done += pageSize
       case .eventFirst:

@@ -147,12 +147,9 @@ private struct ForkedChild: Sendable {
   private func missingAddress(
     of page: UInt64, _ before: PageLayout, _ after: PageLayout
   ) -> UInt64? {
-    guard let now = after.currentAddress(of: page) else { return nil }
-    for address in [now, before.currentAddress(of: page)] {
-      guard let address, mapping(at: address) != nil else { continue }
-      return populated.contains(address) ? nil : address
-    }
-    return nil
+    let addresses = [after, before].lazy.compactMap { $0.currentAddress(of: page) }
+    guard let address = addresses.first(where: { mapping(at: $0) != nil }) else { return nil }
+    return populated.contains(address) ? nil : address
   }
 
   private func mapping(at address: UInt64) -> MemoryMapping? {
