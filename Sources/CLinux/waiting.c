@@ -197,6 +197,8 @@ int clinux_is_fork(int64_t number) {
   return number == SYS_clone || number == SYS_clone3;
 }
 
+int clinux_is_mremap(int64_t number) { return number == SYS_mremap; }
+
 int clinux_may_fork_or_move(int64_t number, uint64_t first_argument) {
   switch (number) {
 #ifdef SYS_fork

@@ -114,9 +114,26 @@ static const char *use_border(void) {
   return NULL;
 }
 
+// The kernel puts the new pages of locked memory in place at once.
+static const char *grow_locked(void) {
+  MISSING(one);
+  CHECK(!mlock(at(one), FEW * PAGE));
+  MISSING(two);
+  size_t length = 64 * PAGE;
+  unsigned char *block = mremap(at(one), FEW * PAGE, length, MREMAP_MAYMOVE);
+  CHECK(block != MAP_FAILED && block != at(one));
+  for (int i = 0; i < FEW; i++) CHECK(has(block + (size_t)i * PAGE, seeds[one + i]));
+  for (size_t i = FEW; i < length / PAGE; i++) CHECK(has(block + i * PAGE, 0));
+  CHECK(!munlock(block, length));
+  CHECK(mremap(block, length, FEW * PAGE, 0) == block);
+  CHECK(mremap(block, FEW * PAGE, FEW * PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, at(one)) == at(one));
+  return NULL;
+}
+
 static const struct test tests[] = {
   {"move", NULL, move},
   {"grow", NULL, grow},
+  {"grow_locked", NULL, grow_locked},
   {"move_over", NULL, move_over},
   {"move_keeping", NULL, move_keeping},
   {"move_shortened", NULL, move_shortened},

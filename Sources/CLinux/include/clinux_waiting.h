@@ -53,6 +53,9 @@ int clinux_is_fork(int64_t number);
 // clone3(2) are in the program's memory.)
 int clinux_may_fork_or_move(int64_t number, uint64_t first_argument);
 
+// Returns 1 for the number of mremap.
+int clinux_is_mremap(int64_t number);
+
 // Returns SO_RCVTIMEO or SO_SNDTIMEO in nanoseconds; 0: no timeout.
 int64_t clinux_socket_timeout(int fd, int sending);
 // Returns 1 if, by poll(2), receiving or sending wouldn't wait.

@@ -27,6 +27,8 @@ extension Pager {
       // The thread has sent the message and waits in its call, or hasn't run since the message was
       // read.
       guard process.userfault.isReadable else {
+        // The message of locked memory that grows and moves comes after its new pages.
+        if !process.faults.isEmpty, mayForkOrMove(process.pid) { return try drain(process) }
         pauses.next()
         continue
       }

@@ -17,7 +17,7 @@ extension Pager {
     // The last reference to a child's userfaultfd is dropped at the end. Its memory is ordinary
     // then.
     var children = early?.child.map { [$0] } ?? []
-    let deadline = Deadline(in: .seconds(10))
+    let (deadline, grown) = (Deadline(in: .seconds(10)), Deadline(in: .milliseconds(2)))
     var pauses = BriefPauses()
     while true {
       if let received = try nextMessage(of: process) {
@@ -25,7 +25,8 @@ extension Pager {
         if Int(message.event) == CLINUX_UFFD_PAGEFAULT {
           let page = message.b & ~(pageSize - 1)
           // A trimmed worker doesn't get all pages, and the freeze doesn't end each wait.
-          if isTrimmed { process.faults.append(page) } else { recordFault(page, of: process) }
+          process.faults.append(page)
+          if !isTrimmed { recordFault(page, of: process) }
         } else {
           batch.append(message)
           if let child = received.child { children.append(child) }
@@ -33,6 +34,7 @@ extension Pager {
         continue
       }
       if !process.userfault.hasEventInFlight { break }
+      if grown.hasPassed, !process.faults.isEmpty { releaseGrowth(of: process) }
       if deadline.hasPassed, try !waitsOn(for: process) {
         throw SystemCallError("drain", on: "userfaultfd of pid \(process.pid)", code: ETIMEDOUT)
       }
@@ -56,6 +58,28 @@ extension Pager {
       limitForks(process, children.count)
     }
     process.journal.markQuiet()
+  }
+
+  /// Makes the new part of locked memory ordinary, if a thread that makes the memory longer and
+  /// moves it (mremap) waits there for a page. The kernel puts the new pages in place before it
+  /// sends the message of the move, and refuses to fill any page until that is read.
+  private func releaseGrowth(of process: LazyProcess) {
+    // After a failure the next turn of the drain tries again.
+    guard let growths = try? growths(of: process.pid), !growths.isEmpty,
+      let all = try? mappings(of: process)
+    else { return }
+    for (before, added) in growths {
+      for page in process.faults where before < page {
+        let isWhole = all.contains {
+          $0.flags.isSuperset(of: [.locked, .userfault])
+            && $0.start <= page - before && page < $0.end && added <= $0.end - page
+        }
+        let end = PageRange(address: page, length: added)
+        // After a failure the next turn tries again.
+        guard isWhole, (try? process.userfault.unregister(end)) != nil else { continue }
+        process.faults.removeAll { page..<(page + added) ~= $0 }
+      }
+    }
   }
 
   /// Fills all missing pages of a child, as fast as possible: the worker stands still.

@@ -5,14 +5,31 @@ import CLinux
 /// in such a call.
 public func mayForkOrMove(_ pid: Int32) -> Bool {
   do throws(SystemCallError) {
-    for thread in try threads(of: pid) {
-      let call: WaitingCall?
-      do throws(SystemCallError) { call = try WaitingCall.current(thread: thread, of: pid) } catch {
-        if error.meansVanished { continue }
-        throw error
-      }
-      if let call, clinux_may_fork_or_move(call.number, call.arguments[0]) == 1 { return true }
+    return try waitingCalls(of: pid).contains {
+      clinux_may_fork_or_move($0.number, $0.arguments[0]) == 1
     }
-    return false
   } catch { return !error.meansVanished }
+}
+
+/// Returns the lengths, in bytes, of each block of memory that a waiting thread makes longer
+/// (mremap): before the call, and the bytes that are added. The process chooses these numbers.
+public func growths(of pid: Int32) throws(SystemCallError) -> [(before: UInt64, added: UInt64)] {
+  try waitingCalls(of: pid).compactMap { call in
+    let sizes = call.arguments[1...2].map { $0 &+ (pageSize - 1) & ~(pageSize - 1) }
+    let isGrowing = clinux_is_mremap(call.number) == 1 && sizes[0] < sizes[1]
+    return isGrowing ? (sizes[0], sizes[1] - sizes[0]) : nil
+  }
+}
+
+private func waitingCalls(of pid: Int32) throws(SystemCallError) -> [WaitingCall] {
+  var calls: [WaitingCall] = []
+  for thread in try threads(of: pid) {
+    do throws(SystemCallError) {
+      if let call = try WaitingCall.current(thread: thread, of: pid) { calls.append(call) }
+    } catch {
+      // The thread has ended.
+      if !error.meansVanished { throw error }
+    }
+  }
+  return calls
 }

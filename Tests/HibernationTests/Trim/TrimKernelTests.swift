@@ -78,7 +78,10 @@ struct TrimKernelTests {
     "Memory that is moved or grows while it is missing has the right contents",
     arguments: Case.all(
       "missing_moves",
-      ["move", "grow", "move_over", "move_keeping", "move_shortened", "resize_block"]))
+      [
+        "move", "grow", "grow_locked", "move_over", "move_keeping", "move_shortened",
+        "resize_block",
+      ]))
   func moves(test: Case) throws { try check(test) }
 
   @Test("Pages on both sides of the border of two mappings come back at each further trim")
