@@ -206,15 +206,15 @@ static void child(const struct clinux_spawn *what, const struct clinux_birth *bi
   if (what->terms) apply(what->terms, birth, report);
   if (what->permits_tracing) prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);  // needs Yama
 
+  // A file system that doesn't answer may keep the child from here on. The parent's locks and
+  // connections must not stay open for that long: the next daemon waits for them.
+  clinux_close_others(what, report);
   // This comes after the change of user: the program's user must be able to enter the directory.
   begin(birth, CLINUX_SPAWN_DIRECTORY);
   if (chdir(what->directory) < 0) fail(report, CLINUX_SPAWN_DIRECTORY);
 
   begin(birth, CLINUX_SPAWN_EXEC);
-  if (what->waits) {
-    clinux_close_others(what, report);
-    wait_for_release(birth);
-  }
+  if (what->waits) wait_for_release(birth);
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, NULL);
