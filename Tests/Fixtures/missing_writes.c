@@ -106,6 +106,18 @@ static void begin_to_map(void) { begin(map_again); }
 static void begin_to_exchange(void) { begin(exchange); }
 static void begin_with_all(void) { begin(NULL); }
 
+static void make_pipe(void) { if (pipe(ends)) exit(3); }
+
+// Writes memory that isn't in RAM to a pipe. A process that counts the bytes in the pipe waits for
+// the pages, too.
+static const char *pump(void) {
+  for (int page = 0; page < PAGES; page++) {
+    CHECK(write(ends[1], at(page), PAGE) == PAGE);
+    CHECK(read(ends[0], contents, PAGE) == PAGE && has(contents, seeds[page]));
+  }
+  return NULL;
+}
+
 static const char *end(void) {
   is_over = 1;
   pthread_join(thread, NULL);
@@ -122,6 +134,7 @@ static const struct test tests[] = {
   {"map_again", begin_to_map, end},
   {"exchange", begin_to_exchange, end},
   {"change_all", begin_with_all, end},
+  {"pump", make_pipe, pump},
 };
 
 int main(int count, char **arguments) {

@@ -33,6 +33,7 @@
 // DORMOUSE_STANDBY: `serve` starts a standby pager with this lock (`-`: none). DORMOUSE_OVERLAY
 // (`tracked` or `compared`): `serve` keeps bases. DORMOUSE_RESUME: `serve` restores lazily.
 // DORMOUSE_FAULT names a FaultPoint at which it kills itself. DORMOUSE_CALLS: `CallsBeforeStop`.
+// DORMOUSE_COUNTS: after `trim to image`, counts the bytes in the worker's pipe, descriptor 3.
 import CLinux
 import Glibc
 import Hibernation
@@ -201,8 +202,7 @@ func mortal(_ arguments: ArraySlice<String>) throws {
   guard arguments.count >= 5, let rounds = Int(arguments[0]), arguments[3] == "--" else {
     throw Usage()
   }
-  let cgroup = try openGroup(arguments[2])
-  let service = HibernationService()
+  let (cgroup, service) = (try openGroup(arguments[2]), HibernationService())
   var outcomes: [String: Int] = [:]
   var before: (descriptors: Int, threads: Int)?
   for round in 0...max(1, rounds) {

@@ -15,99 +15,70 @@ public enum StandbyPager {
   /// - Parameters:
   ///   - lock: the path of the file that a daemon keeps locked. Without one, trimmed workers get
   ///     all of their pages.
-  ///   - report: called with a line for each worker.
-  public static func run(input: Descriptor, lock: String?, report: (String) -> Void) {
+  ///   - report: called with a line for each worker, on any thread.
+  public static func run(
+    input: Descriptor, lock: String?, report: @escaping @Sendable (String) -> Void
+  ) {
     clinux_stay_out_of_core_files()
+    // The daemon's children get its first limit, and each trimmed worker needs ten descriptors.
+    clinux_raise_descriptor_limit()
+    // The reader of the daemon's log may end before the daemon.
+    signal(SIGPIPE, SIG_IGN)
+    let daemon = ParentDaemon(input)
+    var orphans = OrphanedWorkers(keepsTrims: lock != nil, report: report)
+    // A lock file that can't be opened isn't locked by a daemon that could serve its workers.
+    let lock = lock.flatMap { try? Descriptor.open($0, O_RDONLY) }
     var resumes = AnnouncedResumes()
     // An error counts as the end of the daemon: while the daemon fills pages, it has the images'
     // locks.
-    while let (packet, kept) = receive(from: input) { resumes.parse(packet, kept) }
-    if let lock { Self.endWhenLocked(lock) }
-    var trimmed: [Hibernator] = []
-    var remaining: [(String, HibernationTarget)] = []
-    // A fill may take long, so the trimmed workers come first.
-    for (image, resume) in resumes.announced {
-      guard let target = resume.target else { continue }
-      let hibernator = Hibernator()
-      if lock != nil, keepTrim(image, target, by: hibernator) {
-        report("\(target.name): stays trimmed")
-        trimmed.append(hibernator)
-      } else {
-        remaining.append((image, target))
+    while let isReady = try? pollDescriptor(
+      input.raw, for: POLLIN,
+      until: Deadline(in: resumes.announced.isEmpty ? .seconds(1 << 20) : .seconds(1)))
+    {
+      if isReady {
+        guard let (packet, kept) = receive(from: input) else { break }
+        resumes.parse(packet, kept)
+      } else if daemon.isStuck() {
+        orphans.serve(resumes.announced, isLocked: true)
       }
     }
-    for (image, target) in remaining {
-      if let line = finish(image, target) { report(line) }
+    let deadline = Deadline(in: .seconds(3))
+    while !daemon.waitForEnd(), !deadline.hasPassed {
+      if daemon.isStuck() { orphans.serve(resumes.announced, isLocked: true) }
     }
-    while trimmed.contains(where: { $0.fills.values.contains { !$0.hasEnded } }) {
-      pauseThread(for: .milliseconds(200))
-    }
+    if let lock { endWhenLocked(lock) }
+    orphans.serve(resumes.announced, isLocked: false)
+    orphans.waitForEnd()
   }
 
   /// Ends this process when another daemon has locked the file: the images' locks are free then,
   /// and the daemon continues. It may end at any point.
-  private static func endWhenLocked(_ lock: String) {
+  private static func endWhenLocked(_ lock: Descriptor) {
     // Without the thread, the daemon waits for the end of the fills.
     _ = Thread.start(name: "dormouse-lock") {
       var turns = 0
       while turns < 3 {
         pauseThread(for: .milliseconds(200))
         // For a moment, a child that the daemon was about to start may still have its lock.
-        turns = isLocked(lock) ? turns + 1 : 0
+        let isLocked = kernelResult { flock(lock.raw, LOCK_SH | LOCK_NB) } == -EWOULDBLOCK
+        turns = isLocked ? turns + 1 : 0
+        if !isLocked { lock.unlock() }
       }
       _exit(0)
     }
   }
 
-  /// Waits for the next packet, which may bring a descriptor. Returns `nil` at the daemon's end.
+  /// Receives a packet, which may bring a descriptor. Returns `nil` at the daemon's end.
   private static func receive(from input: Descriptor) -> (packet: [UInt8], kept: Descriptor?)? {
     while true {
       var bytes: [UInt8] = []
       do throws(SystemCallError) {
-        try waitForInput([input])
-        guard let reception = try Reception.receive(from: input, longest, &bytes) else { continue }
+        guard let reception = try Reception.receive(from: input, longest, &bytes) else {
+          try waitForInput([input])
+          continue
+        }
         return reception.count == 0 ? nil : (bytes, reception.passed.first)
       } catch { return nil }
-    }
-  }
-
-  private static func isLocked(_ path: String) -> Bool {
-    // A lock file that can't be opened isn't locked by a daemon that could serve its workers.
-    guard let file = try? Descriptor.open(path, O_RDONLY) else { return false }
-    return kernelResult { flock(file.raw, LOCK_SH | LOCK_NB) } == -EWOULDBLOCK
-  }
-
-  /// Opens and locks an image, if its worker is being restored from it.
-  private static func open(_ image: String, of target: HibernationTarget) -> ImageReader? {
-    // Nothing is changed without the image: the next daemon continues.
-    guard let reader = try? ImageReader(path: image), reader.progress == .filling,
-      !target.root.hasEnded, reader.processes.contains(where: { $0.identity == target.root }),
-      reader.lock(waits: false), reader.isStillAtPath
-    else { return nil }
-    return reader
-  }
-
-  /// Returns false if the worker isn't trimmed, or that isn't known.
-  private static func keepTrim(
-    _ image: String, _ target: HibernationTarget, by hibernator: Hibernator
-  ) -> Bool {
-    guard let reader = open(image, of: target) else { return false }
-    // `finish` reports the error.
-    return (try? hibernator.continueTrim(reader, target)) ?? false
-  }
-
-  private static func finish(_ image: String, _ target: HibernationTarget) -> String? {
-    guard let reader = open(image, of: target) else { return nil }
-    let hibernator = Hibernator()
-    do throws(HibernationError) {
-      guard try hibernator.isFilling(reader) else { return nil }
-      _ = try hibernator.continueFill(reader, target)
-      return "\(target.name): all missing pages are filled in"
-    } catch {
-      // It would run with zeros in the place of its memory as soon as this process has ended. If
-      // that fails, the next daemon ends it.
-      if error.aftermath == .unverifiable { try? target.cgroup?.kill() }
-      return "\(target.name): \(error)"
     }
   }
 
@@ -205,7 +176,10 @@ public final class StandbyPagerConnection: Sendable {
 
   /// Returns true if the standby pager has ended (it may have been killed). It reaps the process
   /// once.
-  public func hasEnded() -> Bool { reapIfEnded(process.pid) }
+  public func hasEnded() -> Bool {
+    process.reapIfEnded()
+    return process.identity.hasEnded
+  }
 
   /// Announces a resume. Call it before a worker runs with pages missing. If a resume can't be
   /// announced, the next daemon finds it.

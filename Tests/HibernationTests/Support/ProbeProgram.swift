@@ -43,10 +43,11 @@ final class Probe {
   ///   - hasStandby: a standby pager continues when the daemon dies.
   ///   - lock: the file that the next daemon locks. Until then the standby pager keeps trims.
   ///   - forced: only the thread that traces the worker may write its read-only pages (simulated).
+  ///   - variables: more of the probe's environment.
   init(
     _ command: [String], parking: Victim.Parking, fault: FaultPoint? = nil, time: Int = 1,
     isLazy: Bool = false, overlays: String? = nil, hasStandby: Bool = false,
-    lock: String? = nil, forced: Bool = false
+    lock: String? = nil, forced: Bool = false, variables: [String: String] = [:]
   ) throws {
     // When the daemon dies, its worker becomes a child of this process, so that its end can be
     // seen.
@@ -59,6 +60,7 @@ final class Probe {
     cgroup = try Victim.makeGroup(for: parking)
     var environment = Self.environment(
       fault, time: time, isLazy: isLazy, hasStandby: hasStandby, forced: forced)
+    environment.merge(variables) { $1 }
     environment["DORMOUSE_OVERLAY"] = overlays
     if hasStandby, let lock { environment["DORMOUSE_STANDBY"] = lock }
     daemon = try spawn(
@@ -99,10 +101,10 @@ final class Probe {
 
   deinit {
     kill(daemon.pid, SIGKILL)
-    reap(daemon.pid)
     kill(-victim.pid, SIGKILL)
     kill(victim.pid, SIGKILL)
     try? cgroup?.kill()
+    reap(daemon.pid)
     reap(victim.pid)
     try? cgroup?.remove(until: Deadline(in: .seconds(60)))
     for path in [image, image + ".base", fifo] { unlink(path) }

@@ -20,6 +20,12 @@ final class Talk {
   static let timeout =
     getenv("DORMOUSE_TEST_PATIENCE").flatMap { Int64(String(cString: $0)) } ?? 60
 
+  /// Closes the program's output.
+  func close() throws {
+    let null = try Descriptor.open("/dev/null")
+    _ = try systemCall("dup2") { dup2(null.raw, output.raw) }
+  }
+
   func send(_ line: String) throws { try input?.writeAll(line + "\n") }
 
   /// Returns one line, without its end. It fails the test after `timeout`.

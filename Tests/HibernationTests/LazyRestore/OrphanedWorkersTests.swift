@@ -1,0 +1,58 @@
+import Glibc
+import TestSupport
+import Testing
+
+@testable import Hibernation
+@testable import Linux
+
+/// What the standby pager does for trimmed workers whose daemon was killed.
+@Suite(.serialized, .trimsToImages)
+struct OrphanedWorkersTests {
+  private let lock: Descriptor
+  private var lockPath: String { readLink("/proc/self/fd/\(lock.raw)") ?? "" }
+
+  init() throws { lock = try Descriptor.open(Fixture.imagePath() + ".lock", O_RDWR | O_CREAT) }
+
+  private func start(variables: [String: String] = [:]) throws -> Probe {
+    let probe = try Probe(
+      [try Fixture.compile("missing_writes"), "pump", Fixture.scratch], parking: .frozen,
+      hasStandby: true, lock: lockPath, variables: variables)
+    try probe.perform("trim to image")
+    return probe
+  }
+
+  /// A thread of the daemon waits for the pipe's lock, which the worker's thread has while it waits
+  /// for its page: only the pager can end that.
+  @Test func `A worker runs on although its killed daemon waits for it and can't end`() throws {
+    for round in 0..<8 {
+      let probe = try start(variables: ["DORMOUSE_COUNTS": "1"])
+      try probe.talk.send("run")
+      usleep(UInt32(2000 + 1000 * round))
+      kill(probe.daemon.pid, SIGKILL)
+      try #require(try probe.talk.line() == "right")
+      try probe.daemonDies()
+      try #require(try probe.talk.ask("check") == "whole")
+    }
+  }
+
+  @Test func `A worker runs on when no process reads the standby pager's report`() throws {
+    let probe = try start()
+    try probe.reports.close()
+    try probe.daemonDies(by: SIGKILL)
+    #expect(try probe.talk.ask("run") == "right")
+    #expect(try probe.talk.ask("check") == "whole")
+  }
+
+  @Test func `A standby pager may open more files than its daemon could at first`() throws {
+    let command = "ulimit -Sn 64; exec \(Probe.executable) pager \(lockPath)"
+    let pager = try StandbyPagerConnection(command: ["/bin/sh", "-c", command])
+    defer { kill(pager.process.pid, SIGKILL) }
+    let isRaised = try eventually {
+      let limits = try readText("/proc/\(pager.process.pid)/limits").split(separator: "\n")
+      let line = limits.first { $0.hasPrefix("Max open files") }?.split(separator: " ") ?? []
+      return line.count > 4 && line[3] == line[4] && line[3] != "64"
+    }
+    #expect(isRaised)
+    #expect(!pager.hasEnded())
+  }
+}
