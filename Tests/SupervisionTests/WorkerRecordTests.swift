@@ -49,6 +49,19 @@ import Testing
     #expect(stat(store.path(of: hostile.name), &status) == 0 && status.st_mode & 0o777 == 0o600)
   }
 
+  @Test func `A value that begins with a combining scalar is equal after saving and loading`()
+    throws
+  {
+    var record = hostile
+    // U+0301 is an accent, U+200D a joiner, U+FE0F a variation selector.
+    record.command = ["x", "\u{301}a", "\u{200D}", "\u{FE0F}="]
+    record.directory = "/a\u{301}"
+    let decoded = try WorkerRecord.decode(Array(record.encoded.utf8))
+    // Strings are equal if only their scalars' composition differs, so the bytes are compared.
+    #expect(decoded.command.map { Array($0.utf8) } == record.command.map { Array($0.utf8) })
+    #expect(decoded == record)
+  }
+
   @Test func `A worker record that is cut off at any byte is reported as damaged`() {
     let bytes = Array(hostile.encoded.utf8)
     for length in 0..<bytes.count {

@@ -159,9 +159,10 @@ extension WorkerRecord {
   static func decode(_ bytes: [UInt8]) throws(WorkerRecordError.Damage) -> WorkerRecord {
     let body = try verified(bytes)
     var fields: [String: [String]] = [:]
-    for line in String(decoding: body, as: UTF8.self).split(separator: "\n") {
+    // A value may begin with a combining scalar, which forms one Character with the "=".
+    for line in String(decoding: body, as: UTF8.self).unicodeScalars.split(separator: "\n") {
       guard let equals = line.firstIndex(of: "="),
-        let value = unescape(line[line.index(after: equals)...])
+        let value = unescape(Substring(line[line.index(after: equals)...]))
       else { throw .malformed(line: String(line)) }
       fields[String(line[..<equals]), default: []].append(value)
     }
