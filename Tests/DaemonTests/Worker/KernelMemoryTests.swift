@@ -88,6 +88,30 @@ import Testing
     #expect(missing.outcome.hasPrefix("its record can't be written") && missing.left.isEmpty)
   }
 
+  @Test("After a failed recovery, the worker's record still says in which image its memory is")
+  func failedRecovery() throws {
+    let (worker, child) = try launchSleeper(.resuming)
+    defer { child.endForTest() }
+    world.sleeps.makeSleep(for: worker)
+    let path = world.state.image(of: "web")
+    try world.scratch.write("state/images/web.image", "memory")
+    // A damaged record of a trim fails the recovery, and the worker stays as it is.
+    try world.scratch.write("state/trims/web", "damaged")
+    let mark = try #require(ImageMark(text: "1-2-3-4"))
+    let directory = try #require(ImageDirectory(of: path))
+    var outcome: RecoveryOutcome?
+    _ = world.makeMemory().recover(
+      try #require(worker.target()), expecting: .image(mark, in: directory)
+    ) { outcome = $0 }
+    try world.turn { outcome != nil }
+    let error = #expect(throws: HibernationError.self) { try outcome?.result.get() }
+    #expect(error?.aftermath == .intact)
+    worker.sleep?.adopt(asleepWith: outcome?.image)
+    let record = try #require(world.recordWriter.record(of: worker, state: .hibernated))
+    #expect(record.state == "hibernated" && record.imagePath == path)
+    #expect(record.imageMark == mark.text && record.imageDirectory == directory.text)
+  }
+
   @Test("The images of a worker that has ended are removed, and its next image can wait for that")
   func removed() throws {
     let image = world.state.image(of: "web")

@@ -160,11 +160,14 @@ struct KernelMemory: WorkerMemory {
       [hibernation = services.hibernation] in
       do throws(HibernationError) {
         try Hibernator.repairTrim(record: trimRecord, of: target.root)
-      } catch { return done(RecoveryOutcome(result: .failure(error), imageAt: path)) }
+      } catch {
+        return done(
+          RecoveryOutcome(result: .failure(error), imageAt: path, expecting: expecting))
+      }
       hibernation.recover(
         target, from: path, expecting: expecting, keepsTrims: true, recorded: recorded
       ) {
-        done(RecoveryOutcome(result: $0, imageAt: path))
+        done(RecoveryOutcome(result: $0, imageAt: path, expecting: expecting))
       }
     }
     return operation
@@ -219,9 +222,15 @@ struct KernelMemory: WorkerMemory {
 }
 
 extension RecoveryOutcome {
-  init(result: Result<ResumeSummary, HibernationError>, imageAt path: String) {
+  /// - Parameter expectation: what was known about the image before. After a failure it still
+  ///   holds.
+  init(
+    result: Result<ResumeSummary, HibernationError>, imageAt path: String,
+    expecting expectation: ImageExpectation
+  ) {
+    let resting = RestingImage(path: path, expecting: expectation)
     let length = Hibernator.lengthOnDisk(of: path)
-    self.init(result: result, image: length.map { ImageOnDisk(path: path, length: $0) })
+    self.init(result: result, image: length.map { ImageOnDisk(resting: resting, length: $0) })
   }
 }
 
