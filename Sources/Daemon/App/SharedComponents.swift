@@ -89,7 +89,8 @@ struct SharedComponents {
       workers: workers, log: log)
     starter = DependencyStarter(restarts: restarts, requests: requests)
     restarts.connect(starter)
-    recordWriter = WorkerRecordWriter(records: records, bootID: bootID, log: log)
+    recordWriter = WorkerRecordWriter(
+      records: records, bootID: bootID, log: log, images: ImageDirectory(of: state.image(of: "")))
     chronicle = try Chronicle(
       settings.configuration.journal, version: version, directory: state.journal,
       reports: state.reports, log: { log($0, $1) })

@@ -19,7 +19,7 @@ extension WorkerRecord {
       return self
     }
     var corrected = self
-    corrected.state = WorkerState.resuming.rawValue
+    corrected.state = WorkerState.background.rawValue
     corrected.imageMark = nil
     return corrected
   }
@@ -31,10 +31,16 @@ extension ImageExpectation {
 
   /// What to expect of a worker's image, by its record. Only a worker that is recorded as
   /// hibernated is certain to have its memory in an image: a resume is recorded before the image is
-  /// removed.
+  /// removed. A hibernation is recorded before the image gets its name.
   static func of(_ record: WorkerRecord) -> ImageExpectation {
-    guard record.state == WorkerState.hibernated.rawValue else { return .unknown }
-    guard let mark = record.imageMark.flatMap(ImageMark.init(text:)) else { return .hibernated }
-    return .image(mark, in: record.imageDirectory.flatMap(ImageDirectory.init(text:)))
+    let directory = record.imageDirectory.flatMap(ImageDirectory.init(text:))
+    switch WorkerState(rawValue: record.state) {
+    case .hibernated:
+      guard let mark = record.imageMark.flatMap(ImageMark.init(text:)) else { return .hibernated }
+      return .image(mark, in: directory)
+    case .hibernating, .resuming, .terminating, .terminated, nil: return .unknown(in: directory)
+    case .launching, .foreground, .background, .suspending, .suspended:
+      return .awake(in: directory)
+    }
   }
 }

@@ -94,7 +94,7 @@ struct SurvivorAdoption {
       recovered(worker, record, by: RecoveryOutcome(result: .failure(error)))
     case .inDoubt:
       // From here on a missing image means that the memory is back.
-      recordWriter.save(worker, state: .resuming)
+      recordWriter.save(worker, state: .resuming, imageDirectory: record.imageDirectory)
       begin(worker.id)
       sleep.perform {
         $0.recover(expecting: .of(record), then: $1)

@@ -1,3 +1,4 @@
+import Hibernation
 import Lifecycle
 import Policy
 import Supervision
@@ -7,9 +8,16 @@ struct WorkerRecordWriter {
   let records: any WorkerRecords
   let bootID: String
   let log: DaemonLog
+  /// The directory in which this daemon makes images, as it was when the daemon started; nil if it
+  /// isn't known.
+  var images: ImageDirectory?
 
-  func save(_ worker: WorkerUnit, state: WorkerState) {
-    if let record = record(of: worker, state: state) { save(record) }
+  /// - Parameter imageDirectory: the directory in which an earlier daemon made images; nil: its
+  ///   record doesn't say it, or this daemon manages the worker.
+  func save(_ worker: WorkerUnit, state: WorkerState, imageDirectory: String? = nil) {
+    guard var record = record(of: worker, state: state) else { return }
+    if let imageDirectory { record.imageDirectory = imageDirectory }
+    save(record)
   }
 
   /// Records a worker whose process exists and whose program doesn't run yet.
@@ -31,9 +39,14 @@ struct WorkerRecordWriter {
   /// The worker's record; nil if it has no process that could be found.
   func record(of worker: WorkerUnit, state: WorkerState) -> WorkerRecord? {
     guard let process = worker.process, state != .terminated else { return nil }
-    // Hibernated without an image would mean that the memory is lost. It isn't: the worker only
-    // couldn't be woken after its memory was restored.
-    let state = state == .hibernated && worker.image == nil ? .suspended : state
+    var state = state
+    if state == .hibernated {
+      // Hibernated without an image would mean that the memory is lost. It isn't: the worker only
+      // couldn't be woken after its memory was restored. Nor is it lost with an image if the worker
+      // wasn't certainly hibernated.
+      let expectation = worker.image?.resting.expectation
+      if expectation?.isOfHibernated != true { state = expectation == nil ? .suspended : .resuming }
+    }
     let record = WorkerRecord(process, bootID: bootID, state: state.rawValue)
     return completed(record, of: worker, state)
   }
@@ -44,9 +57,11 @@ struct WorkerRecordWriter {
     var record = base
     record.name = worker.id.name
     record.imagePath = worker.image?.path
-    let image = state == .hibernated ? worker.image?.resting.expectation : nil
-    record.imageMark = image?.mark?.text
-    record.imageDirectory = image?.directory?.text
+    let image = worker.image?.resting.expectation
+    record.imageMark = state == .hibernated ? image?.mark?.text : nil
+    // If a daemon dies while it hibernates or resumes the worker, nothing else says whether the
+    // next daemon sees the directory in which the image is.
+    record.imageDirectory = (image?.directory ?? images)?.text
     record.purgeable = worker.conversation?.offers.inodes ?? []
     record.wasInFront = state == .foreground || worker.returnsToFront
     record.importance = worker.configuration.importance

@@ -29,19 +29,27 @@ public struct ImageDirectory: Hashable, Sendable {
 }
 
 extension ImageExpectation {
+  /// True if the directory of `path` isn't the one in which the image was made, as far as that is
+  /// known.
+  public func isForAnotherDirectory(than path: String) -> Bool {
+    directory.map { ImageDirectory(of: path) != $0 } ?? false
+  }
+
   /// Returns the error if a worker can't be resumed because its image is missing.
   ///
   /// - Returns: `nil` if there is a file at `path`, or the worker may have no image. The aftermath
   ///   is `intact` if the directory isn't the one in which the image was made, and `unverifiable`
   ///   if the image was removed.
   public func absence(of path: String) -> HibernationError? {
-    guard self != .unknown, isAbsent(path) else { return nil }
-    if let directory, ImageDirectory(of: path) != directory {
+    if case .awake = self { return nil }
+    guard isAbsent(path) else { return nil }
+    if isForAnotherDirectory(than: path) {
       return HibernationError(
         .reading,
         "its image \(path) is not there, and neither is the directory in which it was made: its "
           + "file system may not be mounted")
     }
+    guard isOfHibernated else { return nil }
     return HibernationError(
       .reading, "its image \(path) does not exist any more", aftermath: .unverifiable)
   }

@@ -33,7 +33,12 @@ public struct ImageMark: Hashable, Sendable {
 /// What is known about a worker's image before it is opened.
 public enum ImageExpectation: Hashable, Sendable {
   /// It isn't known whether the worker is hibernated. If there is an image, it may be an old one.
-  case unknown
+  /// If the directory is known in which an image would have been made, only an image that is
+  /// missing there was removed.
+  case unknown(in: ImageDirectory? = nil)
+  /// The worker's memory isn't in an image, except for pages of a trim or of a lazy restore. If
+  /// there is an image, it may be an old one.
+  case awake(in: ImageDirectory? = nil)
   /// The worker's memory is in an image whose mark wasn't recorded.
   case hibernated
   /// The worker's memory is in this image, and in no other one. The image was made in this

@@ -22,7 +22,7 @@ extension Hibernator {
   @discardableResult
   public func recover(
     _ target: HibernationTarget, from path: String,
-    expecting expectation: ImageExpectation = .unknown, keepsTrims: Bool = false,
+    expecting expectation: ImageExpectation = .unknown(), keepsTrims: Bool = false,
     recorded: () -> String? = { nil }
   ) throws(HibernationError) -> ResumeSummary {
     let started = Clocks.monotonic
@@ -76,7 +76,7 @@ extension Hibernator {
       dropBase(of: target.name, for: path)
       return try wakeStopped(target)
     }
-    if expectation != .unknown { try image.check(isOf: target, expectation) }
+    if expectation.isOfHibernated { try image.check(isOf: target, expectation) }
     if target.root.life == .lives, !image.processes.contains(where: { $0.identity == target.root })
     {
       // A process keeps its start time, so this is an earlier worker's image.

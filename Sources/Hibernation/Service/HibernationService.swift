@@ -138,7 +138,7 @@ public final class HibernationService: Sendable {
 
   /// Recovers a worker; see `Hibernator.recover`.
   public func recover(
-    _ target: HibernationTarget, from path: String, expecting: ImageExpectation = .unknown,
+    _ target: HibernationTarget, from path: String, expecting: ImageExpectation = .unknown(),
     keepsTrims: Bool = false, recorded: @escaping @Sendable () -> String? = { nil },
     then completion: @escaping @Sendable (Result<ResumeSummary, HibernationError>) -> Void
   ) {

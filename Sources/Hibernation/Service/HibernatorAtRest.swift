@@ -12,7 +12,7 @@ extension Hibernator {
   /// - Parameter expectation: what the worker's record says about its image.
   public static func isAtRest(
     _ target: HibernationTarget, on path: String?,
-    expecting expectation: ImageExpectation = .unknown
+    expecting expectation: ImageExpectation = .unknown()
   ) -> Bool {
     // A worker that can't be examined isn't known to be at rest.
     guard target.cgroup?.freezer != nil, (try? target.isFrozen()) == true,

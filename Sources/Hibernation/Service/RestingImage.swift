@@ -50,6 +50,16 @@ extension ImageExpectation {
   public var mark: ImageMark? { if case .image(let mark, _) = self { mark } else { nil } }
   /// The directory in which the image was made, if it is known.
   public var directory: ImageDirectory? {
-    if case .image(_, let directory) = self { directory } else { nil }
+    switch self {
+    case .unknown(let directory), .awake(let directory), .image(_, let directory): directory
+    case .hibernated: nil
+    }
+  }
+  /// True if the worker's memory is certainly in an image.
+  public var isOfHibernated: Bool {
+    switch self {
+    case .unknown, .awake: false
+    case .hibernated, .image: true
+    }
   }
 }

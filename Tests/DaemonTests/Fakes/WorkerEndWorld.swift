@@ -62,7 +62,7 @@ final class WorkerEndWorld {
   /// Begins a recovery, as of a worker that an earlier daemon has left. It is possible even if the
   /// root process has ended.
   func recoverMemory() {
-    worker.sleep?.perform({ $0.recover(expecting: .unknown, then: $1) }, then: { _ in })
+    worker.sleep?.perform({ $0.recover(expecting: .unknown(), then: $1) }, then: { _ in })
   }
 
   /// Whether no timer is set, and no late outcome changes anything.

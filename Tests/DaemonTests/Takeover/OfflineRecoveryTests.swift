@@ -68,7 +68,7 @@ import Testing
     _ = try recover()
     #expect(processes.expected.count == 2)
     if case .hibernated = processes.expected[0] {} else { Issue.record("\(processes.expected[0])") }
-    if case .unknown = processes.expected[1] {} else { Issue.record("\(processes.expected[1])") }
+    if case .awake = processes.expected[1] {} else { Issue.record("\(processes.expected[1])") }
   }
 
   @Test func `A hibernated worker without its image is ended: its memory is lost`() throws {

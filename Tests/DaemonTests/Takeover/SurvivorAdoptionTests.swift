@@ -30,11 +30,11 @@ import Testing
   @Test("A worker in an unknown state is recorded as resuming, woken, and runs in the background")
   func recovery() throws {
     world.declare(.forTest("web"))
-    try world.leave("web", .hibernated)
+    try world.leave("web", .hibernated) { $0.imageDirectory = "5-6" }
     world.adopt()
     #expect(world.state() == .terminated && world.returning.isAdopting(web))
     #expect(memory.asked == ["recover", "remove orphans"])
-    #expect(world.recorded()?.state == "resuming")
+    #expect(world.recorded()?.state == "resuming" && world.recorded()?.imageDirectory == "5-6")
     #expect(try unit().sleep?.isActing == true, "its process may not be reaped")
     world.recovered("web", 3 << 20)
     #expect(world.state() == .background && !world.returning.isUnderWay)

@@ -60,6 +60,36 @@ import Testing
     #expect(writer.record(of: worker, state: .resuming)?.imagePath == "/images/web.image")
   }
 
+  @Test func `A worker's record names the directory of its image in every state`() throws {
+    let worker = try worker()
+    var writer = writer
+    writer.images = try #require(ImageDirectory(of: scratch.path + "/image"))
+    for state in WorkerState.allCases where state != .terminated {
+      let record = try #require(writer.record(of: worker, state: state))
+      #expect(record.imageDirectory == writer.images?.text, "\(state)")
+    }
+    // An image that was made in another directory is there.
+    let resting = RestingImage(
+      path: "/images/web.image",
+      expecting: .image(
+        try #require(ImageMark(text: "1-2-3-4")), in: try #require(ImageDirectory(text: "5-6"))))
+    worker.sleep?.adopt(asleepWith: ImageOnDisk(resting: resting))
+    for state in [WorkerState.hibernated, .resuming] {
+      #expect(writer.record(of: worker, state: state)?.imageDirectory == "5-6", "\(state)")
+    }
+  }
+
+  @Test("A worker that sleeps perhaps without an image isn't recorded as hibernated")
+  func doubtful() throws {
+    let worker = try worker()
+    let resting = RestingImage(
+      path: "/images/web.image", expecting: .unknown(in: try #require(ImageDirectory(text: "5-6"))))
+    worker.sleep?.adopt(asleepWith: ImageOnDisk(resting: resting))
+    let record = try #require(writer.record(of: worker, state: .hibernated))
+    #expect(record.state == "resuming" && record.imageDirectory == "5-6")
+    #expect(record.imageMark == nil)
+  }
+
   @Test(
     "A foreground worker, or one that returns there, is in the foreground under the next daemon")
   func front() throws {

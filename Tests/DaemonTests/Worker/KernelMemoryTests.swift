@@ -112,6 +112,17 @@ import Testing
     #expect(record.imageMark == mark.text && record.imageDirectory == directory.text)
   }
 
+  @Test func `An image that isn't there because its directory is away counts as left`() throws {
+    let away = RecoveryOutcome(
+      result: .failure(HibernationError(.reading, "away")), imageAt: "/nowhere/web.image",
+      expecting: .unknown(in: try #require(ImageDirectory(text: "1-2"))))
+    #expect(away.image?.path == "/nowhere/web.image" && away.image?.length == nil)
+    let none = RecoveryOutcome(
+      result: .failure(HibernationError(.reading, "none")), imageAt: "/nowhere/web.image",
+      expecting: .unknown())
+    #expect(none.image == nil)
+  }
+
   @Test("The images of a worker that has ended are removed, and its next image can wait for that")
   func removed() throws {
     let image = world.state.image(of: "web")

@@ -36,7 +36,11 @@ struct ImageDirectoryTests {
     #expect(expected.absence(of: path)?.aftermath == .unverifiable)
     // A record of an earlier version names no directory.
     #expect(ImageExpectation.hibernated.absence(of: path)?.aftermath == .unverifiable)
-    #expect(ImageExpectation.unknown.absence(of: path) == nil)
+    #expect(ImageExpectation.unknown().absence(of: path) == nil)
+    #expect(ImageExpectation.unknown(in: original).absence(of: path) == nil)
+    let other = ImageDirectory(text: "1-2")
+    #expect(ImageExpectation.unknown(in: other).absence(of: path)?.aftermath == .intact)
+    #expect(ImageExpectation.awake(in: other).absence(of: path) == nil)
     withExtendedLifetime(file) {}
   }
 
@@ -63,6 +67,31 @@ struct ImageDirectoryTests {
     bringDirectoryBack()
     _ = try service.wait { (h) throws(HibernationError) in try h.resume(target, from: image) }
     #expect(try victim.ask("verify") == "same")
+  }
+
+  @Test(
+    "A worker whose daemon died in its resume sleeps on while the directory of its image is away",
+    arguments: Nightly.one(of: Victim.Parking.available))
+  func awayInResume(parking: Victim.Parking) throws {
+    let path = path
+    let probe = try Probe(
+      RecoveryTests.command(), parking: parking, fault: .writingBack, image: path)
+    let sum = try probe.talk.ask("sum")
+    try probe.perform("hibernate")
+    let expected = ImageExpectation.unknown(in: try #require(ImageDirectory(of: path)))
+    try probe.die(during: "resume")
+    try exchangeDirectory()
+    let target = probe.target
+    func recover() throws {
+      _ = try HibernationService().wait { (h) throws(HibernationError) in
+        try h.recover(target, from: path, expecting: expected)
+      }
+    }
+    let error = #expect(throws: HibernationError.self) { try recover() }
+    #expect(error?.aftermath == .intact)
+    bringDirectoryBack()
+    try recover()
+    #expect(try probe.talk.ask("sum") == sum)
   }
 
   @Test func `A worker whose image was removed isn't let run by a recovery`() throws {

@@ -10,7 +10,7 @@ final class Probe {
   let daemon: SpawnedProcess
   let victim: ProcessIdentity
   let cgroup: WorkerCgroup?
-  let image = Fixture.imagePath()
+  let image: String
   let talk: Talk
   let reports: Talk
   private let orders: Descriptor
@@ -44,11 +44,14 @@ final class Probe {
   ///   - lock: the file that the next daemon locks. Until then the standby pager keeps trims.
   ///   - forced: only the thread that traces the worker may write its read-only pages (simulated).
   ///   - variables: more of the probe's environment.
+  ///   - image: the path of the worker's image.
   init(
     _ command: [String], parking: Victim.Parking, fault: FaultPoint? = nil, time: Int = 1,
     isLazy: Bool = false, overlays: String? = nil, hasStandby: Bool = false,
-    lock: String? = nil, forced: Bool = false, variables: [String: String] = [:]
+    lock: String? = nil, forced: Bool = false, variables: [String: String] = [:],
+    image: String = Fixture.imagePath()
   ) throws {
+    self.image = image
     // When the daemon dies, its worker becomes a child of this process, so that its end can be
     // seen.
     _ = clinux_become_subreaper()

@@ -223,14 +223,15 @@ struct KernelMemory: WorkerMemory {
 
 extension RecoveryOutcome {
   /// - Parameter expectation: what was known about the image before. After a failure it still
-  ///   holds.
+  ///   holds. An image that is missing because its directory isn't there counts as left.
   init(
     result: Result<ResumeSummary, HibernationError>, imageAt path: String,
     expecting expectation: ImageExpectation
   ) {
-    let resting = RestingImage(path: path, expecting: expectation)
     let length = Hibernator.lengthOnDisk(of: path)
-    self.init(result: result, image: length.map { ImageOnDisk(resting: resting, length: $0) })
+    let resting = RestingImage(path: path, expecting: expectation)
+    let isLeft = length != nil || expectation.isForAnotherDirectory(than: path)
+    self.init(result: result, image: isLeft ? ImageOnDisk(resting: resting, length: length) : nil)
   }
 }
 

@@ -90,7 +90,7 @@ final class WorkerSleep {
       driver.send(.resumeFailed(id, Self.unverified, intact: false))
     case .recover(let image):
       begin {
-        $0.recover(expecting: image?.resting.expectation ?? .unknown, then: $1)
+        $0.recover(expecting: image?.resting.expectation ?? .unknown(), then: $1)
       } then: {
         $0.resumeEnded($1.result, started)
       }
@@ -185,7 +185,7 @@ final class WorkerSleep {
   private func recoverStopped(_ reason: String, _ failure: String) {
     log(.warning, "it was not suspended (\(reason)), and could not be woken: \(failure)")
     begin {
-      $0.recover(expecting: .unknown, then: $1)
+      $0.recover(expecting: .unknown(), then: $1)
     } then: {
       $0.stoppedRecovered($1, reason)
     }
@@ -265,7 +265,7 @@ final class WorkerSleep {
     case .hibernated: didFindAsleep(.hibernated, in: .recover(image))
     case .suspended: didFindAsleep(.suspended, in: resumeMethod.withoutImage)
     default:
-      begin({ $0.recover(expecting: .unknown, then: $1) }, then: { $0.didRecover($1) })
+      begin({ $0.recover(expecting: .unknown(), then: $1) }, then: { $0.didRecover($1) })
     }
   }
 
