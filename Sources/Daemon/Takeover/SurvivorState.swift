@@ -50,10 +50,12 @@ extension KernelMemory {
           length: Hibernator.lengthOnDisk(of: path)))
     case WorkerState.suspended.rawValue:
       // A hibernation may have begun without being recorded.
-      guard !fileExists(path + ".partial"), Hibernator.isAtRest(target, on: nil) else {
+      guard isAbsent(path + ".partial"), Hibernator.isAtRest(target, on: nil) else {
         return .inDoubt
       }
-      if !fileExists(path) { return .asleep(.suspended, nil) }
+      if isAbsent(path) {
+        return Hibernator.mayNeedImage(target) ? .inDoubt : .asleep(.suspended, nil)
+      }
       let missing = Hibernator.missingOfSuspended(target, image: path)
       return missing.map { .trimmed($0) } ?? .inDoubt
     default: return .inDoubt

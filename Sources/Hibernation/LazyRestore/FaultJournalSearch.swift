@@ -33,6 +33,21 @@ extension FaultJournal {
     return journals
   }
 
+  /// Returns true if pages of the process are in an image only, as its journal says. Nothing is
+  /// changed: another process may use the journal.
+  static func hasMissingPages(_ process: ProcessIdentity) throws(SystemCallError) -> Bool {
+    for (file, header) in try all(in: process.pid)
+    where header.isTrusted && header.process == process {
+      let bytes = try file.readBytes(upTo: 8, at: 48)
+      guard bytes.count == 8 else { continue }
+      switch Phase(rawValue: bytes.withUnsafeBytes { $0.loadUnaligned(as: UInt64.self) }) {
+      case .preparing, .filling, .trimmed, .handedOver: return true
+      case .idle, .complete, nil: continue
+      }
+    }
+    return false
+  }
+
   private static func header(of file: Descriptor) throws(SystemCallError) -> Header? {
     let bytes = try file.readBytes(upTo: 64, at: 0)
     guard bytes.count == 64 else { return nil }

@@ -9,6 +9,43 @@ extension Hibernator {
     try Self.findHandles(image).allSatisfy { $0.handle.journal.phase != .preparing }
   }
 
+  /// Returns true if pages of the worker are in an image only, or if that can't be found out now.
+  public static func mayNeedImage(_ target: HibernationTarget) -> Bool {
+    do throws(HibernationError) { return try processNeedingImage(target) != nil } catch {
+      return true
+    }
+  }
+
+  private static func processNeedingImage(
+    _ target: HibernationTarget
+  ) throws(HibernationError) -> Int32? {
+    try attempt(.checking) { () -> Int32? in
+      for process in try target.discover().processes {
+        let needsImage = try readIfPossible { () throws(SystemCallError) in
+          try FaultJournal.hasMissingPages(process.identity)
+        }
+        if needsImage == true { return process.pid }
+      }
+      return nil
+    }
+  }
+
+  /// Checks that a worker whose image is missing needs no page of it.
+  ///
+  /// - Throws: `intact` if the image's directory isn't there, and `unverifiable` if the image was
+  ///   removed.
+  static func checkNeedsNoImage(
+    _ target: HibernationTarget, at path: String, _ expectation: ImageExpectation
+  ) throws(HibernationError) {
+    guard let pid = try processNeedingImage(target) else { return }
+    let isAway = expectation.isForAnotherDirectory(than: path)
+    throw HibernationError(
+      .reading,
+      "its image \(path) is not there, which has pages that process \(pid) needs: "
+        + (isAway ? "its file system may not be mounted" : "it was removed"),
+      aftermath: isAway ? .intact : .unverifiable)
+  }
+
   /// Undoes the beginning of a restore: no process has run since, so the worker is as it was
   /// before.
   func returnToRest(_ image: ImageReader, _ pagedProcesses: [PagedProcess]) throws(HibernationError)

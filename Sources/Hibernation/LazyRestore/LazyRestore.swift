@@ -120,8 +120,8 @@ extension Hibernator {
             ? trackers[target.name]?[process.identity]?.tracker : nil))
     }
 
-    for paged in pagedProcesses { paged.handle.journal.reset(to: .preparing) }
     guard image.lock(waits: false) else { return .refused("another process uses its image") }
+    for paged in pagedProcesses { paged.handle.journal.reset(to: .preparing) }
     do throws(SystemCallError) { try image.mark(.filling) } catch {
       for paged in pagedProcesses { paged.handle.journal.reset(to: .idle) }
       return .refused("its image can't be written to: \(error.reason)")

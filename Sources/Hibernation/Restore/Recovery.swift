@@ -52,6 +52,7 @@ extension Hibernator {
     discardFile(ImageWriter.partialPath(of: path))
     if let absence = expectation.absence(of: path) { throw absence }
     if isAbsent(path) {
+      try Self.checkNeedsNoImage(target, at: path, expectation)
       dropBase(of: target.name, for: path)
       return try wakeStopped(target)
     }

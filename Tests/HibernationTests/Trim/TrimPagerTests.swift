@@ -70,6 +70,29 @@ struct TrimPagerTests {
     try check(probe)
   }
 
+  @Test("A trimmed worker isn't let run while its image is missing, and has all memory afterwards")
+  func imageAway() throws {
+    let probe = try start(Self.churn())
+    try trim(probe)
+    try probe.daemonDies(by: SIGKILL)
+    let (target, image) = (probe.target, probe.image)
+    try #require(rename(image, image + ".away") == 0)
+    let removed = #expect(throws: HibernationError.self) { try recover(probe, keepsTrims: true) }
+    #expect(removed?.aftermath == .unverifiable)
+    // Its record says that the image is in another directory than the one that is there now.
+    let expected = ImageExpectation.awake(in: ImageDirectory(text: "1-2"))
+    let away = #expect(throws: HibernationError.self) {
+      _ = try service.wait { (h) throws(HibernationError) in
+        try h.recover(target, from: image, expecting: expected, keepsTrims: true)
+      }
+    }
+    #expect(away?.aftermath == .intact && Hibernator.mayNeedImage(target))
+    try #require(rename(image + ".away", image) == 0)
+    try recover(probe, keepsTrims: true)
+    try check(probe)
+    #expect(!Hibernator.mayNeedImage(target))
+  }
+
   @Test("A thread whose page fault was read by a daemon that died then gets its page")
   func readFault() throws {
     let probe = try start(Self.churn() + ["drops"])
