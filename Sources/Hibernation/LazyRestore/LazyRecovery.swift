@@ -173,6 +173,8 @@ extension Hibernator {
         handle = try FaultHandle.find(in: process.identity)
         if handle == nil {
           isOld = try FaultJournal.all(in: process.pid).contains { !$0.header.isTrusted }
+          // Nothing of the earlier program is missing in the one that the process executes now.
+          if try !isOld && image.isOfEarlierProgram(of: index) { continue }
         }
       } catch let error as FaultJournal.Damaged {
         throw HibernationError(
@@ -203,6 +205,17 @@ extension Hibernator {
 }
 
 extension ImageReader {
+  /// True if a process executes another program than the one whose memory is in the image: it has
+  /// no mapping that begins or ends where one of that program did. A program that has only closed
+  /// its userfaultfd still has its stack, for example.
+  fileprivate func isOfEarlierProgram(of process: Int) throws(SystemCallError) -> Bool {
+    let earlier = mappings.filter { Int($0.process) == process }.map(\.range)
+    let present = try MemoryMapping.headers(of: processes[process].pid).map(\.range)
+    let (starts, ends) = (Set(present.map(\.address)), Set(present.map(\.end)))
+    return !earlier.isEmpty
+      && !earlier.contains { starts.contains($0.address) || ends.contains($0.end) }
+  }
+
   /// Makes memory ordinary memory that an earlier trim of its processes has registered: a write to
   /// it would wait.
   func unregister() throws {

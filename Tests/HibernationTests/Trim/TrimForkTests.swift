@@ -90,6 +90,39 @@ struct TrimForkTests {
     }
   }
 
+  @Test("A trimmed worker of which a process has executed another program is served after a death")
+  func executed() throws {
+    let (orders, output) = (Fixture.imagePath() + ".fifo", Fixture.imagePath() + ".txt")
+    try #require(mkfifo(orders, 0o600) == 0)
+    // With O_WRONLY, this would wait for the reader.
+    let toChild = try Descriptor.open(orders, O_RDWR)
+    let (parent, child) = (try Fixture.compile("torture"), try Fixture.compile("layers"))
+    let script = "\(child) 256 < \(orders) > \(output) & exec \(parent) 4 14 3"
+    let probe = try Probe(["sh", "-c", script], parking: .frozen)
+    let sum = try probe.talk.ask("sum")
+    func waitForStart(_ number: Int) throws {
+      let hasStarted = try eventually {
+        try fileExists(output) && readText(output).split(separator: "\n").count == number
+      }
+      try #require(hasStarted)
+    }
+    try waitForStart(1)
+    try probe.perform("trim to image")
+    let image = try ImageReader(path: probe.image)
+    try #require(image.processes.indices.count { image.hasBackgroundFill(of: $0) } == 2)
+    try toChild.writeAll("exec\n")
+    try waitForStart(2)
+    try probe.daemonDies(by: SIGKILL)
+    let (target, path) = (probe.target, probe.image)
+    _ = try service.wait { (h) throws(HibernationError) in
+      try h.recover(target, from: path, keepsTrims: true)
+    }
+    #expect(fileExists(path))
+    try #require(try probe.talk.ask("sum") == sum)
+    try fill(target, path)
+    try #require(try probe.talk.ask("sum") == sum)
+  }
+
   @Test("A worker that forks all the time can be trimmed again")
   func furtherTrims() throws {
     let (victim, image) = try Victim.ready(Self.command("fork_100_times"))
