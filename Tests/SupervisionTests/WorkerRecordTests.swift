@@ -21,6 +21,7 @@ import Testing
     var plain = hostile
     plain.name = "plain"
     plain.cgroupPath = nil
+    plain.cgroupInode = UInt64.max
     plain.imagePath = nil
     plain.command = []
     plain.importance = 50

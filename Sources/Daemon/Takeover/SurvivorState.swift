@@ -93,6 +93,8 @@ extension KernelMemory {
     guard let path = record.cgroupPath, fileExists(path) else { return }
     do throws(CgroupError) {
       let group = try WorkerCgroup(path: path)
+      // A record that couldn't be replaced is of an earlier run. The group may be the next run's.
+      if let inode = record.cgroupInode, inode != group.inode { return }
       try group.kill()
       try group.remove(until: Deadline(in: .seconds(1)))
     } catch { services.log(.warning, "\(record.name): \(error)") }

@@ -62,6 +62,9 @@ public final class WorkerCgroup: Sendable {
   /// This group if Dormouse may freeze it; nil for an external one.
   public var freezer: WorkerCgroup? { isExternal ? nil : self }
 
+  /// The directory's inode. A later group with the same path has another one.
+  public var inode: UInt64 { clinux_inode(directory.raw) }
+
   private func checkIsOurs() throws(CgroupError) {
     if isExternal { throw .external(path: path) }
   }

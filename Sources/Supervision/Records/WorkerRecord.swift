@@ -22,6 +22,8 @@ public struct WorkerRecord: Hashable, Sendable {
   /// The kernel's id of this boot. Pids and start times repeat after a boot; this id doesn't.
   public var bootID: String
   public var cgroupPath: String?
+  /// The inode of the cgroup. A later run's group has the same path and another inode.
+  public var cgroupInode: UInt64?
   public var command: [String]
   public var directory: String
   public var logPath: String
@@ -105,6 +107,7 @@ public struct WorkerRecord: Hashable, Sendable {
       logPath: plan.logPath, notifySocket: plan.notifySocket,
       pressureWatch: plan.pressureWatch, state: state)
     workerSocket = plan.workerSocket
+    cgroupInode = cgroup?.inode
   }
 
   /// Whether the recorded process still lives.
@@ -141,6 +144,7 @@ extension WorkerRecord {
     if wasInFront { lines.append("front=1") }
     if let watchdog { lines.append("watchdog=\(watchdog)") }
     if let alarm { lines.append("alarm=\(alarm)") }
+    if let cgroupInode { lines.append("cgroup-inode=\(cgroupInode)") }
     if let waits {
       lines.append("rests=\(waits.restsSince)")
       let began = waits.began.sorted { $0.key < $1.key }
@@ -194,6 +198,7 @@ extension WorkerRecord {
     if fields["asleep"] != nil { record.asleepSince = try number("asleep") }
     if fields["watchdog"] != nil { record.watchdog = try number("watchdog") }
     if fields["alarm"] != nil { record.alarm = try number("alarm") }
+    if fields["cgroup-inode"] != nil { record.cgroupInode = try number("cgroup-inode") }
     if fields["rests"] != nil {
       record.waits = TimedWaits.Kept(
         restsSince: try number("rests"), began: began(fields["wait"] ?? []))

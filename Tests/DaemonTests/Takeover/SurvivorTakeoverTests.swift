@@ -155,6 +155,23 @@ import Testing
     #expect(!world.services.records.contains("web") && world.workers.count == 0)
   }
 
+  @Test("The processes of a cgroup are killed only if it is the one of the worker that has ended")
+  func laterGroup() throws {
+    let group = world.scratch.path + "/group"
+    try world.scratch.write("group/cgroup.events", "populated 0\nfrozen 0\n")
+    let inode = try WorkerCgroup(path: group).inode
+    // The file has what was written to it, which the kernel's wouldn't.
+    for (recorded, written) in [(inode + 1, ""), (inode, "1")] {
+      try world.scratch.write("group/cgroup.kill", "")
+      let record = try world.record {
+        $0.cgroupPath = group
+        $0.cgroupInode = recorded
+      }
+      memory.removeRemains(of: record)
+      #expect(try readText(group + "/cgroup.kill") == written)
+    }
+  }
+
   @Test func `Of images without a record, those stay whose processes live`() throws {
     let scratch = world.scratch
     try scratch.writeImage("state/images/lost.image", of: [.current(of: getpid())])
