@@ -193,7 +193,7 @@ struct KernelMemory: WorkerMemory {
     // If the volume of the image isn't mounted, the image isn't here but still exists.
     if expected?.absence(of: path)?.aftermath == .intact { return .hibernated }
     if Hibernator.isAtRest(target, on: path) { return .hibernated }
-    guard !fileExists(path), !fileExists(path + ".partial") else { return nil }
+    guard isAbsent(path), isAbsent(path + ".partial") else { return nil }
     return Hibernator.isAtRest(target, on: nil) ? .suspended : nil
   }
 
