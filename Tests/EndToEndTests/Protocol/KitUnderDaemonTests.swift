@@ -122,6 +122,7 @@ private final class KitProbe {
       try probe.daemon.done(state, "probe")
       let before = try probe.daemon.currentFootprint("probe")
       #expect(try probe.report.purgeable == 8 << 20)
+      #expect(try probe.daemon.done("ps").contains("PURGEABLE"))
       try probe.press()
       try probe.daemon.waitForLogText("probe: purged: freed 8 MB of purgeable memory")
       #expect(try eventually { try probe.report.footprint <= before - 7 << 20 })
