@@ -49,8 +49,10 @@ import Testing
     let failed = try outcome(["wake", "ghost", "bot02"], daemon, code: 3)
     #expect(failed.code == "unknown_worker")
     #expect(failed.workers.map(\.code) == ["unknown_worker", "done"])
-    // It can't be asked to free memory.
-    #expect(try outcome(["warn", "bot02"], daemon, code: 1).workers.map(\.code) == ["refused"])
+    let warned = try outcome(["warn", "bot02"], daemon, code: 1)
+    #expect(warned.workers.map(\.code) == ["refused"])
+    #expect(
+      warned.workers.map(\.text) == ["bot02 can't be asked to free memory: configure `shed:`"])
     let refused = try outcome(["release", "bot02"], daemon, code: 1)
     #expect(refused.code == "refused" && refused.workers.first?.text.isEmpty == false)
     let plan = try outcome(["stop", "--all", "--dry-run"], daemon)
