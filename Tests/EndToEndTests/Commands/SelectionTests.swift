@@ -81,6 +81,7 @@ import Testing
     #expect(unmatched.code == 3 && unmatched.error.contains("no worker's name fits `cat*`"))
     let misspelt = try daemon.verb("stop", "wbe")
     #expect(misspelt.code == 3 && misspelt.error.contains("did you mean `web`?"), "\(misspelt)")
+    #expect(try daemon.verb("explain", "nope").code == 3)
     let report = try daemon.verb("report", "--worker", "nope")
     #expect(report.code == 3 && report.error.contains("nope"), "\(report)")
   }

@@ -70,6 +70,7 @@ import Testing
       for (arguments, expected) in [
         (["explain", "--worker", "web"], "`dormouse explain web`"),
         (["explain"], "name a worker, or ask for --next or --savings"),
+        (["explain", "--savings", "--next"], "one of the three"),
         (["simulate", "day.csv"], "--trace FILE reads a trace"),
         (["simulate", "--since", "1h"], "need --journal"), (["ps", "--stat", "x"], "--state"),
         (["events", "--since", "x"], "such as 90s, 30m"),
