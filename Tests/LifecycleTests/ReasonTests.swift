@@ -14,6 +14,7 @@ import Testing
     (.requested(.wake), "woken on request"),
     (.pressure(.critical), "memory pressure was critical"),
     (.exited(.signaled(9)), "ended by SIGKILL"),
+    (.displaced(by: "web"), "web came to the foreground"),
   ])
   func `A reason begins with the fact, and names the number`(cause: Cause, text: String) {
     #expect(cause.sentence == text)
