@@ -53,18 +53,4 @@ import Testing
     #expect(stat("\(victim)/b.log", &status) == 0 && status.st_uid == getuid())
     #expect(try listDirectory(victim) == ["b.log"])
   }
-
-  @Test(.enabled(if: TestMachine.canBecomeNobody, "only root can be two users"))
-  func `The daemon refuses a socket in a directory that belongs to another user`() throws {
-    let daemon = try TestDaemon("workers: {}\n", setting: .ordinaryUser, starts: false)
-    let directory = "\(daemon.scratch.path)/planted"
-    #expect(mkdir(directory, 0o700) == 0 && chmod(directory, 0o755) == 0)
-    #expect(chown(directory, 12345, 12345) == 0)
-    let process = try daemon.launch([
-      "--config", daemon.configuration, "--socket", "\(directory)/control.sock",
-      "--state-directory", daemon.state,
-    ])
-    #expect(try process.wait(.seconds(60)) != 0)
-    #expect(daemon.logText.contains("user 12345 owns it"), "\(daemon.logText)")
-  }
 }
