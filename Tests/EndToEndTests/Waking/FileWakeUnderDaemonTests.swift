@@ -34,34 +34,6 @@ import Testing
   }
 
   @Test(
-    "An edit of a watched file wakes a sleeping worker, which then sees the edit",
-    arguments: Nightly.oneOfEach(
-      ["suspend", "hibernate"].map { verb in Setting.ofTestUser.map { ($0, verb) } }))
-  func inotify(setting: Setting, verb: String) throws {
-    let scratch = try Scratch()
-    let script = try Self.script(
-      """
-      import ctypes, os
-      libc = ctypes.CDLL(None)
-      watch = libc.inotify_init1(0)
-      libc.inotify_add_watch(watch, b'\(scratch.path)', 0x108)
-      print('ready')
-      while True:
-          if b'edited' in os.read(watch, 4096): print('saw the edit')
-      """, in: scratch)
-    let daemon = try TestDaemon(Self.configuration(script), setting: setting)
-    try daemon.wait("watch", toBe: "foreground")
-    try Self.waitUntilItWaits(daemon)
-    try daemon.done(verb, "watch")
-    try daemon.expectSleep("watch", verb == "suspend" ? "suspended" : "hibernated")
-    _ = try Descriptor.open("\(scratch.path)/edited", O_CREAT | O_WRONLY, mode: 0o644)
-    #expect(
-      try eventually { try daemon.done("logs", "watch").contains("saw the edit") },
-      "\(daemon.logText)")
-    try daemon.waitForLogText("a change to a file that it watches")
-  }
-
-  @Test(
     "Data that is written to a FIFO wakes a worker that waits to open it, and isn't lost",
     arguments: Nightly.oneOfEach(
       ["suspend", "hibernate"].map { verb in Setting.ofTestUser.map { ($0, verb) } }))
