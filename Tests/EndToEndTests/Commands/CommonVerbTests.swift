@@ -6,7 +6,7 @@ import Testing
   func unknownVerb() throws {
     let scratch = try Scratch()
     for (verb, meant) in [("hibernat", "hibernate"), ("pause", "suspend"), ("list", "ps")] {
-      let outcome = try Command(arguments: [TestMachine.executable, verb, "web"]).run(in: scratch)
+      let outcome = try Command.dormouse([verb, "web"]).run(in: scratch)
       #expect(outcome.code == 64)
       #expect(
         outcome.error == "dormouse: there is no verb `\(verb)`; did you mean `dormouse \(meant)`? "
@@ -18,7 +18,7 @@ import Testing
   func unknownVerbOfVerb() throws {
     let scratch = try Scratch()
     func error(_ arguments: String...) throws -> String {
-      let outcome = try Command(arguments: [TestMachine.executable] + arguments).run(in: scratch)
+      let outcome = try Command.dormouse(arguments).run(in: scratch)
       #expect(outcome.code == 64, "\(outcome)")
       return outcome.error
     }
@@ -29,8 +29,7 @@ import Testing
     #expect(try error("footprint", "shwo", "x").contains("did you mean `dormouse footprint show`?"))
     #expect(try error("pressure", "sett").contains("did you mean `dormouse pressure set`?"))
     #expect(try error("version").contains("did you mean `dormouse --version`?"))
-    let help = try Command(arguments: [TestMachine.executable, "policy", "check", "--help"])
-      .run(in: scratch)
+    let help = try Command.dormouse(["policy", "check", "--help"]).run(in: scratch)
     #expect(help.code == 0, "\(help)")
   }
 

@@ -58,11 +58,8 @@ import Testing
         let scratch = try Scratch()
         try Descriptor.open("\(scratch.path)/dormouse.yaml", O_WRONLY | O_CREAT, mode: 0o600)
           .writeAll(text)
-        let outcome = try Command(
-          arguments: [
-            TestMachine.executable, "policy", "check", "\(scratch.path)/dormouse.yaml",
-          ]
-        ).run(in: scratch)
+        let outcome = try Command.dormouse(["policy", "check", "\(scratch.path)/dormouse.yaml"])
+          .run(in: scratch)
         #expect(outcome.code == 0, "\(name):\n\(text)\n\(outcome.error)")
       }
     }

@@ -14,9 +14,8 @@ import Testing
   private func follow(_ daemon: TestDaemon) throws -> (process: SpawnedProcess, error: String) {
     let output = daemon.scratch.uniquePath("out")
     let error = daemon.scratch.uniquePath("err")
-    let process = try Command(
-      arguments: [TestMachine.executable, "logs", "--socket", daemon.socket, "-f", "talker"]
-    ).start(output: output, error: error)
+    let process = try Command.dormouse(["logs", "--socket", daemon.socket, "-f", "talker"]).start(
+      output: output, error: error)
     guard try eventually({ try readText(output).contains("hello") }) else {
       throw TestFailure("`logs -f` shows nothing: \(try readText(error))")
     }

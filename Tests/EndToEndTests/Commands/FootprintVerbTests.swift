@@ -33,7 +33,7 @@ import Testing
   private func footprint(
     _ arguments: [String], in scratch: Scratch, socket: String = "/nowhere"
   ) -> Command {
-    var command = Command(arguments: [TestMachine.executable, "footprint"] + arguments)
+    var command = Command.dormouse(["footprint"] + arguments)
     command.environment["DORMOUSE_CONTROL_SOCKET"] = socket
     command.directory = scratch.path
     return command
@@ -317,11 +317,8 @@ import Testing
     #expect(try readText("\(scratch.path)/p.svg").hasSuffix("</svg>\n"))
     let lonely = try footprint(["record", "x"], in: scratch).run(in: scratch)
     #expect(lonely.code == 4, "\(lonely)")
-    let simulated = try Command(
-      arguments: [
-        TestMachine.executable, "simulate", "--trace", "\(scratch.path)/a.footprint",
-      ]
-    ).run(in: scratch)
+    let simulated = try Command.dormouse(["simulate", "--trace", "\(scratch.path)/a.footprint"])
+      .run(in: scratch)
     #expect(
       simulated.code == 65 && simulated.error.contains("dormouse footprint show"), "\(simulated)")
   }

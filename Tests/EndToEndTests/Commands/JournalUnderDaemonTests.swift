@@ -20,8 +20,7 @@ import Testing
   }
 
   private func replay(_ daemon: TestDaemon, _ arguments: String...) throws -> Outcome {
-    var command = Command(
-      arguments: [TestMachine.executable, "replay", "\(daemon.state)/journal"] + arguments)
+    var command = Command.dormouse(["replay", "\(daemon.state)/journal"] + arguments)
     command.directory = daemon.scratch.path
     return try command.run(in: daemon.scratch)
   }
@@ -112,9 +111,8 @@ import Testing
     try daemon.done("simulate", "--journal", "--convert", "dormouse", "--output", directory)
     let kept = try daemon.verb("simulate", "--journal", "--trace", "\(directory)/trace.csv")
     #expect(kept.code == 64, "\(kept)")
-    let again = try Command(
-      arguments: [TestMachine.executable, "simulate", "--trace", "\(directory)/trace.csv"]
-    ).run(in: daemon.scratch)
+    let again = try Command.dormouse(["simulate", "--trace", "\(directory)/trace.csv"]).run(
+      in: daemon.scratch)
     #expect(again.code == 0, "\(again)")
 
     let short = try daemon.enter(["policy", "suggest"])

@@ -10,7 +10,7 @@ import Testing
     let pages = "\(scratch.path)/pages"
     try write(pages, scratch)
     let command = try readText("\(pages)/dormouse.1")
-    let help = try Command(arguments: [TestMachine.executable, "--help"]).run(in: scratch).output
+    let help = try Command.dormouse(["--help"]).run(in: scratch).output
     // A verb's line: two blanks, the verb, blanks, what it does.
     let verbs = help.split(separator: "\n").filter {
       $0.hasPrefix("  ") && !$0.hasPrefix("   ") && !$0.hasPrefix("  -")

@@ -95,9 +95,8 @@ import Testing
     let daemon = try started()
     let output = daemon.scratch.uniquePath("out")
     let error = daemon.scratch.uniquePath("err")
-    let process = try Command(
-      arguments: [TestMachine.executable, "logs", "--socket", daemon.socket, "-f", "-t"]
-    ).start(output: output, error: error)
+    let process = try Command.dormouse(["logs", "--socket", daemon.socket, "-f", "-t"]).start(
+      output: output, error: error)
     #expect(try eventually { try readText(output).contains("two") })
     try daemon.done("run", "late", "--", "sh", "-c", "echo hello; exec sleep 690")
     let hasArrived = try eventually {

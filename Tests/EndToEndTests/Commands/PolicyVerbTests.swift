@@ -24,7 +24,7 @@ import Testing
   }
 
   fileprivate func dormouse(_ arguments: String...) throws -> Outcome {
-    var command = Command(arguments: [TestMachine.executable] + arguments)
+    var command = Command.dormouse(arguments)
     command.environment["XDG_CONFIG_HOME"] = scratch.path
     // No daemon listens there.
     command.environment["DORMOUSE_CONTROL_SOCKET"] = "\(scratch.path)/none.sock"
@@ -225,7 +225,7 @@ extension PolicyVerbTests {
   func simulatedSettings() throws {
     let common = ["simulate", "--workers", "30", "--hours", "3", "--policy", "ios-5", "--json"]
     func run(_ more: String...) throws -> Outcome {
-      var command = Command(arguments: [TestMachine.executable] + common + more)
+      var command = Command.dormouse(common + more)
       command.environment["XDG_CONFIG_HOME"] = scratch.path
       return try command.run(in: scratch)
     }

@@ -62,9 +62,7 @@ import Testing
     ])
   func mistakes(options: [String], message: String) throws {
     let scratch = try Scratch()
-    let outcome = try Command(
-      arguments: [TestMachine.executable, "ps", "--socket", "/nowhere"] + options
-    ).run(in: scratch)
+    let outcome = try Command.dormouse(["ps", "--socket", "/nowhere"] + options).run(in: scratch)
     #expect(outcome.code == 64, "\(outcome)")
     #expect(outcome.error.contains(message), "\(outcome)")
   }
@@ -75,11 +73,8 @@ import Testing
     let paths = [daemon.scratch.uniquePath("text"), daemon.scratch.uniquePath("json")]
     let errors = daemon.scratch.uniquePath("errors")
     let processes = try zip(paths, [[], ["--json"]]).map { path, option in
-      try Command(
-        arguments: [
-          TestMachine.executable, "ps", "--socket", daemon.socket, "--watch", "-d", "100ms",
-        ] + option
-      ).start(output: path, error: errors)
+      try Command.dormouse(["ps", "--socket", daemon.socket, "--watch", "-d", "100ms"] + option)
+        .start(output: path, error: errors)
     }
     #expect(
       try eventually {

@@ -102,7 +102,7 @@ import Testing
       try documents(["wake", "ghost", "asleep"], daemon, code: 3), "outcome", ["wake", "ghost"])
     let scratch = daemon.scratch
     func run(_ arguments: [String], code: Int32 = 0) throws -> [JSON] {
-      let outcome = try Command(arguments: [TestMachine.executable] + arguments + ["--json"])
+      let outcome = try Command.dormouse(arguments + ["--json"])
         .run(in: scratch, limit: .seconds(120))
       #expect(outcome.code == code, "\(arguments): \(outcome)")
       return try Self.lines(of: outcome.output)
@@ -153,7 +153,7 @@ import Testing
       ("footprint-compare", ["footprint", "compare", recording, recording], 0),
     ]
     for (schema, arguments, code) in looks {
-      let outcome = try Command(arguments: [TestMachine.executable] + arguments + ["--json"])
+      let outcome = try Command.dormouse(arguments + ["--json"])
         .run(in: daemon.scratch, limit: .seconds(120))
       #expect(outcome.code == code, "\(arguments): \(outcome)")
       let documents = try Self.lines(of: outcome.output)
@@ -165,9 +165,9 @@ import Testing
   @Test("What `bench` matches its schema")
   func bench() throws {
     let scratch = try Scratch()
-    let outcome = try Command(arguments: [
-      TestMachine.executable, "bench", "--rounds", "1", "--json", "--state-directory",
-      "\(scratch.path)/state", "--", "sleep", "700",
+    let outcome = try Command.dormouse([
+      "bench", "--rounds", "1", "--json", "--state-directory", "\(scratch.path)/state", "--",
+      "sleep", "700",
     ]).run(in: scratch, limit: .seconds(150))
     // 69: hibernation is impossible on this machine; the rest was measured.
     #expect(outcome.code == 0 || outcome.code == 69, "\(outcome)")
@@ -221,8 +221,7 @@ import Testing
     let rows = try readText("\(SourceTree.root)/docs/json.md").split(separator: "\n").filter {
       $0.hasPrefix("| `") && $0.contains("(schemas/")
     }
-    let outcome = try Command(arguments: [TestMachine.executable, "--experimental-dump-help"])
-      .run(in: scratch)
+    let outcome = try Command.dormouse(["--experimental-dump-help"]).run(in: scratch)
     let root = try #require(JSON(Array(outcome.output.utf8))?["command"])
     // These run a program, print what is meant for a program as it is (a schema, a script), or
     // write a file.

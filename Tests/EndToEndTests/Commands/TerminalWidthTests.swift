@@ -98,7 +98,7 @@ import Testing
     let table = try #require(shown.firstIndex { $0.hasPrefix("policy ") })
     #expect(shown[table...].allSatisfy { $0.count <= 80 }, "\(shown)")
     #expect(shown.count { $0.hasPrefix("policy ") } > 1, "\(shown)")
-    let plain = try Command(arguments: [TestMachine.executable] + arguments).run(in: scratch)
+    let plain = try Command.dormouse(arguments).run(in: scratch)
     #expect(plain.output.split(separator: "\n").count { $0.hasPrefix("policy ") } == 1)
   }
 }

@@ -28,9 +28,8 @@ import Testing
     "Without a configuration file the daemon starts, and `reload` reads the file once it exists")
   func noneNamed() throws {
     let scratch = try Scratch()
-    var command = Command(arguments: [
-      TestMachine.executable, "daemon", "--socket", "\(scratch.path)/s", "--state-directory",
-      "\(scratch.path)/state",
+    var command = Command.dormouse([
+      "daemon", "--socket", "\(scratch.path)/s", "--state-directory", "\(scratch.path)/state",
     ])
     command.environment["XDG_CONFIG_HOME"] = scratch.path
     command.environment["DORMOUSE_CONTROL_SOCKET"] = "\(scratch.path)/s"

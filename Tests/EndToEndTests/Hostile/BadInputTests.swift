@@ -49,16 +49,14 @@ import Testing
   func unknownHelp() throws {
     let daemon = try TestDaemon(Self.idle, starts: false)
     for (arguments, hint) in [(["help", "hibernat"], "hibernate"), (["hlep"], "help")] {
-      let outcome = try Command(arguments: [TestMachine.executable] + arguments).run(
-        in: daemon.scratch)
+      let outcome = try Command.dormouse(arguments).run(in: daemon.scratch)
       #expect(outcome.code == 64 && outcome.output.isEmpty, "\(outcome)")
       #expect(outcome.error.contains("did you mean `dormouse \(hint)`?"), "\(outcome)")
     }
     for arguments in [
       ["help", "hibernate"], ["help", "policy", "check"], ["help"], ["--help"], [],
     ] {
-      let outcome = try Command(arguments: [TestMachine.executable] + arguments).run(
-        in: daemon.scratch)
+      let outcome = try Command.dormouse(arguments).run(in: daemon.scratch)
       let beginning =
         arguments.count > 1
         ? "USAGE: dormouse \(arguments.dropFirst().joined(separator: " ")) ["

@@ -180,11 +180,10 @@ extension TestMachine {
     // Opening it waits for a writer.
     let pipe = "\(scratch.path)/openssl.cnf"
     #expect(mkfifo(pipe, 0o666) == 0)
-    var doctor = Command(
-      arguments: [
-        TestMachine.executable, "doctor", "--json", "--state-directory", "\(scratch.path)/state",
-        "--socket", "\(scratch.path)/s",
-      ])
+    var doctor = Command.dormouse([
+      "doctor", "--json", "--state-directory", "\(scratch.path)/state", "--socket",
+      "\(scratch.path)/s",
+    ])
     doctor.environment["OPENSSL_CONF"] = pipe
     let outcome = try doctor.run(in: scratch)
     #expect(outcome.output.contains("\"id\":\"libcrypto\""), "\(outcome.error)")

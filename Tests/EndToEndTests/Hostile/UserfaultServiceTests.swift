@@ -175,11 +175,8 @@ final class UserfaultServiceProcess {
       "userfault_client.py", readText(TestMachine.fixture("userfault_client.py")))
     chmod(client, 0o644)
     let log = "\(scratch.path)/service.log"
-    process = try Command(
-      arguments: [
-        TestMachine.executable, "userfault-service", "--listen", path, "--group", "65534",
-      ]
-    ).start(output: log, error: log)
+    process = try Command.dormouse(["userfault-service", "--listen", path, "--group", "65534"])
+      .start(output: log, error: log)
     let listens = try eventually { [path] in
       var status = stat()
       return stat(path, &status) == 0 && status.st_mode & 0o777 == 0o660

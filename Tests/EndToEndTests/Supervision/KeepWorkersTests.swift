@@ -187,9 +187,7 @@ import Testing
   func nothing() throws {
     let scratch = try Scratch()
     let path = "\(scratch.path)/none"
-    let outcome = try Command(
-      arguments: [TestMachine.executable, "recover", "--state-directory", path]
-    ).run(in: scratch)
+    let outcome = try Command.dormouse(["recover", "--state-directory", path]).run(in: scratch)
     #expect(outcome.code == 0)
     #expect(outcome.output == "nothing to recover: there is no \(path)\n")
     #expect(access(path, F_OK) != 0)

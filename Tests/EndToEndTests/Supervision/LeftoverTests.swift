@@ -128,9 +128,7 @@ import Testing
   @Test(.enabled(if: TestMachine.canBecomeNobody, "only root can be two users"))
   func `Root sends nothing to another user's daemon that only the environment names`() throws {
     let daemon = try TestDaemon("workers: {}\n", setting: .ordinaryUser)
-    var command = Command(arguments: [
-      TestMachine.executable, "run", "stolen", "--", "/bin/sleep", "1000",
-    ])
+    var command = Command.dormouse(["run", "stolen", "--", "/bin/sleep", "1000"])
     command.environment["DORMOUSE_CONTROL_SOCKET"] = daemon.socket
     command.directory = "/"
     let outcome = try command.run(in: daemon.scratch)

@@ -119,11 +119,8 @@ import Testing
     #expect(finding?.result.code == "too_young" && finding?.worker == server.name)
     #expect(finding?.footprint ?? 0 > 1 << 20 && finding?.mode == "shadow")
     try daemon.rewrite(Self.policy + Self.rule(port))
-    let outcome = try Command(
-      arguments: [
-        TestMachine.executable, "adopt", "--dry-run", "--config", daemon.configuration,
-      ]
-    ).run(in: daemon.scratch)
+    let outcome = try Command.dormouse(["adopt", "--dry-run", "--config", daemon.configuration])
+      .run(in: daemon.scratch)
     #expect(outcome.code == 0 && outcome.output.contains("would be adopted"), "\(outcome)")
     #expect(try daemon.verb("status", server.name).code == 3)
   }

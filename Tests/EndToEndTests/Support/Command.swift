@@ -18,6 +18,11 @@ struct Command {
   var environment = Self.usualEnvironment
   var directory = "/"
 
+  /// The program under test with these arguments.
+  static func dormouse(_ arguments: [String]) -> Command {
+    Command(arguments: [TestMachine.executable] + arguments)
+  }
+
   private static var usualEnvironment: [String: String] {
     // The last directory is where scripts/bootstrap puts what Debian has under other names.
     let path = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin:\(TestMachine.root)/.build/tools"

@@ -225,7 +225,7 @@ final class TestDaemon {
   }
 
   func enter(_ arguments: [String]) throws -> Outcome {
-    var command = Command(arguments: [TestMachine.executable] + arguments)
+    var command = Command.dormouse(arguments)
     // Right behind the verb: after `--` it would be the worker's.
     let index = ["pressure", "policy"].contains(arguments.first) ? 3 : 2
     command.arguments.insert(contentsOf: ["--socket", socket], at: index)

@@ -34,8 +34,7 @@ extension TestDaemon {
 
   /// Runs `dormouse recover` with the daemon's state, and with these variables in addition.
   func recover(_ variables: [String: String] = [:]) throws -> Outcome {
-    var command = Command(
-      arguments: [TestMachine.executable, "recover", "--state-directory", state])
+    var command = Command.dormouse(["recover", "--state-directory", state])
     command.environment.merge(variables) { $1 }
     return try command.run(in: scratch)
   }

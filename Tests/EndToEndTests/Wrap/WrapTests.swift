@@ -138,7 +138,7 @@ import Testing
   func noCommand() throws {
     let scratch = try Scratch()
     func wrap(_ command: String) throws -> Outcome {
-      var run = Command(arguments: [TestMachine.executable, "wrap", "--", command])
+      var run = Command.dormouse(["wrap", "--", command])
       run.environment["XDG_STATE_HOME"] = scratch.path
       run.environment["XDG_RUNTIME_DIR"] = scratch.path
       return try run.run(in: scratch)
@@ -156,7 +156,7 @@ import Testing
   func options() throws {
     let scratch = try Scratch()
     func wrap(_ arguments: String...) throws -> Outcome {
-      var run = Command(arguments: [TestMachine.executable, "wrap"] + arguments)
+      var run = Command.dormouse(["wrap"] + arguments)
       run.environment["XDG_STATE_HOME"] = scratch.path
       run.environment["XDG_RUNTIME_DIR"] = scratch.path
       return try run.run(in: scratch)
@@ -175,10 +175,7 @@ import Testing
   @Test("`wrap` runs the command without sleep if its state directory can't be used")
   func unmanaged() throws {
     let scratch = try Scratch()
-    let run = Command(
-      arguments: [
-        TestMachine.executable, "wrap", "--state-directory", "/proc/nowhere", "--", "echo", "here",
-      ])
+    let run = Command.dormouse(["wrap", "--state-directory", "/proc/nowhere", "--", "echo", "here"])
     let outcome = try run.run(in: scratch)
     #expect(outcome.code == 0 && outcome.output == "here\n")
     #expect(outcome.error.contains("runs without sleep"))
