@@ -90,33 +90,28 @@ import Testing
     #expect(try documents(["top", "--count", "2", "--delay", "100ms"], daemon).count == 2)
   }
 
-  @Test func `The JSON of acting verbs matches the schemas`() throws {
+  /// What a verb that needs no daemon prints.
+  private func run(_ arguments: [String], in scratch: Scratch, code: Int32 = 0) throws -> [JSON] {
+    let outcome = try Command.dormouse(arguments + ["--json"]).run(in: scratch)
+    #expect(outcome.code == code, "\(arguments): \(outcome)")
+    return try Self.lines(of: outcome.output)
+  }
+
+  /// `OutcomeTests` has the verbs that change workers.
+  @Test func `The JSON of recover, policy check and import matches the schemas`() throws {
     let daemon = try TestDaemon(Self.workers)
-    #expect(try eventually { try daemon.worker("asleep").pid != nil })
-    for arguments in [
-      ["suspend", "asleep"], ["wake", "--all"], ["stop", "asleep", "--dry-run"], ["reload"],
-    ] {
-      try check(try documents(arguments, daemon), "outcome", arguments)
-    }
-    try check(
-      try documents(["wake", "ghost", "asleep"], daemon, code: 3), "outcome", ["wake", "ghost"])
     let scratch = daemon.scratch
-    func run(_ arguments: [String], code: Int32 = 0) throws -> [JSON] {
-      let outcome = try Command.dormouse(arguments + ["--json"])
-        .run(in: scratch, limit: .seconds(120))
-      #expect(outcome.code == code, "\(arguments): \(outcome)")
-      return try Self.lines(of: outcome.output)
-    }
     let recover = ["recover", "--state-directory", daemon.state]
-    try check(try run(recover), "outcome", recover)
+    try check(try run(recover, in: scratch), "outcome", recover)
     let bad = try scratch.write("bad.yaml", "wokers: {}\n")
-    let broken = try run(["policy", "check", daemon.configuration, bad], code: 65)
+    let broken = try run(
+      ["policy", "check", daemon.configuration, bad], in: scratch, code: 65)
     try check(broken, "policy-check", ["policy", "check"])
     #expect(broken.first?["code"]?.text == "invalid")
     #expect(broken.first?["files"]?.elements?.map { $0["code"]?.text } == ["valid", "invalid"])
     #expect((broken.first?["diagnostics"]?.elements?.count ?? 0) > 0)
     let procfile = try scratch.write("Procfile", "web: sleep 700\n")
-    let imported = try run(["import", procfile])
+    let imported = try run(["import", procfile], in: scratch)
     try check(imported, "import", ["import"])
     #expect(imported.first?["configuration"]?.text?.contains("sleep") == true)
   }
@@ -153,10 +148,7 @@ import Testing
       ("footprint-compare", ["footprint", "compare", recording, recording], 0),
     ]
     for (schema, arguments, code) in looks {
-      let outcome = try Command.dormouse(arguments + ["--json"])
-        .run(in: daemon.scratch, limit: .seconds(120))
-      #expect(outcome.code == code, "\(arguments): \(outcome)")
-      let documents = try Self.lines(of: outcome.output)
+      let documents = try run(arguments, in: daemon.scratch, code: code)
       #expect(documents.count == 1, "\(arguments)")
       try check(documents, schema, arguments)
     }

@@ -134,42 +134,41 @@ import Testing
     for (host, sum) in zip(hosts, sums) { #expect(try host.ask("sum") == sum) }
   }
 
+  /// `dormouse wrap` with these arguments, to its end.
+  private func wrap(in scratch: Scratch, _ arguments: String...) throws -> Outcome {
+    var run = Command.dormouse(["wrap"] + arguments)
+    run.environment["XDG_STATE_HOME"] = scratch.path
+    run.environment["XDG_RUNTIME_DIR"] = scratch.path
+    return try run.run(in: scratch)
+  }
+
   @Test("A wrapped command that is missing or not executable gives the exit codes of env(1)")
   func noCommand() throws {
     let scratch = try Scratch()
-    func wrap(_ command: String) throws -> Outcome {
-      var run = Command.dormouse(["wrap", "--", command])
-      run.environment["XDG_STATE_HOME"] = scratch.path
-      run.environment["XDG_RUNTIME_DIR"] = scratch.path
-      return try run.run(in: scratch)
-    }
-    let missing = try wrap("no-such-command")
+    let missing = try wrap(in: scratch, "--", "no-such-command")
     #expect(missing.code == 127 && missing.error.contains("no-such-command"))
-    #expect(try wrap("/").code == 126)
+    #expect(try wrap(in: scratch, "--", "/").code == 126)
     let script = try scratch.write("script", "#!/no/such/interpreter\n")
     chmod(script, 0o755)
-    let broken = try wrap(script)
+    let broken = try wrap(in: scratch, "--", script)
     #expect(broken.code == 126 && broken.error.contains("interpreter"))
   }
 
   @Test("`wrap` takes options before the command as its own, and passes later ones to the command")
   func options() throws {
     let scratch = try Scratch()
-    func wrap(_ arguments: String...) throws -> Outcome {
-      var run = Command.dormouse(["wrap"] + arguments)
-      run.environment["XDG_STATE_HOME"] = scratch.path
-      run.environment["XDG_RUNTIME_DIR"] = scratch.path
-      return try run.run(in: scratch)
-    }
-    let help = try wrap("--help")
+    let help = try wrap(in: scratch, "--help")
     #expect(help.code == 0 && help.output.contains("--idle-after"))
-    #expect(try wrap("--idle", "5s", "--", "true").code == CommandExit.usage.rawValue)
-    #expect(try wrap("--idle-after", "5", "--", "echo", "a").output == "a\n")
+    #expect(try wrap(in: scratch, "--idle", "5s", "--", "true").code == CommandExit.usage.rawValue)
+    #expect(try wrap(in: scratch, "--idle-after", "5", "--", "echo", "a").output == "a\n")
     #expect(
-      try wrap("--idle-after", "5 parsecs", "--", "true").code == CommandExit.usage.rawValue)
-    #expect(try wrap().code == CommandExit.usage.rawValue)
-    #expect(try wrap("echo", "--help", "--").output == "--help --\n")
-    #expect(try wrap("--idle-after", "5s", "--", "echo", "--idle-after").output == "--idle-after\n")
+      try wrap(in: scratch, "--idle-after", "5 parsecs", "--", "true").code
+        == CommandExit.usage.rawValue)
+    #expect(try wrap(in: scratch).code == CommandExit.usage.rawValue)
+    #expect(try wrap(in: scratch, "echo", "--help", "--").output == "--help --\n")
+    #expect(
+      try wrap(in: scratch, "--idle-after", "5s", "--", "echo", "--idle-after").output
+        == "--idle-after\n")
   }
 
   @Test("`wrap` runs the command without sleep if its state directory can't be used")
