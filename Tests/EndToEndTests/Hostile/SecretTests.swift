@@ -46,20 +46,6 @@ extension TestMachine {
     #expect(try listDirectory("\(daemon.state)/images").isEmpty)
   }
 
-  @Test func `A daemon removes images of no worker when it starts, and no other file`() throws {
-    let web = try WebWorker(megabytes: 1)
-    let daemon = try TestDaemon(MainJobTests.patient + web.entry())
-    try daemon.wait("web", toBe: "foreground")
-    try daemon.done("hibernate", "web")
-    try daemon.crash()
-    for name in ["removed.image", "removed.image.partial", "web.image.partial", "notes.txt"] {
-      _ = try Descriptor.open("\(daemon.state)/images/\(name)", O_WRONLY | O_CREAT, mode: 0o600)
-    }
-    try daemon.start()
-    try daemon.done("foreground", "web")
-    #expect(try listDirectory("\(daemon.state)/images") == ["notes.txt"])
-  }
-
   @Test(
     "The next daemon can read encrypted images, also from another login session",
     .enabled(if: TestMachine.canEncrypt, "there is no keyring, or no libcrypto (Debian: libssl3)"),

@@ -29,18 +29,6 @@ import Testing
     #expect(try connection.get("/digest") == digest)
   }
 
-  @Test("A worker that was launching when its daemon was killed is taken over by the next one")
-  func whileLaunching() throws {
-    let daemon = try TestDaemon(
-      "workers: { mute: { command: sleep 660, readiness: { notify: true } } }")
-    #expect(try eventually { try daemon.worker("mute").pid != nil })
-    let pid = try daemon.worker("mute").pid
-    try daemon.waitForRecord(of: "mute")
-    try daemon.restartAfterCrash()
-    try daemon.wait("mute", toBe: "background")
-    #expect(try daemon.worker("mute").pid == pid)
-  }
-
   @Test func `The next daemon restarts a worker that was killed while no daemon ran`() throws {
     let web = try WebWorker(megabytes: 1)
     let daemon = try TestDaemon(MainJobTests.patient + web.entry())
