@@ -114,49 +114,6 @@ import Testing
     #expect(try daemon.worker("web").state == "suspended")
   }
 
-  @Test(
-    "A client that connects and closes doesn't wake a worker, and no other client's request is lost"
-  )
-  func portAsleep() throws {
-    let server = try Server()
-    let daemon = try TestDaemon(
-      WakeTests.manual + server.entry("health_checks_while_asleep: \(server.port)"))
-    try daemon.wait("web", toBe: "foreground")
-    for (round, verb) in ["suspend", "hibernate"].enumerated() {
-      var state = ""
-      // A client that the machine holds up for 200 ms counts as one that waits for a greeting: then
-      // they come again.
-      for _ in 0..<20 {
-        try daemon.done(verb, "web")
-        state = try daemon.worker("web").state
-        if try longestOfBriefCalls(server.port) < .milliseconds(150) { break }
-        try daemon.done("wake", "web")
-      }
-      #expect(try eventually { try daemon.worker("web").answeredAsleep ?? 0 >= 20 })
-      #expect(try daemon.worker("web").state == state, "\(daemon.logText)")
-      // A request between health checks is served by the worker itself.
-      _ = try HTTPConnection(port: server.port)
-      #expect(try HTTPConnection(port: server.port).get("/count") == "\(round + 1)")
-      try daemon.wait("web", toBe: "background")
-    }
-    // A client that sends nothing and waits for a greeting wakes the worker.
-    try daemon.done("suspend", "web")
-    let silent = try HTTPConnection(port: server.port)
-    try daemon.wait("web", toBe: "background")
-    #expect(try silent.get("/count") == "3")
-  }
-
-  /// Connects and closes twenty times.
-  private func longestOfBriefCalls(_ port: UInt16) throws -> Duration {
-    try (0..<20).map { _ in
-      let start = ContinuousClock.now
-      _ = try HTTPConnection(port: port)
-      let took = ContinuousClock.now - start
-      usleep(10_000)
-      return took
-    }.max() ?? .zero
-  }
-
   @Test func `The next daemon answers the health checks of a sleeping worker`() throws {
     let server = try Server()
     let daemon = try TestDaemon(
