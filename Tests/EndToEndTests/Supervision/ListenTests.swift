@@ -85,28 +85,6 @@ import Testing
     #expect(access(path, F_OK) != 0)
   }
 
-  @Test func `Connections wait in the queue while the worker is restarted`() throws {
-    let daemon = try TestDaemon(
-      """
-      workers:
-        web:
-      \(Self.server)
-          listen: ./web.sock
-          readiness: { log_line: up }
-      """)
-    let path = "\(daemon.scratch.path)/web.sock"
-    try daemon.wait("web", toBe: "foreground")
-    let pid = try talk(path, "a").first
-    try daemon.done("stop", "web")
-    let waiting = try UnixSocket.connected(to: path, .stream)
-    try waiting.writeAll("queued")
-    try daemon.done("start", "web")
-    #expect(try pollDescriptor(waiting.raw, for: POLLIN, until: Deadline(in: .seconds(60))))
-    let answer = String(decoding: try waiting.read(upTo: 100), as: UTF8.self)
-    #expect(answer.hasSuffix(" 1 queued"))
-    #expect(!answer.hasPrefix(pid ?? "?"))
-  }
-
   @Test(arguments: Nightly.one(of: Setting.ofTestUser))
   func `A connection to a hibernated worker's socket wakes it`(setting: Setting) throws {
     let port = try freePort()
