@@ -1,13 +1,11 @@
 import Control
-import FoundationEssentials
+import TestSupport
 import Testing
 
 /// The documents are promises to authors of clients and scripts.
 @Suite struct Documents {
   private func document(_ name: String) throws -> [Substring] {
-    let root = #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
-    let bytes = try Data(contentsOf: URL(filePath: "/\(root)/docs/\(name)"))
-    return String(decoding: bytes, as: UTF8.self).split(separator: "\n")
+    try SourceTree.text("docs/\(name)").split(separator: "\n")
   }
 
   @Test func `Each line of the transcript in the protocol's page is what this version sends`()

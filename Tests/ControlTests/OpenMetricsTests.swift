@@ -1,5 +1,4 @@
 import Control
-import Linux
 import TestSupport
 import Testing
 
@@ -153,14 +152,14 @@ import Testing
           ? String(line.split(separator: " ")[2]) : String(line.prefix { $0 != "{" && $0 != " " })
       })
     let named = Set(
-      try readText("\(SourceTree.root)/\(file)").matches(of: /dormouse_[a-z_]+/)
+      try SourceTree.text(file).matches(of: /dormouse_[a-z_]+/)
         .map { String($0.output) })
     #expect(named.count > 5)
     #expect(named.subtracting(documented) == [], "\(file)")
   }
 
   @Test func `The documentation lists every metric`() throws {
-    let text = try readText("\(SourceTree.root)/docs/metrics.md")
+    let text = try SourceTree.text("docs/metrics.md")
     for line in try OpenMetricsTests.page(.prometheus).split(separator: "\n")
     where line.hasPrefix("# TYPE ") {
       let name = line.split(separator: " ")[2]

@@ -11,14 +11,14 @@ import Testing
     "Each key of a JSON Schema has a description, and no keyword is used that the tests don't check"
   )
   func descriptions() throws {
-    let names = try DocumentSchema.names()
+    let names = DocumentSchema.names()
     #expect(names.count >= 21)
     for name in names { #expect(try DocumentSchema(name).flaws() == [], "\(name)") }
   }
 
   @Test("A schema's sample is valid, and a key or a code that it doesn't describe is a problem")
   func strict() throws {
-    for name in try DocumentSchema.names() {
+    for name in DocumentSchema.names() {
       let schema = try DocumentSchema(name)
       var document = try schema.sample()
       #expect(try schema.problems(of: document) == [], "\(name)")
@@ -158,12 +158,12 @@ import Testing
 @Suite("Codes of the JSON documents") struct DocumentedCodeTests {
   @Test func `Each code that the sources produce is in a schema`() throws {
     var documented: Set<String> = []
-    for name in try DocumentSchema.names() {
+    for name in DocumentSchema.names() {
       for (_, values) in try DocumentSchema(name).examples() { documented.formUnion(values) }
     }
     var count = 0
     for (file, pattern) in Self.places {
-      for match in try Self.text(file).matches(of: pattern) {
+      for match in try SourceTree.text(file).matches(of: pattern) {
         count += 1
         let code = String(match.1)
         #expect(documented.contains(code), "\(file): \(code)")
@@ -199,13 +199,5 @@ import Testing
       ("Sources/dormouse/Commands/Inspection/JetsamCommand.swift", coded),
       ("Sources/Doctor/Doctor.swift", coded),
     ]
-  }
-
-  private static func text(_ name: String) throws -> String {
-    var reader = try LogReader(
-      LogLocation(path: "\(SourceTree.root)/\(name)"), lastLines: nil)
-    var bytes: [UInt8] = []
-    while case let chunk = try reader.read(), !chunk.isEmpty { bytes += chunk }
-    return String(decoding: bytes, as: UTF8.self)
   }
 }

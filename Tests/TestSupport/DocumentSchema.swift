@@ -1,4 +1,3 @@
-import Glibc
 import JSONLines
 
 /// A JSON Schema of docs/schemas, applied more strictly than readers do: a key that it doesn't
@@ -7,7 +6,7 @@ import JSONLines
 /// refuses every other.
 public struct DocumentSchema {
   private let root: Node
-  private static let directory = "\(SourceTree.root)/docs/schemas"
+  private static let directory = "docs/schemas"
 
   /// A schema and the file that its references start from.
   private struct Node {
@@ -22,17 +21,10 @@ public struct DocumentSchema {
   }
 
   /// The names of all schemas except the common part.
-  public static func names() throws -> [String] {
-    guard let directory = opendir(directory) else { throw TestFailure("\(directory): \(errno)") }
-    defer { closedir(directory) }
-    var names: [String] = []
-    while let entry = readdir(directory) {
-      let name = withUnsafeBytes(of: &entry.pointee.d_name) {
-        String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
-      }
-      if name.hasSuffix(".json"), name != "common.json" { names.append(String(name.dropLast(5))) }
-    }
-    return names.sorted()
+  public static func names() -> [String] {
+    SourceTree.entries("\(SourceTree.root)/\(directory)")
+      .filter { $0.hasSuffix(".json") && $0 != "common.json" }.map { String($0.dropLast(5)) }
+      .sorted()
   }
 
   /// The problems of a document, one sentence each; empty: none.
@@ -86,19 +78,8 @@ public struct DocumentSchema {
   }
 
   private static func load(_ name: String) throws -> JSON {
-    let path = "\(directory)/\(name)"
-    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-    guard descriptor >= 0 else { throw TestFailure("\(path): errno \(errno)") }
-    defer { close(descriptor) }
-    var bytes: [UInt8] = []
-    var buffer = [UInt8](repeating: 0, count: 1 << 16)
-    while true {
-      let count = read(descriptor, &buffer, buffer.count)
-      guard count >= 0 else { throw TestFailure("\(path): errno \(errno)") }
-      if count == 0 { break }
-      bytes += buffer[..<count]
-    }
-    guard let json = JSON(bytes) else { throw TestFailure("\(path) isn't JSON") }
+    let text = try SourceTree.text("\(directory)/\(name)")
+    guard let json = JSON(Array(text.utf8)) else { throw TestFailure("\(name) isn't JSON") }
     return json
   }
 

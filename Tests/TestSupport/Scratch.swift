@@ -51,17 +51,7 @@ public final class Scratch: Sendable {
   public static func remove(_ path: String) {
     if unlink(path) == 0 { return }
     chmod(path, 0o700)
-    if let directory = opendir(path) {
-      var names: [String] = []
-      while let entry = readdir(directory) {
-        let name = withUnsafeBytes(of: &entry.pointee.d_name) {
-          String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
-        }
-        if name != ".", name != ".." { names.append(name) }
-      }
-      closedir(directory)
-      for name in names { remove("\(path)/\(name)") }
-    }
+    for name in SourceTree.entries(path) { remove("\(path)/\(name)") }
     rmdir(path)
   }
 }

@@ -1,25 +1,12 @@
-import Glibc
 import JSONLines
+import TestSupport
 import Testing
 import WorkerProtocol
 
 @Suite struct SchemaTests {
-  private static let docs =
-    "/" + #filePath.split(separator: "/").dropLast(3).joined(separator: "/") + "/docs"
-
-  private static func bytes(_ name: String) throws -> [UInt8] {
-    let file = try #require(fopen("\(docs)/\(name)", "r"), "\(name) isn't there")
-    defer { fclose(file) }
-    var bytes: [UInt8] = []
-    var buffer = [UInt8](repeating: 0, count: 65536)
-    while case let count = fread(&buffer, 1, buffer.count, file), count > 0 {
-      bytes += buffer[..<count]
-    }
-    return bytes
-  }
-
   private static func schema() throws -> Schema {
-    Schema(root: try #require(JSON(try bytes("worker-protocol.schema.json"))))
+    let text = try SourceTree.text("docs/worker-protocol.schema.json")
+    return Schema(root: try #require(JSON(Array(text.utf8))))
   }
 
   @Test("The daemon's messages match the protocol's schema", arguments: MessageTests.fromDaemon)
@@ -49,7 +36,7 @@ import WorkerProtocol
   /// Every type of the tables has a definition, and every definition has a type.
   @Test("The protocol's schema and the tables of the protocol's page have the same types")
   func knowsEachTypeOfTheTables() throws {
-    let text = String(decoding: try Self.bytes("worker-protocol.md"), as: UTF8.self)
+    let text = try SourceTree.text("docs/worker-protocol.md")
     for (heading, definition) in [
       ("## To the worker", "toWorker"), ("## From the worker", "fromWorker"),
     ] {
@@ -70,7 +57,7 @@ import WorkerProtocol
   }
 
   @Test func `The lines of the protocol's transcript match its schema`() throws {
-    let text = String(decoding: try Self.bytes("worker-protocol.md"), as: UTF8.self)
+    let text = try SourceTree.text("docs/worker-protocol.md")
     let lines = text.split(separator: "\n").filter { $0.hasPrefix("→ ") || $0.hasPrefix("← ") }
     #expect(lines.count > 12)
     for line in lines {

@@ -121,7 +121,7 @@ private func daemonWithSleeper() throws -> TestDaemon {
 
   /// With Grafana's variables replaced.
   private static func dashboardQueries() throws -> [String] {
-    let text = try readText("\(SourceTree.root)/Packaging/grafana/dormouse.json")
+    let text = try SourceTree.text("Packaging/grafana/dormouse.json")
     let tree = try #require(JSON(Array(text.utf8)))
     return expressions(in: tree).map {
       $0.replacing("$instance", with: ".*").replacing("$worker", with: ".*")
@@ -142,7 +142,7 @@ private func daemonWithSleeper() throws -> TestDaemon {
   }
 
   private static func ruleQueries() throws -> [String] {
-    try readText("\(SourceTree.root)/Packaging/prometheus/dormouse.rules.yml")
+    try SourceTree.text("Packaging/prometheus/dormouse.rules.yml")
       .split(separator: "\n").compactMap { line in
         let entry = line.drop { $0 == " " }
         return entry.hasPrefix("expr: ") ? String(entry.dropFirst(6)) : nil

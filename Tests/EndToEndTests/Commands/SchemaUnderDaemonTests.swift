@@ -210,7 +210,7 @@ import Testing
   @Test("Every verb that prints a result has --json, and docs/json.md names its schema")
   func everyVerb() throws {
     let scratch = try Scratch()
-    let rows = try readText("\(SourceTree.root)/docs/json.md").split(separator: "\n").filter {
+    let rows = try SourceTree.text("docs/json.md").split(separator: "\n").filter {
       $0.hasPrefix("| `") && $0.contains("(schemas/")
     }
     let outcome = try Command.dormouse(["--experimental-dump-help"]).run(in: scratch)
