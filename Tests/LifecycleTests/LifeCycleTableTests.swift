@@ -58,10 +58,6 @@ private let launching: [Row] = [
     "A failed launch is reported", .launching, [.event(.launchFailed(web, "no such file"))],
     ["web: launching → terminated", "failed"]),
   Row(
-    "A worker that misses the readiness deadline is terminated", .launching,
-    [.event(.launched(web)), .pass(.seconds(20))],
-    ["failed", "web: launching → terminating", "terminate web"], announces: true),
-  Row(
     "A missed readiness deadline is only reported if the policy says so", .launching,
     [.event(.launched(web)), .pass(.seconds(60))],
     ["failed", "web: launching → launching"], announces: true
@@ -158,9 +154,6 @@ private let hibernating: [Row] = [
   Row(
     "A worker that is suspended long enough is hibernated", .suspended, [.pass(.seconds(30))],
     ["web: suspended → hibernating", "hibernate web"]),
-  Row(
-    "A worker that is too big stays suspended", .suspended, [.pass(.seconds(3600))], [],
-    size: .megabytes(60)),
   Row(
     "A worker that is too small stays suspended", .suspended, [.pass(.seconds(3600))], [],
     size: .kilobytes(900)),

@@ -61,10 +61,12 @@ import Testing
     #expect(world.send(.machineSlept(.seconds(3600))).deeds == ["suspend web"])
   }
 
+  /// A launch costs what passes from the start of the process to readiness.
   @Test func `What a launch costs is learned without it`() {
     var world = World()
     world.add(web, announcesReadiness: true)
     world.ask(.start, web)
+    world.pass(.seconds(60))
     world.send(.launched(web))
     world.pass(.seconds(3))
     world.now = world.now + .seconds(3600)

@@ -96,17 +96,6 @@ struct WatchdogTests {
     #expect(world.state(web) == .terminating, "the same report again doesn't count")
   }
 
-  @Test func `A launch costs what passes from the start of the process to readiness`() {
-    var world = World()
-    world.add(web, announcesReadiness: true)
-    world.ask(.start, web)
-    world.pass(.seconds(60))
-    world.send(.launched(web))
-    world.pass(.seconds(3))
-    world.send(.ready(web))
-    #expect(world.engine.snapshot(of: web)?.launchCost == .seconds(3))
-  }
-
   @Test func `EXTEND_TIMEOUT_USEC puts off the launch, up to the policy's limit`() {
     var world = World()
     world.add(web, announcesReadiness: true)

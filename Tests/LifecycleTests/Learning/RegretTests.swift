@@ -82,20 +82,6 @@ struct RegretTests {
     }
   }
 
-  @Test func `A worker that relaunches faster than it resumes isn't hibernated`() {
-    var world = World()
-    world.add(web, announcesReadiness: true)
-    world.ask(.start, web)
-    world.send(.launched(web))
-    world.pass(.milliseconds(12))
-    world.obey(world.send(.ready(web)))
-    world.obey(world.ask(.suspend, web))
-    #expect(
-      world.verdict(web) == "a resume takes about 13 ms, longer than a relaunch, 12 ms")
-    world.live(.seconds(60))
-    #expect(world.state(web) == .suspended)
-  }
-
   @Test func `Regret orders hibernation by the cost of a resume`() {
     var world = world()
     #expect(world.engine.ranking().hibernation.map(\.worker) == [daily, often])

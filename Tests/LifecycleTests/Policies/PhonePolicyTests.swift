@@ -74,23 +74,16 @@ struct IOS5PolicyTests {
     #expect(world.engine.pressure == .normal, "and it is over")
   }
 
-  @Test("Policy ios-5 terminates a worker that isn't ready 20 s after its launch, and not earlier")
-  func launch() throws {
-    var world = World(try shipped("ios-5"))
+  @Test(
+    "Both policies of phones terminate a worker that isn't ready 20 s after its launch",
+    arguments: ["ios-5", "iphone-os-3"])
+  func launch(policy: String) throws {
+    var world = World(try shipped(policy))
     world.add(web, announcesReadiness: true)
     world.ask(.start, web)
     world.send(.launched(web))
     #expect(world.pass(.milliseconds(19_999)).deeds.isEmpty)
     #expect(world.pass(.milliseconds(1)).deeds == ["failed", "terminate web"])
-  }
-
-  @Test func `Policy ios-5 terminates a worker that never answers`() throws {
-    var world = World(try shipped("ios-5"))
-    world.add(web, canShed: true, canAnswer: true, in: .foreground)
-    world.ask(.background, web)
-    world.pass(.seconds(5))
-    world.send(.shedFinished(web, before: .megabytes(8), after: .megabytes(8)))
-    #expect(world.pass(.seconds(5)).deeds == ["terminate web"])
   }
 
   @Test("Policy ios-5 hibernates workers of up to 16 MB, and leaves larger ones suspended")
@@ -144,15 +137,6 @@ struct IPhoneOS3PolicyTests {
     var world = try world()
     world.live(.seconds(86_400))
     #expect(world.state(mail) == .background)
-  }
-
-  @Test("Policy iphone-os-3 terminates a worker that isn't ready 20 s after its launch")
-  func launch() throws {
-    var world = World(try shipped("iphone-os-3"))
-    world.add(web, announcesReadiness: true)
-    world.ask(.start, web)
-    world.send(.launched(web))
-    #expect(world.pass(.seconds(20)).deeds == ["failed", "terminate web"])
   }
 }
 

@@ -90,16 +90,6 @@ struct UsefulTerminationTests {
     #expect(world.obey(world.read(available: 45)).deeds == ["hibernate maps"])
   }
 
-  @Test func `At a level that the operator has set, such a worker is hibernated, too`() {
-    var world = world([(mail, 40)]) {
-      $0.hibernate.enabled = true
-      $0.hibernate.after = nil
-    }
-    world.read(available: 900)
-    let set = world.obey(world.send(.pressureSet(.critical, for: .seconds(30))))
-    #expect(set.deeds == ["hibernate mail"])
-  }
-
   @Test("While the shortage has to last, sleepers are hibernated at the level that would end them")
   func jump() {
     var world = World(terminateAfter: .seconds(1)) { $0.hibernate.after = nil }
