@@ -99,11 +99,9 @@ struct LedTests {
     world.send(.exited(clangd, .unknown))
     world.send(.removed(clangd))
     world.pass(.seconds(1))
-    let report = world.read(available: 900).compactMap { directive in
-      if case .report(let report) = directive { report } else { nil }
-    }
-    #expect(report.first?.entries.first?.gaveBack == .megabytes(90))
-    let because = try #require(report.first?.entries.first?.victimBecause)
+    let report = world.read(available: 900).jetsamReports.first
+    #expect(report?.entries.first?.gaveBack == .megabytes(90))
+    let because = try #require(report?.entries.first?.victimBecause)
     #expect(because.hasSuffix("; its wrapper didn't hibernate it: it is busy"), "\(because)")
     #expect(world.state(clangd) == nil)
   }

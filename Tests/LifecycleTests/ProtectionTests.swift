@@ -2,9 +2,6 @@ import Lifecycle
 import Policy
 import Testing
 
-private let mail = WorkerID("mail")
-private let maps = WorkerID("maps")
-
 @Suite("Protection from termination for lack of memory")
 struct ProtectionTests {
   /// A world in which `mail` is the largest worker, so that it would be the first victim of its
@@ -134,8 +131,7 @@ struct ProtectionTests {
     all += world.live(.seconds(2))
     all += world.obey(world.read(available: 900))
     all += world.live(.seconds(30))
-    let reports = all.compactMap { if case .report(let report) = $0 { report } else { nil } }
-    let entries = try #require(reports.first).entries
+    let entries = try #require(all.jetsamReports.first).entries
     #expect(entries.first { $0.worker == mail }?.protection == .policy)
     #expect(entries.first { $0.worker == web }?.victimBecause != nil)
   }

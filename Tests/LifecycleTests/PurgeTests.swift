@@ -2,9 +2,6 @@ import Lifecycle
 import Policy
 import Testing
 
-private let mail = WorkerID("mail")
-private let maps = WorkerID("maps")
-
 @Suite("The rung that purges")
 struct PurgeTests {
   private func world() -> World {

@@ -51,9 +51,9 @@ struct ShadowTests {
     policy.mode = .shadow
     var world = World()
     world.add(web, size: .megabytes(60), policy: policy)
-    world.add(WorkerID("mail"), size: .megabytes(40))
+    world.add(mail, size: .megabytes(40))
     world.bring(web, to: .suspended)
-    world.bring(WorkerID("mail"), to: .suspended)
+    world.bring(mail, to: .suspended)
     let all = world.read(available: 40)
     #expect(all.victims == ["mail"])
     #expect(all.brief.contains("wouldHave web"))

@@ -2,8 +2,6 @@ import Lifecycle
 import Policy
 import Testing
 
-private let mail = WorkerID("mail")
-
 @Suite("A notice before a termination for lack of memory")
 struct TerminationNoticeTests {
   /// A world in which `mail` is the first victim and gets a notice of 5 s. `web` is the second, and
@@ -100,8 +98,7 @@ struct TerminationNoticeTests {
     all += world.live(.seconds(6))
     all += world.obey(world.read(available: 900))
     all += world.live(.seconds(5))
-    let reports = all.compactMap { if case .report(let report) = $0 { report } else { nil } }
-    let entry = try #require(reports.first?.entries.first { $0.worker == mail })
+    let entry = try #require(all.jetsamReports.first?.entries.first { $0.worker == mail })
     #expect(entry.victimBecause?.hasSuffix("; asked, no veto in 5 s") == true)
   }
 

@@ -3,8 +3,6 @@ import Testing
 
 @testable import Lifecycle
 
-private let mail = WorkerID("mail")
-
 @Suite("Protection for a time")
 struct TimedProtectionTests {
   /// A world in which `mail` is the first victim.

@@ -2,8 +2,6 @@ import Lifecycle
 import Policy
 import Testing
 
-private let mail = WorkerID("mail")
-
 @Suite("Warnings that bring nothing")
 struct FruitlessWarningTests {
   private func world() -> World {

@@ -75,9 +75,7 @@ struct IdleBackOffTests {
     for _ in 0..<4 { _ = sleepAndWake(&world, after: .seconds(5)) }
     let kept = world.engine.learned.moved(by: .seconds(-5000)).moved(by: .seconds(5000))
     #expect(kept == world.engine.learned)
-    var next = World(world.engine.policy)
-    next.engine = Engine(policy: world.engine.policy, remembering: kept)
-    next.now = world.now
+    var next = world.successor()
     next.add(web, in: .background)
     #expect(sleepAndWake(&next, after: .seconds(5)) == .seconds(80))
   }

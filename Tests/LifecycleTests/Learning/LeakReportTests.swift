@@ -70,11 +70,7 @@ struct LeakReportTests {
   @Test func `The footprints of a run survive the engine, if the run does`() throws {
     var world = world()
     #expect(leak(&world, times: 8).isEmpty)
-    let learned = world.engine.learned
-    var next = World(world.engine.policy)
-    next.engine = Engine(policy: world.engine.policy, remembering: learned)
-    next.now = world.now
-    next.sizes = world.sizes
+    var next = world.successor()
     var relaunched = next
     next.send(.adopted(web, WorkerProfile(policy: world.engine.policy), .background))
     next.obey(next.live(.seconds(1)))
@@ -89,10 +85,7 @@ struct LeakReportTests {
     #expect(leak(&world, times: 8).isEmpty)
     var profile = WorkerProfile(policy: world.engine.policy)
     profile.mayBeTerminated = false
-    var next = World(world.engine.policy)
-    next.engine = Engine(policy: world.engine.policy, remembering: world.engine.learned)
-    next.now = world.now
-    next.sizes = world.sizes
+    var next = world.successor()
     next.send(.adopted(web, profile, .background))
     next.obey(next.live(.seconds(1)))
     #expect(leak(&next, times: 11).isEmpty)

@@ -2,9 +2,6 @@ import Lifecycle
 import Policy
 import Testing
 
-private let mail = WorkerID("mail")
-private let maps = WorkerID("maps")
-
 @Suite("Hibernating a running worker instead of ending it")
 struct HibernationInsteadOfEndTests {
   /// A world of workers of 20 MB on a host of 1,000 MB. `critical` is below 50 MB.
@@ -115,10 +112,8 @@ struct HibernationInsteadOfEndTests {
   private func because(_ world: inout World) throws -> String {
     world.send(.exited(web, .signaled(9)))
     world.pass(.seconds(1))
-    let reports = world.read(available: 900).compactMap { directive in
-      if case .report(let report) = directive { report } else { nil }
-    }
-    return try #require(reports.first?.entries.first?.victimBecause)
+    let report = world.read(available: 900).jetsamReports.first
+    return try #require(report?.entries.first?.victimBecause)
   }
 
   @Test("A worker that is launching is waited for, and hibernated as soon as it is ready")

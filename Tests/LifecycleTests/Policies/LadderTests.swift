@@ -2,9 +2,6 @@ import Lifecycle
 import Policy
 import Testing
 
-private let mail = WorkerID("mail")
-private let maps = WorkerID("maps")
-
 @Suite("The ladder under pressure")
 struct LadderTests {
   private func world(
@@ -183,9 +180,7 @@ struct LadderTests {
     world.obey(world.read(available: 40))
     world.pass(.milliseconds(500))
     // The report comes as soon as memory is available, without waiting for the level to fall.
-    var reports: [JetsamReport] = []
-    for case .report(let report) in world.read(available: 200) { reports.append(report) }
-    let report = try #require(reports.first)
+    let report = try #require(world.read(available: 200).jetsamReports.first)
     #expect(report.level == .critical && report.largest == web)
     #expect(report.availableBefore == .megabytes(40))
     #expect(report.availableAfter == .megabytes(200))

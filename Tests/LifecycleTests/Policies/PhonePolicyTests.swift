@@ -2,9 +2,6 @@ import Lifecycle
 import Policy
 import Testing
 
-private let mail = WorkerID("mail")
-private let maps = WorkerID("maps")
-
 /// The rules are those of the talks about the phones (WWDC 2009, 416; WWDC 2011, 318).
 @Suite("ios-5, as it is shipped")
 struct IOS5PolicyTests {

@@ -3,9 +3,6 @@ import Testing
 
 @testable import Lifecycle
 
-private let mail = WorkerID("mail")
-private let maps = WorkerID("maps")
-
 @Suite("Terminations that would be in vain")
 struct UsefulTerminationTests {
   /// A world with suspended workers that can't be hibernated, on a host of 1,000 MB. `critical` is

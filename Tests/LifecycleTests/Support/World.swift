@@ -187,6 +187,13 @@ struct World {
     }
   }
 
+  /// The world of the next daemon, which has what this one's engine has learned, and no workers.
+  func successor() -> World {
+    var next = self
+    next.engine = Engine(policy: engine.policy, remembering: engine.learned)
+    return next
+  }
+
   /// Sends a reading of a host with 1,000 MB.
   @discardableResult
   mutating func read(
@@ -251,6 +258,10 @@ extension [Directive] {
       }
     }.map(\.brief)
   }
+  var jetsamReports: [JetsamReport] {
+    compactMap { if case .report(let report) = $0 { report } else { nil } }
+  }
+
   var victims: [String] {
     compactMap { directive in
       guard case .transition(let step) = directive, step.to == .terminating,
@@ -262,3 +273,5 @@ extension [Directive] {
 }
 
 let web = WorkerID("web")
+let mail = WorkerID("mail")
+let maps = WorkerID("maps")

@@ -2,9 +2,6 @@ import Lifecycle
 import Policy
 import Testing
 
-private let mail = WorkerID("mail")
-private let maps = WorkerID("maps")
-
 @Suite("The rung that trims")
 struct TrimLadderTests {
   /// A host of 1,000 MB with three workers in the foreground.

@@ -108,7 +108,6 @@ struct TrimPolicyTests {
   @Test("A worker that was adopted is trimmed, and its earlier trims aren't known")
   func adopted() {
     var world = trimWorld()
-    let mail = WorkerID("mail")
     let profile = WorkerProfile(policy: world.engine.policy)
     world.send(.adopted(mail, profile, .foreground))
     world.send(.footprint(mail, .megabytes(30)))
