@@ -36,32 +36,6 @@ import Testing
     #expect(read.value?.policy.foreground.mode == .activity)
   }
 
-  @Test func `Only standard hibernates small workers as soon as they are suspended`() throws {
-    for name in shipped {
-      let policy = try #require(library.load(name).value)
-      #expect(policy.hibernate.atOnceUpTo == (name == "standard" ? .megabytes(16) : nil))
-    }
-  }
-
-  @Test func `The policy iphone-os-3 neither suspends nor hibernates, and warns first`() throws {
-    let policy = try #require(library.load("iphone-os-3").value)
-    #expect(policy.background.suspendAfter == nil)
-    #expect(!policy.hibernate.enabled)
-    #expect(policy.ladder.warning == [.warn])
-    #expect(policy.ladder.urgent.last == .terminate(.background))
-    #expect(policy.ladder.critical.last == .terminate(.foreground))
-    #expect(policy.pressure.critical?.availableBelow == .percent(5))
-    #expect(policy.watchdog.launch == .seconds(20))
-  }
-
-  @Test func `The policy server uses mode activity and doesn't limit the foreground`() throws {
-    let policy = try #require(library.load("server").value)
-    #expect(policy.foreground.mode == .activity)
-    #expect(policy.foreground.max == nil)
-    #expect(policy.terminate.order == [.band, .recency, .footprint])
-    #expect(policy.hibernate.maxFootprint == .megabytes(256))
-  }
-
   @Test(arguments: shipped)
   func `Each shipped policy loads without a diagnostic, and is the same when it is written`(
     name: String
@@ -74,17 +48,6 @@ import Testing
     #expect(again.diagnostics.isEmpty, "\(again.rendered)")
     #expect(again.value == policy)
     #expect(again.value.map(PolicyFile.render) == PolicyFile.render(policy))
-  }
-
-  @Test func `An error about an unknown policy name lists the known ones`() {
-    let result = library.load("ios5")
-    #expect(
-      result.rendered == """
-        ios5: error: there is no policy named `ios5`
-        help: did you mean `ios-5`? Available: android, developer, ios-5, iphone-os-3, server, \
-        standard
-        """)
-    #expect(library.load("../Policies/nothing").value == nil)
   }
 
   @Test(arguments: shipped)
