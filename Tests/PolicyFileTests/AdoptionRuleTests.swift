@@ -129,17 +129,6 @@ import Testing
     #expect(error?.position != nil)
   }
 
-  @Test func `An error names the line and column of its key`() {
-    let result = configuration("adopt:\n  - match: { name: x }\n    limt: 3\n")
-    #expect(
-      result.rendered == """
-        etc/dormouse.yaml:3:5: error: unknown key `limt` in `adopt`
-            limt: 3
-            ^
-        help: did you mean `limit`?
-        """)
-  }
-
   @Test func `A managed rule under a manual foreground gets a warning`() {
     let manual = configuration("adopt: [ { match: { name: x }, mode: manage } ]")
     #expect(manual.warnings.map(\.message).joined().contains("`foreground.mode` is `manual`"))

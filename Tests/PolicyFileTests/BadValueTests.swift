@@ -31,6 +31,9 @@ import Testing
       "memory: { budget: 9999999999999GB }",
       "`budget` is too big: 64 bits hold at most `8589934591GB`"),
     BadText(
+      "hibernate: { max_footprint: 16mb }",
+      "`max_footprint` must be a size such as `16MB`, or `unlimited`, not `16mb`", "write `16MB`"),
+    BadText(
       "memory: { budget: 2TB }", "`budget` must be a size such as `16MB`, or `host`, not `2TB`",
       "write `2048GB`"),
     BadText(
@@ -80,6 +83,10 @@ import Testing
       "`terminate suspended` comes after `terminate background`, which costs more: the "
         + "cheapest rung comes first",
       "move `terminate suspended` in front of `terminate background`"),
+    BadText(
+      "ladder: { urgent: [hibernate], critical: [warn] }",
+      "`critical` has no `terminate`: the ladder may free too little memory",
+      "end it with `terminate background, terminate foreground`"),
     BadText(
       "ladder: { urgent: [purge] , warning: [terminate suspended] }",
       "`urgent` does less than `warning`, which includes `terminate suspended`",

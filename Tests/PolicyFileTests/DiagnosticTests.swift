@@ -13,49 +13,6 @@ import Testing
         """)
   }
 
-  @Test func `A wrong unit shows the value and the right unit`() {
-    #expect(
-      policy("hibernate: { max_footprint: 16mb }").rendered == """
-        p.yaml:1:29: error: `max_footprint` must be a size such as `16MB`, or `unlimited`, not \
-        `16mb`
-        hibernate: { max_footprint: 16mb }
-                                    ^
-        help: write `16MB`
-        """)
-  }
-
-  @Test func `An error about a ladder out of order says which rung to move`() {
-    #expect(
-      policy("ladder:\n  urgent: [terminate suspended, hibernate]\n").rendered == """
-        p.yaml:2:33: error: `hibernate` comes after `terminate suspended`, which costs more: \
-        the cheapest rung comes first
-          urgent: [terminate suspended, hibernate]
-                                        ^
-        help: move `hibernate` in front of `terminate suspended`
-        """)
-  }
-
-  @Test func `A ladder that never terminates a worker is an error`() {
-    #expect(
-      policy("ladder: { urgent: [hibernate], critical: [warn] }").rendered == """
-        p.yaml:1:42: error: `critical` has no `terminate`: the ladder may free too little memory
-        ladder: { urgent: [hibernate], critical: [warn] }
-                                                 ^
-        help: end it with `terminate background, terminate foreground`
-        """)
-  }
-
-  @Test func `An error about thresholds out of order names both levels`() {
-    #expect(
-      policy("pressure:\n  critical: { available_below: 12% }\n").rendered == """
-        p.yaml:2:32: error: thresholds out of order: `critical` begins at 12% available, before \
-        `urgent` at 10%
-          critical: { available_below: 12% }
-                                       ^
-        help: warning, urgent and critical need decreasing values
-        """)
-  }
-
   @Test func `A syntax error is shown with its line, a caret and a suggestion`() {
     #expect(
       policy("memory:\n\tbudget: host\n").rendered == """
