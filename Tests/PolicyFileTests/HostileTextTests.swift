@@ -108,35 +108,19 @@ import YAML
     #expect(policy(same).value == nil)
   }
 
-  @Test func `The policy ios-5 with random damage gives a policy or at least one error`() throws {
-    guard case .success(let text) = FileContents.read("\(shippedDirectory)/ios-5.yaml") else {
-      Issue.record("ios-5.yaml can't be read")
-      return
-    }
-    let plain = Array(text.unicodeScalars)
-    var random = TestRandom(seed: 1)
-    var refused = 0
-    for round in 0..<400 {
-      let result = policy(Self.damaged(plain, by: &random))
-      #expect((result.value == nil) == !result.errors.isEmpty, "round \(round)")
-      for diagnostic in result.diagnostics { #expect(!diagnostic.rendered.isEmpty) }
-      refused += result.value == nil ? 1 : 0
-    }
-    // Most of the file is comments, so not every damage causes an error. The damage must still be
-    // real.
-    #expect((40..<400).contains(refused), "\(refused)")
-  }
-
   @Test(arguments: shipped)
   func `Damaged shipped policies don't crash a reader and don't make it hang`(name: String) throws {
     let plain = try FileContents.read("\(shippedDirectory)/\(name).yaml").get().unicodeScalars
     let workers = "processes: &all\n  web: &web { command: run, vars: { A: b } }\nservices: *all\n"
     var random = TestRandom(runSeed: TestRandom.runSeed, for: name)
+    var refused = 0
     for round in 0..<100 {
-      let text = Self.damaged(Array(workers.unicodeScalars + plain), by: &random)
       let comment: Comment = "round \(round)"
-      let asPolicy = policy(text)
+      let asPolicy = policy(Self.damaged(Array(plain), by: &random))
       #expect((asPolicy.value == nil) == !asPolicy.errors.isEmpty, comment)
+      for diagnostic in asPolicy.diagnostics { #expect(!diagnostic.rendered.isEmpty) }
+      refused += asPolicy.value == nil ? 1 : 0
+      let text = Self.damaged(Array(workers.unicodeScalars + plain), by: &random)
       let asConfiguration = configuration(text)
       #expect((asConfiguration.value == nil) == !asConfiguration.errors.isEmpty, comment)
       for result in [
@@ -150,6 +134,9 @@ import YAML
         }
       }
     }
+    // Most of the file is comments, so not every damage causes an error. The damage must still be
+    // real.
+    #expect((1..<100).contains(refused), "\(refused)")
   }
 
   private static let letters = Array(
