@@ -5,7 +5,7 @@ import Testing
 
 /// A file that is written by system calls, as a worker does.
 private final class Log {
-  private let scratch: Scratch
+  let scratch: Scratch
   let path: String
   var directory: String { scratch.path }
 
@@ -23,16 +23,14 @@ private final class Log {
   }
 }
 
-@Suite struct LogReading {
-  private func readAll(_ reader: inout LogReader) throws -> String {
-    var bytes: [UInt8] = []
-    while true {
-      let chunk = try reader.read()
-      if chunk.isEmpty { return String(decoding: bytes, as: UTF8.self) }
-      bytes += chunk
-    }
-  }
+/// What the reader finds now.
+private func readAll(_ reader: inout LogReader) throws -> String {
+  var bytes: [UInt8] = []
+  while case let chunk = try reader.read(), !chunk.isEmpty { bytes += chunk }
+  return String(decoding: bytes, as: UTF8.self)
+}
 
+@Suite struct LogReading {
   @Test(
     arguments: [
       ("a\nb\nc\n", 2, "b\nc\n"), ("a\nb\nc", 2, "b\nc"), ("a\nb\n", 5, "a\nb\n"),
@@ -79,7 +77,6 @@ private final class Log {
     log.append("end of old\n")
     let old = "\(log.directory)/old"
     #expect(rename(log.path, old) == 0)
-    defer { unlink(old) }
     log.append("new\n")
     #expect(try readAll(&reader) == "end of old\nnew\n")
   }
@@ -141,33 +138,15 @@ private final class Log {
 /// The rotation of a log: its beginning is copied to a file of its own, and is then removed. The
 /// copy is renamed only after that.
 @Suite struct LogReadingOverRotations {
-  private func readAll(_ reader: inout LogReader) throws -> String {
-    var bytes: [UInt8] = []
-    while true {
-      let chunk = try reader.read()
-      if chunk.isEmpty { return String(decoding: bytes, as: UTF8.self) }
-      bytes += chunk
-    }
-  }
-
   private func putAside(_ log: Log, keeping remaining: String = "", aside: String) throws {
-    let partial = log.path + ".1.partial"
-    try write(aside, to: partial)
+    let partial = try log.scratch.write("worker.log.1.partial", aside)
     #expect(truncate(log.path, 0) == 0)
     log.append(remaining)
     #expect(rename(partial, log.path + ".1") == 0)
   }
 
-  private func write(_ text: String, to path: String) throws {
-    let file = open(path, O_WRONLY | O_TRUNC | O_CREAT, 0o600)
-    let bytes = Array(text.utf8)
-    #expect(bytes.withUnsafeBytes { Glibc.write(file, $0.baseAddress, $0.count) } == bytes.count)
-    close(file)
-  }
-
   @Test func `A reader finds text that was rotated into another file before it was read`() throws {
     let log = try Log("one\n")
-    defer { unlink(log.path + ".1") }
     var reader = try LogReader(LogLocation(path: log.path), lastLines: nil)
     #expect(try readAll(&reader) == "one\n")
     log.append("two\n")
@@ -184,7 +163,6 @@ private final class Log {
 
   @Test func `Where only whole blocks are rotated, nothing is read twice`() throws {
     let log = try Log("one\ntwo\n")
-    defer { unlink(log.path + ".1") }
     var reader = try LogReader(LogLocation(path: log.path), lastLines: nil)
     #expect(try readAll(&reader) == "one\ntwo\n")
     // Everything that stays in the log has been read already.
@@ -195,7 +173,6 @@ private final class Log {
 
   @Test func `A log that was renamed whole is read to its end, once`() throws {
     let log = try Log("old\n")
-    defer { unlink(log.path + ".1") }
     var reader = try LogReader(LogLocation(path: log.path), lastLines: 0)
     log.append("end of old\n")
     #expect(rename(log.path, log.path + ".1") == 0)

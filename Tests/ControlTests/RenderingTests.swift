@@ -201,6 +201,7 @@ import Testing
         images 3.4 MB
 
         """)
+    #expect(savedNowText([]) == nil)
     var limited = Sample.daemon
     limited.budgetIsHost = true
     limited.limitedBy = "/sys/fs/cgroup/unit"
