@@ -7,12 +7,11 @@ import Testing
 @Suite struct SpawnTests {
   private func request(
     path: String = "/bin/sh", arguments: [String] = ["sh", "-c", ":"], directory: String = "/",
-    environment: [String: String] = [:], output: Int32? = nil, cgroup: Int32? = nil,
-    null: Descriptor
+    environment: [String: String] = [:], output: Int32 = STDOUT_FILENO, cgroup: Int32? = nil
   ) -> SpawnRequest {
     SpawnRequest(
       path: path, arguments: arguments, environment: environment, directory: directory,
-      input: null.raw, output: output ?? null.raw, error: null.raw, cgroup: cgroup)
+      input: STDIN_FILENO, output: output, error: STDERR_FILENO, cgroup: cgroup)
   }
 
   private func failure(_ request: SpawnRequest) -> SpawnError? {
@@ -26,44 +25,43 @@ import Testing
 
   @Test func `Each step of a start has its own sentence for a failure`() throws {
     let null = try Descriptor.open("/dev/null", O_RDWR)
-    let missing = failure(request(path: "/x/y", null: null))
+    let missing = failure(request(path: "/x/y"))
     #expect(missing?.step == .exec)
     #expect(missing?.description == "can't start /x/y: No such file or directory")
 
-    let notExecutable = failure(request(path: "/etc/passwd", null: null))
+    let notExecutable = failure(request(path: "/etc/passwd"))
     #expect(notExecutable?.description == "can't start /etc/passwd: Permission denied")
 
-    let directory = failure(request(directory: "/nowhere", null: null))
+    let directory = failure(request(directory: "/nowhere"))
     #expect(directory?.step == .directory)
     #expect(
       directory?.description
         == "can't start /bin/sh: can't enter its directory /nowhere: No such file or directory")
 
-    let descriptors = failure(request(output: 9999, null: null))
+    let descriptors = failure(request(output: 9999))
     #expect(descriptors?.step == .descriptors)
 
     // This descriptor isn't a cgroup.
-    let cgroup = failure(request(cgroup: null.raw, null: null))
+    let cgroup = failure(request(cgroup: null.raw))
     #expect(cgroup?.step == .fork)
     #expect(cgroup?.mayBeTheCgroup == true)
     #expect(cgroup?.description.contains("cgroup") == true)
 
     for bad in [
-      request(arguments: ["a\0b"], null: null), request(environment: ["a=b": ""], null: null),
-      request(environment: ["": "x"], null: null), request(environment: ["a": "\0"], null: null),
+      request(arguments: ["a\0b"]), request(environment: ["a=b": ""]),
+      request(environment: ["": "x"]), request(environment: ["a": "\0"]),
     ] {
       #expect(failure(bad)?.step == .prepare)
     }
   }
 
   @Test func `The error for a script without its interpreter says so`() throws {
-    let null = try Descriptor.open("/dev/null", O_RDWR)
     let path = "/tmp/dormouse-test-script-\(getpid())"
     defer { unlink(path) }
     try Descriptor.open(path, O_WRONLY | O_CREAT, mode: 0o700).writeAll("#!/no/such/thing\n")
-    #expect(failure(request(path: path, null: null))?.description.contains("interpreter") == true)
+    #expect(failure(request(path: path))?.description.contains("interpreter") == true)
     try Descriptor.open(path, O_WRONLY | O_TRUNC).writeAll("neither\n")
-    #expect(failure(request(path: path, null: null))?.code == ENOEXEC)
+    #expect(failure(request(path: path))?.code == ENOEXEC)
   }
 
   @Test func `No descriptor of the parent leaks into a started child`() throws {
@@ -87,9 +85,8 @@ import Testing
     let child = try TestChild(
       "python3", "-c", "import os; print(os.getsid(0), flush=True); input()")
     #expect(try child.line() == "\(child.pid)")
-    let null = try Descriptor.open("/dev/null", O_RDWR)
     let quiet = try spawn(
-      request(arguments: ["sh", "-c", "kill -STOP $$"], environment: ["A": "1"], null: null))
+      request(arguments: ["sh", "-c", "kill -STOP $$"], environment: ["A": "1"]))
     defer {
       kill(quiet.pid, SIGKILL)
       waitpid(quiet.pid, nil, 0)

@@ -45,19 +45,29 @@ import Testing
     deinit { Scratch.remove(root) }
   }
 
+  private static func request(in directory: String = "/") -> SpawnRequest {
+    SpawnRequest(
+      path: "/bin/sleep", arguments: ["sleep", "60"], environment: [:], directory: directory,
+      input: STDIN_FILENO, output: STDOUT_FILENO, error: STDERR_FILENO)
+  }
+
+  private func becomesReadable(_ descriptor: Descriptor) throws -> Bool {
+    try pollDescriptor(descriptor.raw, for: POLLIN, until: Deadline(in: .seconds(60)))
+  }
+
+  private func end(_ child: StartingProcess) {
+    child.abandon()
+    waitForChild(child.process.pid)
+  }
+
   /// Makes a child that was stopped before its execve.
   private func stoppedChild(_ directory: String) throws -> StartingProcess {
-    let null = try Descriptor.open("/dev/null", O_RDWR)
-    let request = SpawnRequest(
-      path: "/bin/sleep", arguments: ["sleep", "60"], environment: [:], directory: directory,
-      input: null.raw, output: null.raw, error: null.raw)
     for _ in 0..<200 {
-      let child = try StartingProcess(request)
+      let child = try StartingProcess(Self.request(in: directory))
       kill(child.process.pid, SIGSTOP)
       let isStopped = try eventually { try ProcessStat.read(child.process.pid).state == .stopped }
       if isStopped, try child.poll() == nil { return child }
-      child.abandon()
-      waitForChild(child.process.pid)
+      end(child)
     }
     throw TestFailure("no child was stopped before its execve")
   }
@@ -73,9 +83,7 @@ import Testing
     let message = error?.description ?? ""
     #expect(message.contains("did not start within 10 s"), "\(message)")
     #expect(message.contains("another process stopped it"), "\(message)")
-    #expect(
-      try pollDescriptor(
-        child.process.pidfd.raw, for: POLLIN, until: Deadline(in: .seconds(60))))
+    #expect(try becomesReadable(child.process.pidfd))
     child.process.reapIfEnded()
   }
 
@@ -83,17 +91,13 @@ import Testing
     let directory = try SlowDirectory()
     let child = try stoppedChild(directory.path)
     kill(child.process.pid, SIGCONT)
-    #expect(
-      try pollDescriptor(child.report.raw, for: POLLIN, until: Deadline(in: .seconds(60))))
+    #expect(try becomesReadable(child.report))
     #expect(try child.poll()?.pid == child.process.pid)
-    child.abandon()
-    waitForChild(child.process.pid)
+    end(child)
   }
 
   private func waiting() -> SpawnRequest {
-    var request = SpawnRequest(
-      path: "/bin/sleep", arguments: ["sleep", "60"], environment: [:], directory: "/",
-      input: STDIN_FILENO, output: STDOUT_FILENO, error: STDERR_FILENO)
+    var request = Self.request()
     request.waitsForRelease = true
     return request
   }
@@ -115,12 +119,10 @@ import Testing
     let (forked, child) = try waitingChild(waiting())
     #expect(try child.poll() == nil)
     forked.release()
-    #expect(
-      try pollDescriptor(child.report.raw, for: POLLIN, until: Deadline(in: .seconds(60))))
+    #expect(try becomesReadable(child.report))
     #expect(try child.poll()?.pid == child.process.pid)
     forked.release()
-    child.abandon()
-    waitForChild(child.process.pid)
+    end(child)
   }
 
   /// A child that kept other descriptors open would delay the end of a client's connection, and
@@ -135,8 +137,7 @@ import Testing
     // The fourth descriptor is the child's end of the report pipe.
     #expect(open.count == 5 && Set([0, 1, 2, 7]).isSubset(of: open), "\(open)")
     forked.release()
-    child.abandon()
-    waitForChild(child.process.pid)
+    end(child)
   }
 
   @Test("A child that waits for its release ends with the thread that forked it, and runs nothing")
@@ -151,32 +152,25 @@ import Testing
     // A child that began later wouldn't notice that its thread has ended: the process lives on.
     try #require(try eventually { born.step == SpawnError.Step.exec.rawValue })
     queue = nil
-    #expect(
-      try pollDescriptor(child.process.pidfd.raw, for: POLLIN, until: Deadline(in: .seconds(60))))
+    #expect(try becomesReadable(child.process.pidfd))
     kill(child.process.pid, SIGKILL)
     waitForChild(child.process.pid)
   }
 
   @Test func `A child that another thread has forked and that isn't claimed is killed`() throws {
-    let null = try Descriptor.open("/dev/null", O_RDWR)
-    let request = SpawnRequest(
-      path: "/bin/sleep", arguments: ["sleep", "60"], environment: [:], directory: "/",
-      input: null.raw, output: null.raw, error: null.raw)
+    let request = Self.request()
     let forked = try ForkThread.shared.fork(request)
     #expect(ForkedChild.anyIsUnclaimed)
     #expect(children(of: getpid()).contains(forked.process.pid))
     let watched = StartingProcess(forked)
     let lost: SpawnedProcess
     do { lost = try ForkThread.shared.fork(request).process }
-    #expect(
-      try pollDescriptor(lost.pidfd.raw, for: POLLIN, until: Deadline(in: .seconds(60))))
+    #expect(try becomesReadable(lost.pidfd))
     waitForChild(lost.pid)
     // The other child executed its program.
-    #expect(
-      try pollDescriptor(watched.report.raw, for: POLLIN, until: Deadline(in: .seconds(60))))
+    #expect(try becomesReadable(watched.report))
     #expect(try watched.poll()?.pid == forked.process.pid)
-    watched.abandon()
-    waitForChild(forked.process.pid)
+    end(watched)
   }
 
   @Test
