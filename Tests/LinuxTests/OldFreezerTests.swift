@@ -1,6 +1,7 @@
 import CLinux
 import Glibc
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import Linux
@@ -14,31 +15,26 @@ struct OldFreezerTests {
   @Test(arguments: [false, true])
   func `SIGKILL doesn't end a process that cgroup version 1 has frozen`(wasStopped: Bool) throws {
     try withFrozen(stopped: wasStopped) { child, thaw in
-      try shim("pidfd_send_signal") { clinux_pidfd_send_signal(child.pidfd.raw, SIGKILL) }
+      try shim("pidfd_send_signal") { clinux_pidfd_send_signal(child.process.pidfd.raw, SIGKILL) }
       let ended = try pollDescriptor(
-        child.pidfd.raw, for: POLLIN, until: Deadline(in: .milliseconds(300)))
+        child.process.pidfd.raw, for: POLLIN, until: Deadline(in: .milliseconds(300)))
       #expect(!ended)
       if !wasStopped {
-        let identity = try ProcessIdentity.current(of: child.pid)
+        let identity = child.process.identity
         #expect(identity.life == .lives && identity.isEnding)
       }
       try thaw()
-      #expect(try pollDescriptor(child.pidfd.raw, for: POLLIN, until: Deadline(in: .seconds(60))))
+      try child.waitForExit()
     }
   }
 
   @Test func `A tracer that waits for a thread frozen in an injected call reports that`() throws {
     try withFrozen { child, thaw in
       try thaw()
-      let isAsleep = waitUntil(Deadline(in: .seconds(60))) { () throws(Never) in
-        let stat = try? ProcessStat.read(child.pid)
-        return stat?.name == "sleep" && stat?.state == .sleeping
-      }
-      try #require(isAsleep)
-      let session = try TraceSession.seize(child.identity)
+      try #require(try eventually { try child.sleeps })
+      let session = try TraceSession.seize(child.process.identity)
       defer { session.detach() }
-      let vdso = try readFile("/proc/\(child.pid)/maps").lines().lazy
-        .compactMap { MemoryMapping(header: $0) }.first { $0.name == "[vdso]" }
+      let vdso = try MemoryMapping.headers(of: child.pid).first { $0.name == "[vdso]" }
       var injector = try Injector(
         session: session, memory: ProcessMemory(pid: child.pid), vdso: try #require(vdso))
       try writeControl("\(Self.group)/freezer.state", "FROZEN")
@@ -61,15 +57,11 @@ struct OldFreezerTests {
   private static let group = "\(OldFreezer.mountPoint() ?? "")/dormouse-tests-\(getpid())"
 
   private func withFrozen(
-    stopped: Bool = false, _ body: (SpawnedProcess, () throws -> Void) throws -> Void
+    stopped: Bool = false, _ body: (TestChild, () throws -> Void) throws -> Void
   ) throws {
     let group = Self.group
     #expect(mkdir(group, 0o755) == 0)
-    let null = try Descriptor.open("/dev/null", O_RDWR)
-    let child = try spawn(
-      SpawnRequest(
-        path: "/bin/sleep", arguments: ["sleep", "657"], environment: [:], directory: "/",
-        input: null.raw, output: null.raw, error: null.raw))
+    let child = try TestChild("sleep", "657")
     let state = "\(group)/freezer.state"
     func thaw() throws { try writeControl(state, "THAWED") }
     defer {
@@ -82,10 +74,7 @@ struct OldFreezerTests {
     try writeControl("\(group)/cgroup.procs", "\(child.pid)")
     if stopped { kill(child.pid, SIGSTOP) }
     try writeControl(state, "FROZEN")
-    let isFrozen = waitUntil(Deadline(in: .seconds(60))) { () throws(Never) in
-      (try? readText(state)) == "FROZEN\n"
-    }
-    #expect(isFrozen)
+    #expect(try eventually { try readText(state) == "FROZEN\n" })
     try body(child, thaw)
   }
 }

@@ -54,6 +54,14 @@ final class TestChild {
     else { throw TestFailure("process \(pid) still runs after 60 s") }
   }
 
+  /// True if the process executes `sleep` and waits in it.
+  var sleeps: Bool {
+    get throws {
+      let stat = try ProcessStat.read(pid)
+      return stat.name == "sleep" && stat.state == .sleeping
+    }
+  }
+
   func tree() throws -> ProcessTree {
     try ProcessTree.discover(root: process.identity, session: pid)
   }
