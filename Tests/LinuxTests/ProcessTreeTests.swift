@@ -37,11 +37,14 @@ import Testing
     }
   }
 
-  @Test func `Stopping a tree leaves no thread running, and continuing it lets all run`() throws {
+  @Test(
+    "Stopping a tree leaves no thread running, and continuing it lets all run",
+    arguments: [false, true])
+  func stopping(startsFromEarlierList: Bool) throws {
     let child = try TestChild("sh", "-c", Self.bushy)
     _ = try (child.line(), child.line())
-    let tree = try ProcessTree.stopAll(
-      root: child.process.identity, session: child.pid, until: Deadline(in: .seconds(60)))
+    let early = ProcessTree(processes: [try ProcessStat.read(child.pid)])
+    let tree = try child.stopTree(initial: startsFromEarlierList ? early : nil)
     #expect(tree.pids.count >= 6)
     for pid in tree.pids {
       for thread in try threads(of: pid) {
@@ -63,8 +66,7 @@ import Testing
       let parent = try TestChild("taskset", "-c", "0", "python3", "-c", Self.waitingParent)
       #expect(try parent.line() == "waits")
       #expect(try eventually { try parent.tree().processes.last?.name == "sleep" })
-      let tree = try ProcessTree.stopAll(
-        root: parent.process.identity, session: parent.pid, until: Deadline(in: .seconds(60)))
+      let tree = try parent.stopTree()
       try tree.continueAll()
       try #require(tree.processes.last).identity.signal(SIGKILL)
       #expect(try parent.line() == "signal 9", "round \(round)")
@@ -84,30 +86,13 @@ import Testing
     print('stopped' if os.WIFSTOPPED(status) else f'signal {os.WTERMSIG(status)}', flush=True)
     """
 
-  @Test func `A process that an earlier list doesn't have is stopped too`() throws {
-    let child = try TestChild("sh", "-c", Self.bushy)
-    _ = try (child.line(), child.line())
-    let early = ProcessTree(processes: [try ProcessStat.read(child.pid)])
-    let tree = try ProcessTree.stopAll(
-      root: child.process.identity, session: child.pid, initial: early,
-      until: Deadline(in: .seconds(60)))
-    #expect(tree.pids.count >= 6)
-    for pid in tree.pids {
-      for thread in try threads(of: pid) {
-        #expect(try ProcessStat.read(thread: thread, of: pid).state.isAtRest)
-      }
-    }
-    try tree.continueAll()
-  }
-
   @Test func `A tree that keeps forking is stopped`() throws {
     let child = try TestChild(
       "sh", "-c", "echo on; while :; do sh -c 'sh -c : & :' & sh -c :; done")
     #expect(try child.line() == "on")
     let tree: ProcessTree
     do throws(ProcessTreeError) {
-      tree = try ProcessTree.stopAll(
-        root: child.process.identity, session: child.pid, until: Deadline(in: .seconds(60)))
+      tree = try child.stopTree()
     } catch {
       // If a process was between vfork and exec, the stop is refused, and all processes continue.
       guard case .stuck(_, _, _, .uninterruptible) = error else { throw error }
@@ -131,8 +116,7 @@ import Testing
       time.sleep(60)
       """)
     #expect(try child.line() == "spinning")
-    let tree = try ProcessTree.stopAll(
-      root: child.process.identity, session: child.pid, until: Deadline(in: .seconds(60)))
+    let tree = try child.stopTree()
     let before = try ProcessStat.read(child.pid)
     #expect(before.threadCount == 9)
     for thread in try threads(of: child.pid) {

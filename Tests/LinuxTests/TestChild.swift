@@ -66,6 +66,12 @@ final class TestChild {
     try ProcessTree.discover(root: process.identity, session: pid)
   }
 
+  /// Stops the process and those below it, some of which an earlier list may have.
+  func stopTree(initial: ProcessTree? = nil) throws(ProcessTreeError) -> ProcessTree {
+    try ProcessTree.stopAll(
+      root: process.identity, session: pid, initial: initial, until: Deadline(in: .seconds(60)))
+  }
+
   deinit {
     try? ProcessTree.killAll(root: process.identity, session: pid)
     kill(pid, SIGKILL)

@@ -11,18 +11,14 @@ import Testing
     // Both shells have executed their `echo`, and the second waits for its child, which has
     // executed its program. Before that, a shell that used vfork can't be stopped.
     #expect(try eventually { try idle.tree().processes.contains { $0.name == "sleep" } })
-    func stop(_ child: TestChild) throws -> ProcessTree {
-      try ProcessTree.stopAll(
-        root: child.process.identity, session: child.pid, until: Deadline(in: .seconds(60)))
-    }
     let haveStopped = try eventually {
-      let isAtWork = try stop(busy).threadAtWork == busy.pid
+      let isAtWork = try busy.stopTree().threadAtWork == busy.pid
       try busy.tree().continueAll()
       return isAtWork
     }
     #expect(haveStopped)
     let waits = try eventually {
-      let isAtWork = try stop(idle).threadAtWork != nil
+      let isAtWork = try idle.stopTree().threadAtWork != nil
       try idle.tree().continueAll()
       return !isAtWork
     }
@@ -37,8 +33,7 @@ import Testing
       try busy.tree().threadOnItsWay(until: Deadline(in: .milliseconds(20))) == busy.pid
     }
     #expect(isSeen)
-    let tree = try ProcessTree.stopAll(
-      root: busy.process.identity, session: busy.pid, until: Deadline(in: .seconds(60)))
+    let tree = try busy.stopTree()
     #expect(tree.threadOnItsWay(until: Deadline(in: .seconds(60))) == nil)
     try tree.continueAll()
   }

@@ -45,11 +45,6 @@ import Testing
     var syscall: String {
       get throws { try readText("/proc/\(child.pid)/task/\(child.pid)/syscall") }
     }
-
-    func stop() throws -> ProcessTree {
-      try ProcessTree.stopAll(
-        root: child.process.identity, session: child.pid, until: Deadline(in: .seconds(60)))
-    }
   }
 
   @Test("A thread that read a byte on its way to its stop has a result, although it seems to read")
@@ -58,7 +53,7 @@ import Testing
     let wasSeen = try eventually {
       try reader.write()
       kill(reader.child.pid, SIGSTOP)
-      let tree = try reader.stop()
+      let tree = try reader.child.stopTree()
       // A reader that was faster than the signal has written its line, and reads again.
       let isHeld =
         try !reader.isUnread && reader.syscall.hasPrefix("0 0x") && !reader.child.hasWritten
@@ -74,7 +69,7 @@ import Testing
   @Test func `A thread that waits has no result, and stays stopped`() throws {
     let reader = try SlowReader()
     let waits = try eventually {
-      let tree = try reader.stop()
+      let tree = try reader.child.stopTree()
       let thread = tree.threadWithResult(until: Deadline(in: .seconds(60)))
       #expect(tree.threadOnItsWay(until: Deadline(in: .seconds(60))) == nil)
       #expect(try ProcessStat.read(reader.child.pid).state == .stopped)

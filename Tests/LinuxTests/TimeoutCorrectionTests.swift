@@ -124,8 +124,7 @@ import Testing
     let waits = TimedWaits()
     let lookedAt = Clocks.monotonic
     waits.recordCalls(of: try child.tree())
-    _ = try ProcessTree.stopAll(
-      root: child.process.identity, session: child.pid, until: Deadline(in: .seconds(60)))
+    _ = try child.stopTree()
     waits.recordStop(of: try child.tree())
     let measuring = Clocks.monotonic - lookedAt
     // Without the scheduler's data (an old kernel), only the time asleep counts.
@@ -165,8 +164,7 @@ import Testing
     }
     #expect(sleeps)
     late.recordCalls(of: tree)
-    _ = try ProcessTree.stopAll(
-      root: child.process.identity, session: child.pid, until: Deadline(in: .seconds(60)))
+    _ = try child.stopTree()
     for waits in [early, late] { waits.recordStop(of: tree) }
     #expect(early.unrecordedThread(in: tree) == child.pid)
     #expect(late.unrecordedThread(in: tree) == nil)
