@@ -37,26 +37,24 @@ final class Talk {
         buffered.removeFirst(end + 1)
         return line.hasSuffix("\r") ? String(line.dropLast()) : line
       }
-      try #require(
-        try pollDescriptor(output.raw, for: POLLIN, until: deadline),
-        "no line from \(name) in \(Self.timeout) s")
-      let bytes = try output.read(upTo: 65536)
-      try #require(!bytes.isEmpty, "\(name) has closed its output")
-      buffered += bytes
+      try #require(try readMore(until: deadline), "\(name) has closed its output")
     }
+  }
+
+  /// Waits for output and keeps it; false at its end.
+  private func readMore(until deadline: Deadline) throws -> Bool {
+    try #require(
+      try pollDescriptor(output.raw, for: POLLIN, until: deadline),
+      "neither a line nor an end of \(name) in \(Self.timeout) s")
+    let bytes = try output.read(upTo: 65536)
+    buffered += bytes
+    return !bytes.isEmpty
   }
 
   /// Returns what the program still says until its output is closed, at its end.
   func untilEnd() throws -> String {
     let deadline = Deadline(in: .seconds(Self.timeout))
-    while true {
-      try #require(
-        try pollDescriptor(output.raw, for: POLLIN, until: deadline),
-        "\(name) hasn't ended in \(Self.timeout) s")
-      let bytes = try output.read(upTo: 65536)
-      if bytes.isEmpty { break }
-      buffered += bytes
-    }
+    while try readMore(until: deadline) {}
     defer { buffered = [] }
     return String(decoding: buffered, as: UTF8.self)
   }
@@ -73,12 +71,7 @@ final class Talk {
   func bytes(_ count: Int) throws -> String {
     let deadline = Deadline(in: .seconds(Self.timeout))
     while buffered.count < count {
-      try #require(
-        try pollDescriptor(output.raw, for: POLLIN, until: deadline),
-        "no data from \(name) in \(Self.timeout) s")
-      let bytes = try output.read(upTo: 65536)
-      try #require(!bytes.isEmpty, "\(name) has closed its output")
-      buffered += bytes
+      try #require(try readMore(until: deadline), "\(name) has closed its output")
     }
     defer { buffered.removeFirst(count) }
     return String(decoding: buffered[..<count], as: UTF8.self)
