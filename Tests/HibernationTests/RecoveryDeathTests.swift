@@ -19,13 +19,7 @@ extension RecoveryTests {
   func secondDeathAtRest(first: FaultPoint, second: FaultPoint) throws {
     let probe = try Probe(Self.command(), parking: .traced, fault: first)
     let sum = try probe.talk.ask("sum")
-    if Self.isOfResume(first) {
-      try probe.perform("hibernate")
-      try probe.order("resume")
-    } else {
-      try probe.order("hibernate")
-    }
-    try probe.daemonDies()
+    try Self.letDaemonDie(of: probe, at: first)
     try probe.recoverAndDie(at: second)
     try recoverAndCheck(probe, sum)
   }

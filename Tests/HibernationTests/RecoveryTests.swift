@@ -36,13 +36,7 @@ struct RecoveryTests {
   func everyFaultPoint(fault: FaultPoint, parking: Victim.Parking) throws {
     let probe = try Probe(Self.command(), parking: parking, fault: fault)
     let sum = try probe.talk.ask("sum")
-    if Self.isOfResume(fault) {
-      try probe.perform("hibernate")
-      try probe.order("resume")
-    } else {
-      try probe.order("hibernate")
-    }
-    try probe.daemonDies()
+    try Self.letDaemonDie(of: probe, at: fault)
     try recoverAndCheck(probe, sum)
   }
 
@@ -96,30 +90,25 @@ struct RecoveryTests {
     try recoverAndCheck(probe, sum)
   }
 
-  @Test func `A worker that another process has let run without its memory isn't resumed`() throws {
-    guard Victim.Parking.available.contains(.frozen) else {
-      return notTestedHere("no cgroup for workers can be made here")
-    }
+  @Test(.needsCgroup)
+  func `A worker that another process has let run without its memory isn't resumed`() throws {
     // A worker that is about to be frozen isn't parked.
     let probe = try Probe(Self.command(), parking: .frozen, fault: .restored)
     _ = try probe.talk.ask("sum")
     try probe.die(during: "hibernate")
     kill(probe.victim.pid, SIGCONT)
     usleep(20_000)
-    let target = probe.target
-    let image = probe.image
     let error = #expect(throws: HibernationError.self) {
-      try service.wait { (h) throws(HibernationError) in try h.recover(target, from: image) }
+      try recover(probe.target, from: probe.image)
     }
     let aftermath = try #require(error?.aftermath)
     #expect(aftermath == .unverifiable || aftermath == .vanished)
   }
 
-  @Test("A worker is recovered beside a program that its manager runs, which isn't stopped")
+  @Test(
+    "A worker is recovered beside a program that its manager runs, which isn't stopped",
+    .needsCgroup)
   func managersProgram() throws {
-    guard Victim.Parking.available.contains(.frozen) else {
-      return notTestedHere("no cgroup for workers can be made here")
-    }
     let (probe, sum, group) = try asleepInForeignGroup()
     defer { remove(group) }
     let before = try group.processes()
@@ -132,10 +121,8 @@ struct RecoveryTests {
     }
   }
 
-  @Test func `A worker isn't recovered beside a process of unknown origin`() throws {
-    guard Victim.Parking.available.contains(.frozen) else {
-      return notTestedHere("no cgroup for workers can be made here")
-    }
+  @Test(.needsCgroup)
+  func `A worker isn't recovered beside a process of unknown origin`() throws {
     let (probe, _, group) = try asleepInForeignGroup()
     defer { remove(group) }
     let shell = try spawnShell("sleep 1000 & wait", in: nil)
@@ -148,10 +135,8 @@ struct RecoveryTests {
     // The child has the shell's name until it has become the program.
     _ = try waitFor({ try readText("/proc/\(child)/comm") }, until: { $0 == "sleep\n" })
     try group.add(child)
-    let (target, image) = (try target(of: probe, in: group), probe.image)
-    let error = #expect(throws: HibernationError.self) {
-      try service.wait { (h) throws(HibernationError) in try h.recover(target, from: image) }
-    }
+    let target = try target(of: probe, in: group)
+    let error = #expect(throws: HibernationError.self) { try recover(target, from: probe.image) }
     #expect(error?.aftermath == .unverifiable)
     #expect(error?.description.contains("process \(child) (sleep) did not exist") == true)
   }
@@ -170,9 +155,8 @@ struct RecoveryTests {
       session?.detach()
     }
     attached.wait()
-    let (target, image) = (probe.target, probe.image)
     let error = #expect(throws: HibernationError.self) {
-      try service.wait { (h) throws(HibernationError) in try h.recover(target, from: image) }
+      try recover(probe.target, from: probe.image)
     }
     release.set()
     debugger.perform {}
@@ -192,24 +176,25 @@ struct RecoveryTests {
     let otherSum = try other.ask("sum")
     let copy = Fixture.imagePath()
     link(probe.image, copy)
-    let target = other.target
-    _ = try service.wait { (h) throws(HibernationError) in try h.recover(target, from: copy) }
+    try recover(other.target, from: copy)
     #expect(access(copy, F_OK) == 0)
     #expect(try other.ask("sum") == otherSum)
     try recoverAndCheck(probe, sum)
     // The image's owner has ended, so a recovery removes it.
     kill(-probe.victim.pid, SIGKILL)
     kill(probe.victim.pid, SIGKILL)
-    let deadline = Deadline(in: .seconds(60))
-    while !probe.victim.hasEnded, !deadline.hasPassed { usleep(1000) }
-    _ = try service.wait { (h) throws(HibernationError) in try h.recover(target, from: copy) }
+    #expect(try eventually { probe.victim.hasEnded })
+    try recover(other.target, from: copy)
     #expect(access(copy, F_OK) != 0)
   }
 
   // MARK: helpers
 
-  static func isOfResume(_ fault: FaultPoint) -> Bool {
-    [.writingBack, .writtenBack, .unlinked].contains(fault)
+  /// Gives the order during which the daemon passes its fault point.
+  static func letDaemonDie(of probe: Probe, at fault: FaultPoint) throws {
+    let isOfResume = [.writingBack, .writtenBack, .unlinked].contains(fault)
+    if isOfResume { try probe.perform("hibernate") }
+    try probe.die(during: isOfResume ? "resume" : "hibernate")
   }
 
   static func command() throws -> [String] {
@@ -265,11 +250,15 @@ struct RecoveryTests {
     return value
   }
 
+  private func recover(_ target: HibernationTarget, from image: String) throws {
+    _ = try service.wait { (h) throws(HibernationError) in try h.recover(target, from: image) }
+  }
+
   func recoverAndCheck(
     _ probe: Probe, _ sum: String, _ comment: Comment? = nil, in group: WorkerCgroup? = nil
   ) throws {
-    let (target, image) = (try target(of: probe, in: group), probe.image)
-    _ = try service.wait { (h) throws(HibernationError) in try h.recover(target, from: image) }
+    let image = probe.image
+    try recover(target(of: probe, in: group), from: image)
     try #require(try probe.talk.ask("sum") == sum, comment)
     #expect(try probe.talk.ask("wake").hasPrefix("woke"), comment)
     let errors = try probe.talk.ask("errors")

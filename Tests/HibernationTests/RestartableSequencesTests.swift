@@ -49,11 +49,9 @@ struct RestartableSequencesTests {
   }
 
   @Test(
-    "A resume leaves what the kernel wrote last, and everything else has the worker's bytes")
+    "A resume leaves what the kernel wrote last, and everything else has the worker's bytes",
+    .needsCgroup)
   func untouched() throws {
-    guard Victim.Parking.available.contains(.frozen) else {
-      return notTestedHere("no cgroup for workers can be made here")
-    }
     guard let (victim, areas) = try start(["6"], parking: .frozen),
       KernelTrial.asTracer.showsRseq == 1
     else { return }

@@ -21,7 +21,7 @@ struct ResumeMarkerTests {
 
   @Test(
     "A resume that can't be recorded is marked in the cgroup, and its image counts no more",
-    .enabled(if: Victim.cgroupRoot != nil, "no cgroup for workers can be made here"))
+    .needsCgroup)
   func noted() throws {
     let directory = Fixture.imagePath()
     try makeDirectory(directory, mode: 0o700)

@@ -13,7 +13,7 @@ struct ServiceThreadTests {
 
   @Test(
     "A worker that rests frozen can do without the service's thread, and another one resumes it",
-    .enabled(if: Victim.cgroupRoot != nil, "no cgroup for workers can be made here"))
+    .needsCgroup)
   func frozen() throws {
     let victim = try Victim([try Fixture.compile("torture"), "2", "4", "7"], parking: .frozen)
     _ = try victim.line()

@@ -7,8 +7,7 @@ import Testing
 
 /// A file can't be opened at any moment of a wake. The worker has to keep its memory, whatever else
 /// fails.
-@Suite(
-  .serialized, .enabled(if: Victim.cgroupRoot != nil, "no cgroup for workers can be made here"))
+@Suite(.serialized, .needsCgroup)
 struct ShortageTests {
   private static let codes = [EMFILE, ENFILE, ENOMEM, EINTR, EIO]
 

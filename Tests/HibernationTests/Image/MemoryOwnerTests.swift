@@ -113,7 +113,7 @@ struct MemoryOwnerTests {
 
   @Test(
     "A worker that is recorded as hibernated isn't woken from another worker's image at its path",
-    .enabled(if: Victim.cgroupRoot != nil, "no cgroup for workers can be made here"))
+    .needsCgroup)
   func recordedAsHibernated() throws {
     let (victim, sum) = try torture(.frozen, seed: 6)
     let (other, _) = try torture(.frozen, seed: 7)

@@ -6,8 +6,7 @@ import Testing
 @testable import Linux
 
 /// Resumes whose pages are filled while the worker runs.
-@Suite(
-  .serialized, .enabled(if: Victim.cgroupRoot != nil, "no cgroup for workers can be made here"))
+@Suite(.serialized, .needsCgroup)
 struct LazyRestoreTests {
   let service = HibernationService()
 

@@ -7,8 +7,7 @@ import Testing
 
 /// One worker whose images alternate between all kinds: complete, overlay, laid out for lazy
 /// restore, or encrypted. The daemon that wrote an image reads it, or the next daemon does.
-@Suite(
-  .serialized, .enabled(if: Victim.cgroupRoot != nil, "no cgroup for workers can be made here"))
+@Suite(.serialized, .needsCgroup)
 struct RestoreModeTests {
   enum Mode: CaseIterable {
     case complete, overlay, lazy, lazyOverlay, encrypted

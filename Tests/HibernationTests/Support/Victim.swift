@@ -7,6 +7,13 @@ import Testing
 @testable import Hibernation
 @testable import Linux
 
+extension Trait where Self == ConditionTrait {
+  /// For tests of workers that rest frozen.
+  static var needsCgroup: Self {
+    .enabled(if: Victim.cgroupRoot != nil, "no cgroup for workers can be made here")
+  }
+}
+
 /// A program under test that is hibernated. The test has its stdin and stdout.
 final class Victim {
   let process: SpawnedProcess
