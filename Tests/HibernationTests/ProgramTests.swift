@@ -123,16 +123,13 @@ struct ProgramTests {
   func forkShared(parking: Victim.Parking) throws {
     let victim = try Victim(ready: "forktree", "16", "3", "5", parking: parking)
     let sum = try victim.ask("sum")
-    func proportional() throws -> Int64 {
-      try Footprint.measure(victim.target.discover().pids).proportional
-    }
-    let before = try proportional()
+    let before = try victim.proportionalMemory()
     for _ in 0..<3 {
       let summary = try victim.cycle(service)
       #expect(summary.processes == 4)
       #expect(try victim.ask("sum") == sum)
     }
-    let after = try proportional()
+    let after = try victim.proportionalMemory()
     #expect(after <= before + 128 * Int64(pageSize), "\(before) bytes have become \(after)")
   }
 }

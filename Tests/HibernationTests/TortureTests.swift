@@ -17,18 +17,11 @@ struct TortureTests {
     let victim = try Victim(ready: "torture", "8", "16", "7", parking: parking)
     let sum = try victim.ask("sum")
     for round in 1...Nightly.rounds(20, of: 100) {
-      try victim.suspend()
       let path = Fixture.imagePath()
-      let target = victim.target
       let before = try victim.anonymousMemory()
-      let slept = try service.wait { (h) throws(HibernationError) in
-        try h.hibernate(HibernationRequest(target, to: path))
-      }
-      #expect(slept.moved > 8 << 20)
+      #expect(try victim.sleep(service, at: path).moved > 8 << 20)
       #expect(try victim.anonymousMemory() <= 64 * pageSize, "of \(before)")
-      _ = try service.wait { (h) throws(HibernationError) in
-        try h.resume(target, from: RestingImage(path: path))
-      }
+      try victim.wake(service, from: path)
       try #require(try victim.ask("sum") == sum, "round \(round)")
     }
     #expect(try victim.ask("wake").hasPrefix("woke"))

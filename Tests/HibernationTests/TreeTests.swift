@@ -65,17 +65,14 @@ struct TreeTests {
     // Writes to reference counts un-share pages; the second time no more pages change.
     let digest = try victim.ask("digest")
     #expect(try victim.ask("digest") == digest)
-    func proportional() throws -> Int64 {
-      try Footprint.measure(victim.target.discover().pids).proportional
-    }
-    let before = try proportional()
+    let before = try victim.proportionalMemory()
     for _ in 0..<3 {
       let summary = try victim.cycle(service)
       #expect(summary.processes == 4)
       #expect(summary.moved > 1 << 20)
       #expect(try victim.ask("digest") == digest)
     }
-    let after = try proportional()
+    let after = try victim.proportionalMemory()
     // The process's share of python's own files grows when other tests' pythons end. A heap that
     // isn't shared any more would add 24 MB.
     #expect(after <= before + 4 << 20, "\(before) bytes have become \(after)")
@@ -88,7 +85,7 @@ struct TreeTests {
     let victim = try Victim([try Fixture.compile("thp"), "32"], parking: parking)
     let before = try #require(try victim.line().split(separator: " ").last.flatMap { Int($0) })
     // If memory is fragmented, the kernel has no huge pages.
-    guard before > 0 else { return print("Not tested here: the kernel gave no huge pages") }
+    guard before > 0 else { return notTestedHere("the kernel gave no huge pages") }
     let sum = try victim.ask("sum")
     for _ in 0..<3 {
       let summary = try victim.cycle(service)

@@ -61,13 +61,9 @@ final class FailingDevice {
   private static func run(_ command: String...) throws -> (status: Int32, output: String) {
     let output = Fixture.imagePath()
     let file = try Descriptor.open(output, O_RDWR | O_CREAT, mode: 0o600)
-    let process = try spawn(
-      SpawnRequest(
-        path: try #require(find(command[0])), arguments: command,
-        environment: ["PATH": "/usr/sbin:/sbin:" + Program.path], directory: "/tmp",
-        input: 0, output: file.raw, error: file.raw))
-    var status: Int32 = 0
-    waitpid(process.pid, &status, 0)
+    let status = try Fixture.run(
+      [try #require(find(command[0]))] + command.dropFirst(),
+      environment: ["PATH": "/usr/sbin:/sbin:" + Program.path], output: file.raw)
     let text = try readText(output)
     return (status, text.split(separator: "\n").first.map(String.init) ?? "")
   }

@@ -33,17 +33,11 @@ enum Fixture {
     try compiled.withLock { executables in
       if let path = executables[name] { return path }
       let target = "\(scratch)/\(name)"
-      let path = getenv("PATH").map { String(cString: $0) } ?? "/usr/bin:/bin"
-      let compiler = try spawn(
-        SpawnRequest(
-          path: try #require(resolveExecutable("cc", path: path)),
-          arguments: [
-            "cc", "-O1", "-g", "-pthread", "-DPAGE_BYTES=\(pageSize)", "-o", target,
-            Self.path("\(name).c"),
-          ] + (shared ? ["-shared", "-fPIC"] : []),
-          environment: ["PATH": path], directory: "/tmp", input: 0, output: 2, error: 2))
-      var status: Int32 = 0
-      waitpid(compiler.pid, &status, 0)
+      let status = try run(
+        [
+          "cc", "-O1", "-g", "-pthread", "-DPAGE_BYTES=\(pageSize)", "-o", target,
+          Self.path("\(name).c"),
+        ] + (shared ? ["-shared", "-fPIC"] : []))
       try #require(status == 0, "cc \(name).c failed")
       executables[name] = target
       return target
@@ -59,12 +53,14 @@ enum Fixture {
     return target
   }
 
-  /// Runs a command and returns its exit status.
-  static func run(_ command: [String]) throws -> Int32 {
+  /// Runs a command and returns its status.
+  static func run(
+    _ command: [String], environment: [String: String] = ["PATH": Program.path], output: Int32 = 2
+  ) throws -> Int32 {
     let process = try spawn(
       SpawnRequest(
         path: try #require(Program.find(command[0])), arguments: command,
-        environment: ["PATH": Program.path], directory: "/tmp", input: 0, output: 2, error: 2))
+        environment: environment, directory: "/tmp", input: 0, output: output, error: output))
     var status: Int32 = 0
     waitpid(process.pid, &status, 0)
     return status

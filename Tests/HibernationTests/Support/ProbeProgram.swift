@@ -170,18 +170,10 @@ final class Probe {
 
   /// Recovers the worker with a second daemon. Returns its status.
   func recover(_ environment: [String: String]) throws -> Int32 {
-    let null = try Descriptor.open("/dev/null", O_RDWR)
-    let second = try spawn(
-      SpawnRequest(
-        path: Self.executable,
-        arguments: [
-          "HibernateProbe", "recover", "\(victim.pid)", "\(victim.startTime)",
-          cgroup?.path ?? "-", image,
-        ],
-        environment: environment, directory: "/tmp", input: null.raw,
-        output: null.raw, error: 2))
-    var status: Int32 = 0
-    waitpid(second.pid, &status, 0)
-    return status
+    try Fixture.run(
+      [
+        Self.executable, "recover", "\(victim.pid)", "\(victim.startTime)", cgroup?.path ?? "-",
+        image,
+      ], environment: environment)
   }
 }

@@ -109,6 +109,11 @@ final class Victim {
 
   /// Returns the anonymous memory of all processes in RAM, in bytes.
   func anonymousMemory() throws -> UInt64 { try anonymousBytes(of: target.discover().pids) }
+
+  /// Returns the memory of all processes, in which what they share counts once.
+  func proportionalMemory() throws -> Int64 {
+    try Footprint.measure(target.discover().pids).proportional
+  }
 }
 
 /// Reaps a child, and waits only for a limited time, because a failed test may have left it traced.
