@@ -166,8 +166,7 @@ struct EligibilityTests {
     "Without kcmp, processes with separate memory are accepted, and others are refused"
   )
   func withoutKcmp() throws {
-    let tree = try Victim([try Fixture.compile("forktree"), "4", "3", "9"])
-    _ = try tree.line()
+    let tree = try Victim(ready: "forktree", "4", "3", "9")
     try tree.suspend()
     let processes = try tree.target.discover().processes
     #expect(processes.count == 4)

@@ -66,13 +66,7 @@ struct ForcedAccessTests {
       [try Fixture.compile("torture"), "4", "14", "3"], parking: parking, fault: fault, forced: true
     )
     let sum = try probe.talk.ask("sum")
-    if fault == .writingBack {
-      try probe.perform("hibernate")
-      try probe.order("resume")
-    } else {
-      try probe.order("hibernate")
-    }
-    try probe.daemonDies()
+    try RecoveryTests.letDaemonDie(of: probe, at: fault)
     #expect(try probe.recover(Probe.environment(nil, forced: true)) == 0)
     #expect(try probe.talk.ask("sum") == sum)
     #expect(try probe.talk.ask("errors") == "errors 0 eintr 0")
@@ -80,8 +74,7 @@ struct ForcedAccessTests {
 
   @Test("A process is traced only while its read-only pages are written, and not stopped")
   func briefly() throws {
-    let victim = try Victim([try Fixture.compile("torture"), "1", "0", "9"])
-    _ = try victim.line()
+    let victim = try Victim(ready: "torture", "1", "0", "9")
     let sum = try victim.ask("sum")
     let simulated = try runProtected(victim.process.pid, forced: true)
     #expect(

@@ -20,7 +20,7 @@ struct HugePagesTests {
     }
     for _ in 0..<3 {
       let path = try victim.sleep(service)
-      let kept = try Self.areas(of: victim).filter { $0.isUnnamed }
+      let kept = try Self.areas(of: victim.process.pid).filter { $0.isUnnamed }
       #expect(kept.reduce(0) { $0 + $1.anonymous } >= 7 * pageSize)
       #expect(kept.allSatisfy { $0.used == 0 })
       try victim.wake(service, from: path)
@@ -113,10 +113,6 @@ struct HugePagesTests {
     var anonymous: UInt64 = 0
     /// The memory that the kernel has marked as used, in bytes.
     var used: UInt64 = 0
-  }
-
-  private static func areas(of victim: Victim) throws -> [Area] {
-    try areas(of: victim.process.pid)
   }
 
   private static func areas(of pid: Int32) throws -> [Area] {

@@ -146,20 +146,9 @@ struct RecoveryTests {
     let sum = try probe.talk.ask("sum")
     try probe.die(during: "hibernate")
     let pid = probe.victim.pid
-    let (attached, release) = (EventFlag(), EventFlag())
-    let debugger = WorkQueue(name: "debugger")
-    debugger.submit {
-      let session = try? TraceSession.seize(pid: pid)
-      attached.set()
-      release.wait()
-      session?.detach()
-    }
-    attached.wait()
     let error = #expect(throws: HibernationError.self) {
-      try recover(probe.target, from: probe.image)
+      try whileTraced(pid) { try recover(probe.target, from: probe.image) }
     }
-    release.set()
-    debugger.perform {}
     #expect(error?.aftermath == .intact)
     #expect(error?.description.contains("can't trace process \(pid): process") == true)
     try recoverAndCheck(probe, sum)
@@ -171,8 +160,7 @@ struct RecoveryTests {
     let probe = try Probe(Self.command(), parking: .traced, fault: .restored)
     let sum = try probe.talk.ask("sum")
     try probe.die(during: "hibernate")
-    let other = try Victim([try Fixture.compile("torture"), "1", "0", "9"])
-    _ = try other.line()
+    let other = try Victim(ready: "torture", "1", "0", "9")
     let otherSum = try other.ask("sum")
     let copy = Fixture.imagePath()
     link(probe.image, copy)

@@ -13,8 +13,7 @@ struct RefusalTests {
 
   @Test(arguments: Nightly.one(of: Victim.Parking.available))
   func `A process that never waits is refused as busy`(parking: Victim.Parking) throws {
-    let victim = try Victim([try Fixture.compile("busy")], parking: parking)
-    _ = try victim.line()
+    let victim = try Victim(ready: "busy", parking: parking)
     // After two ticks of processor time it is past its last system call.
     let start = try ProcessStat.read(victim.process.pid).cpuTicks
     #expect(try eventually { try ProcessStat.read(victim.process.pid).cpuTicks >= start + 2 })
@@ -31,8 +30,7 @@ struct RefusalTests {
   func unsafeKernel() throws {
     var features = KernelFeatures.detect()
     features.restoreObstacle = "this kernel ends a process whose memory was restored"
-    let victim = try Victim([try Fixture.compile("mlocked")])
-    _ = try victim.line()
+    let victim = try Victim(ready: "mlocked")
     let sum = try victim.ask("sum")
     let error = try victim.refusal(HibernationService(features: features))
     #expect(error.description.contains("this kernel ends a process"))
@@ -46,8 +44,7 @@ struct RefusalTests {
     "A worker survives its resume if the kernel's trials find no obstacle, else it is refused"
   )
   func trials() throws {
-    let victim = try Victim([try Fixture.compile("torture"), "2", "4", "7"])
-    _ = try victim.line()
+    let victim = try Victim(ready: "torture", "2", "4", "7")
     if KernelFeatures.detect().restoreObstacle == nil {
       try victim.cycle(service)
       #expect(try victim.ask("errors") == "errors 0 eintr 0")
@@ -59,8 +56,7 @@ struct RefusalTests {
   @Test(
     "A process with locked memory is refused", arguments: Nightly.one(of: Victim.Parking.available))
   func locked(parking: Victim.Parking) throws {
-    let victim = try Victim([try Fixture.compile("mlocked")], parking: parking)
-    _ = try victim.line()
+    let victim = try Victim(ready: "mlocked", parking: parking)
     let sum = try victim.ask("sum")
     let error = try victim.refusal(service)
     #expect(error.description.contains("locked memory"))
@@ -72,8 +68,7 @@ struct RefusalTests {
 
   @Test("A seccomp filter is suspended during a hibernation, or the process is refused")
   func seccomp() throws {
-    let victim = try Victim([try Fixture.compile("seccomped")])
-    _ = try victim.line()
+    let victim = try Victim(ready: "seccomped")
     do {
       for _ in 0..<3 {
         try victim.cycle(service)
@@ -88,24 +83,10 @@ struct RefusalTests {
   }
 
   @Test func `A process is refused while another process traces it`() throws {
-    let victim = try Victim([try Fixture.compile("torture"), "1", "0", "1"])
-    _ = try victim.line()
+    let victim = try Victim(ready: "torture", "1", "0", "1")
     let sum = try victim.ask("sum")
     try victim.suspend()
-    let pid = victim.process.pid
-    let debugger = WorkQueue(name: "debugger")
-    let release = EventFlag()
-    let attached = EventFlag()
-    debugger.submit {
-      let session = try? TraceSession.seize(pid: pid)
-      attached.set()
-      release.wait()
-      session?.detach()
-    }
-    attached.wait()
-    let error = try victim.refusal(service)
-    release.set()
-    debugger.perform {}
+    let error = try whileTraced(victim.process.pid) { try victim.refusal(service) }
     #expect(error.description.contains("is traced by process"))
     #expect(error.aftermath == .intact)
     try victim.cycle(service)
@@ -114,8 +95,7 @@ struct RefusalTests {
 
   @Test(arguments: Nightly.one(of: Victim.Parking.available))
   func `A foreign SIGCONT doesn't wake a hibernated process`(parking: Victim.Parking) throws {
-    let victim = try Victim([try Fixture.compile("sigcont")], parking: parking)
-    _ = try victim.line()
+    let victim = try Victim(ready: "sigcont", parking: parking)
     let path = try victim.sleep(service)
     let asleep = try victim.anonymousMemory()
     kill(victim.process.pid, SIGCONT)
@@ -126,17 +106,4 @@ struct RefusalTests {
     let line = try victim.line()
     #expect(line.hasPrefix("sigcont ") && line != "sigcont 0")
   }
-}
-
-/// A flag that one thread sets once, and for which another one waits.
-final class EventFlag: Sendable {
-  private let pipe: (read: Descriptor, write: Descriptor)
-
-  init() {
-    guard let ends = try? makePipe() else { preconditionFailure("no pipe") }
-    pipe = ends
-  }
-
-  func set() { try? pipe.write.writeAll("x") }
-  func wait() { _ = try? pipe.read.read(upTo: 1) }
 }

@@ -15,8 +15,7 @@ struct ServiceThreadTests {
     "A worker that rests frozen can do without the service's thread, and another one resumes it",
     .needsCgroup)
   func frozen() throws {
-    let victim = try Victim([try Fixture.compile("torture"), "2", "4", "7"], parking: .frozen)
-    _ = try victim.line()
+    let victim = try Victim(ready: "torture", "2", "4", "7", parking: .frozen)
     let sum = try victim.ask("sum")
     let path = Fixture.imagePath()
     for _ in 0..<3 {
@@ -31,8 +30,7 @@ struct ServiceThreadTests {
 
   @Test("A worker that rests traced keeps the thread that traces it until it is resumed")
   func traced() throws {
-    let victim = try Victim([try Fixture.compile("torture"), "2", "4", "7"], parking: .traced)
-    _ = try victim.line()
+    let victim = try Victim(ready: "torture", "2", "4", "7", parking: .traced)
     let sum = try victim.ask("sum")
     let path = try victim.sleep(service)
     let tracer = try ProcessStatus.read(victim.process.pid).tracer

@@ -122,6 +122,24 @@ func reap(_ pid: Int32) {
   while waitpid(pid, nil, WNOHANG) == 0, !deadline.hasPassed { usleep(1000) }
 }
 
+/// Runs `body` while another thread traces the process, as a debugger does.
+func whileTraced<Result>(_ pid: Int32, _ body: () throws -> Result) rethrows -> Result {
+  let (attached, release) = (OneTimeEvent(), OneTimeEvent())
+  let debugger = WorkQueue(name: "debugger")
+  debugger.submit {
+    let session = try? TraceSession.seize(pid: pid)
+    attached.raise()
+    release.wait()
+    session?.detach()
+  }
+  attached.wait()
+  defer {
+    release.raise()
+    debugger.perform {}
+  }
+  return try body()
+}
+
 /// Returns the anonymous memory of the processes in bytes, without areas under MADV_HUGEPAGE.
 ///
 /// In such areas khugepaged can fill holes with zero pages at any time. A hibernation searches for
