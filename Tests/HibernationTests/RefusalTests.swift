@@ -53,19 +53,6 @@ struct RefusalTests {
     }
   }
 
-  @Test(
-    "A process with locked memory is refused", arguments: Nightly.one(of: Victim.Parking.available))
-  func locked(parking: Victim.Parking) throws {
-    let victim = try Victim(ready: "mlocked", parking: parking)
-    let sum = try victim.ask("sum")
-    let error = try victim.refusal(service)
-    #expect(error.description.contains("locked memory"))
-    #expect(error.aftermath == .ineligible)
-    #expect(try victim.isSuspended)
-    try victim.carryOn()
-    #expect(try victim.ask("sum") == sum)
-  }
-
   @Test("A seccomp filter is suspended during a hibernation, or the process is refused")
   func seccomp() throws {
     let victim = try Victim(ready: "seccomped")
