@@ -99,12 +99,8 @@ struct RestartableSequencesTests {
     let target = victim.target
     for round in 0..<6 {
       try move(victim, to: round)
-      try victim.suspend()
-      let slept = try service.wait { (h) throws(HibernationError) in
-        try h.hibernate(
-          HibernationRequest(target, to: path, restore: mode == .eager ? .eager : .lazy))
-      }
-      #expect(slept.moved > 0)
+      let restore: ResumePreference = mode == .eager ? .eager : .lazy
+      #expect(try victim.sleep(service, at: path, restore: restore).moved > 0)
       try move(victim, to: round + 1)
       _ = try service.wait { (h) throws(HibernationError) in
         try h.resume(target, from: RestingImage(path: path, mode))

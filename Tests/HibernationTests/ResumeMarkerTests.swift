@@ -83,11 +83,8 @@ struct ResumeMarkerTests {
   func `A lazy restore that can't be recorded is noted in the worker's cgroup`() throws {
     let path = Fixture.imagePath()
     let victim = try Victim(ready: "layers", "1024", parking: .frozen)
-    try victim.suspend()
     let target = victim.target
-    let summary = try service.wait { (h) throws(HibernationError) in
-      try h.hibernate(HibernationRequest(target, to: path, restore: .lazy))
-    }
+    let summary = try victim.sleep(service, at: path, restore: .lazy)
     let image = RestingImage(
       path: path, expecting: summary.image.expectation, restore: RestorePlan(.lazy(learns: true)))
     let resumed = try service.wait { (h) throws(HibernationError) in

@@ -29,12 +29,8 @@ struct ResumeRecordTests {
     service.set(standby)
     let victim = try Victim(ready: "layers", "1024", parking: .frozen)
     let path = Fixture.imagePath()
-    try victim.suspend()
     let target = victim.target
-    _ = try service.wait { (h) throws(HibernationError) in
-      try h.hibernate(
-        HibernationRequest(target, to: path, restore: mode == .eager ? .eager : .lazy))
-    }
+    try victim.sleep(service, at: path, restore: mode == .eager ? .eager : .lazy)
     let calls = Mutex(0)
     let cgroup = try #require(victim.cgroup)
     let resumed = try service.wait { (h) throws(HibernationError) in

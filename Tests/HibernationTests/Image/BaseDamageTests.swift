@@ -69,11 +69,8 @@ struct BaseDamageTests {
     #expect(try victim.nap(service, at: path).unchanged > 0)
     let base = try readFile(path + ".base")
     try self.harm(path + ".base", harm)
-    let target = victim.target
     let error = #expect(throws: HibernationError.self) {
-      try HibernationService().wait { (h) throws(HibernationError) in
-        try h.resume(target, from: RestingImage(path: path))
-      }
+      try victim.wake(HibernationService(), from: path)
     }
     #expect(error?.aftermath == .unverifiable)
     #expect(throws: ImageError.self) { try ImageReader(path: path) }
@@ -97,11 +94,8 @@ struct BaseDamageTests {
     features.writeTracking = false
     let slept = try victim.nap(service, at: path)
     if slept.unchanged > 0 {
-      let target = victim.target
       let error = #expect(throws: HibernationError.self) {
-        try service.wait { (h) throws(HibernationError) in
-          try h.resume(target, from: RestingImage(path: path))
-        }
+        try victim.wake(service, from: path)
       }
       #expect(error?.aftermath == .unverifiable)
     } else {
@@ -125,7 +119,7 @@ struct BaseDamageTests {
     let parking = Int(usage.f_bavail) * Int(usage.f_frsize) - 2 * Int(pageSize)
     try ImageFormatTests.write([UInt8](repeating: 1, count: parking), to: disk + "/other")
     _ = try victim.ask("change 9 60")
-    let error = try victim.napRefusal(service, at: path)
+    let error = try victim.refusal(service, at: path, overlay: true)
     #expect(error.description.contains("No space left on device"))
     #expect(error.aftermath == .intact)
     #expect(try listDirectory(disk) == ["other"])
@@ -133,20 +127,5 @@ struct BaseDamageTests {
     #expect(try victim.nap(service, at: path).unchanged == 0)
     try victim.rise(service, from: path)
     #expect(try victim.ask("verify") == "same")
-  }
-}
-
-extension Victim {
-  fileprivate func napRefusal(
-    _ service: HibernationService, at path: String
-  ) throws -> HibernationError {
-    try suspend()
-    let target = target
-    let error = #expect(throws: HibernationError.self) {
-      try service.wait { (h) throws(HibernationError) in
-        try h.hibernate(HibernationRequest(target, to: path, overlay: true))
-      }
-    }
-    return try #require(error)
   }
 }

@@ -69,11 +69,8 @@ struct DamagedImageTests {
       }
       let damaged = Fixture.imagePath()
       try ImageFormatTests.write(bytes, to: damaged)
-      let target = victim.target
       let error = #expect(throws: HibernationError.self) {
-        try service.wait { (h) throws(HibernationError) in
-          try h.resume(target, from: RestingImage(path: damaged))
-        }
+        try victim.wake(service, from: damaged)
       }
       #expect(error?.aftermath == .unverifiable)
       #expect(throws: ImageError.self) { try ImageReader(path: damaged).verify() }
@@ -115,11 +112,8 @@ struct DamagedImageTests {
           victim.process.pidfd.raw, for: POLLIN, until: Deadline(in: .milliseconds(20)))
       }
       #expect(ended)
-      let target = victim.target
       let error = #expect(throws: HibernationError.self) {
-        try service.wait { (h) throws(HibernationError) in
-          try h.resume(target, from: RestingImage(path: path))
-        }
+        try victim.wake(service, from: path)
       }
       #expect(error?.aftermath == .vanished)
       #expect(access(path, F_OK) != 0)

@@ -246,18 +246,11 @@ extension Victim {
   /// Suspends and hibernates the program, with an overlay if that is possible.
   @discardableResult
   func nap(_ service: HibernationService, at path: String) throws -> HibernationSummary {
-    try suspend()
-    let target = target
-    return try service.wait { (h) throws(HibernationError) in
-      try h.hibernate(HibernationRequest(target, to: path, overlay: true))
-    }
+    try sleep(service, at: path, overlay: true)
   }
 
   /// Wakes the program, and leaves a base.
   func rise(_ service: HibernationService, from path: String) throws {
-    let target = target
-    _ = try service.wait { (h) throws(HibernationError) in
-      try h.resume(target, from: RestingImage(path: path), keepsBase: true)
-    }
+    try wake(service, from: path, keepsBase: true)
   }
 }

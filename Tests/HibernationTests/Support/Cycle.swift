@@ -9,14 +9,16 @@ extension Victim {
   /// Suspends and hibernates the program.
   @discardableResult
   func sleep(
-    _ service: HibernationService, at path: String, sealed: Bool = false,
-    dropsFilePages: Bool = false
+    _ service: HibernationService, at path: String, restore: ResumePreference = .eager,
+    overlay: Bool = false, sealed: Bool = false, dropsFilePages: Bool = false
   ) throws -> HibernationSummary {
     try suspend()
     let target = target
     return try service.wait { (h) throws(HibernationError) in
       try h.hibernate(
-        HibernationRequest(target, to: path, isSealed: sealed, dropsFilePages: dropsFilePages))
+        HibernationRequest(
+          target, to: path, restore: restore, overlay: overlay, isSealed: sealed,
+          dropsFilePages: dropsFilePages))
     }
   }
 
@@ -28,12 +30,13 @@ extension Victim {
   }
 
   func wake(
-    _ service: HibernationService, from path: String, masters: PreforkMasters = PreforkMasters()
+    _ service: HibernationService, from path: String, keepsBase: Bool = false,
+    masters: PreforkMasters = PreforkMasters()
   ) throws {
     var target = target
     target.masters = masters
     _ = try service.wait { [target] (h) throws(HibernationError) in
-      try h.resume(target, from: RestingImage(path: path))
+      try h.resume(target, from: RestingImage(path: path), keepsBase: keepsBase)
     }
   }
 
@@ -48,16 +51,10 @@ extension Victim {
 
   /// Returns the error of a hibernation that is refused or fails.
   func refusal(
-    _ service: HibernationService, at path: String = Fixture.imagePath()
+    _ service: HibernationService, at path: String = Fixture.imagePath(), overlay: Bool = false
   ) throws -> HibernationError {
-    try suspend()
-    let target = target
-    let error = #expect(throws: HibernationError.self) {
-      try service.wait { (h) throws(HibernationError) in
-        try h.hibernate(HibernationRequest(target, to: path))
-      }
-    }
-    return try #require(error)
+    try #require(
+      #expect(throws: HibernationError.self) { try sleep(service, at: path, overlay: overlay) })
   }
 
   /// Lets a suspended worker run.
