@@ -259,11 +259,8 @@ import Testing
     chmod(scratch.path, 0o777)
     let program = "\(scratch.path)/dormouse"
     _ = try Command(arguments: ["cp", TestMachine.executable, program]).run(in: scratch)
-    let user = "\(TestMachine.unprivilegedUser)"
-    var command = Command(arguments: [
-      "setpriv", "--reuid", user, "--regid", user, "--clear-groups", program, "footprint", "record",
-      "--pid", "\(getpid())", "-o", "mine.footprint",
-    ])
+    let record = ["footprint", "record", "--pid", "\(getpid())", "-o", "mine.footprint"]
+    var command = Command(arguments: TestMachine.becomingNobody + [program] + record)
     command.directory = scratch.path
     let outcome = try command.run(in: scratch)
     #expect(outcome.code == 1 && outcome.error.contains("can't measure process"), "\(outcome)")

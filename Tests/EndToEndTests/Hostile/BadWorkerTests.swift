@@ -46,16 +46,12 @@ import Testing
     let daemon = try TestDaemon(
       "workers: { mute: { command: sleep 652, readiness: { notify: true } } }")
     let path = try daemon.recorded("notify", of: "mute")
-    let user = "\(TestMachine.unprivilegedUser)"
     let send = """
       import socket, sys
       socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(b"READY=1", sys.argv[1])
       """
-    let outcome = try Command(arguments: [
-      "setpriv", "--reuid", user, "--regid", user, "--clear-groups", TestMachine.python, "-c",
-      send,
-      path,
-    ]).run(in: daemon.scratch)
+    let arguments = TestMachine.becomingNobody + [TestMachine.python, "-c", send, path]
+    let outcome = try Command(arguments: arguments).run(in: daemon.scratch)
     #expect(outcome.error.contains("PermissionError"), "\(outcome)")
     #expect(try daemon.worker("mute").state == "launching")
   }

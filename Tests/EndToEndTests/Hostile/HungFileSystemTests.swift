@@ -102,9 +102,7 @@ import Testing
           readiness: { log_pattern: "^(locked|can't)" }
         other: { command: sleep 685 }
       """, setting: setting)
-    // The one that was ready last is in the foreground.
-    #expect(
-      try eventually { ["foreground", "background"].contains(try daemon.worker("locks").state) })
+    try daemon.waitUntilRuns("locks")
     // Where userfaultfd(2) is refused, no program can hold the lock.
     guard try readText("\(daemon.state)/logs/locks.log") == "locked\n" else { return }
     // It still answers after several measurements.

@@ -77,13 +77,7 @@ import Testing
         big: { command: [\(TestMachine.python), \(path)], readiness: { log_line: ready } }
         small: { command: [\(TestMachine.python), -c, "import time; time.sleep(1000)"] }
       """, setting: .traced)
-    // The one that was started last is in the foreground.
-    for name in ["big", "small"] {
-      let runs = try eventually {
-        ["foreground", "background"].contains(try daemon.worker(name).state)
-      }
-      #expect(runs, "\(name) doesn't run: \(daemon.logText)")
-    }
+    for name in ["big", "small"] { try daemon.waitUntilRuns(name) }
     try daemon.done("hibernate", "small")
     try daemon.done("suspend", "big")
 

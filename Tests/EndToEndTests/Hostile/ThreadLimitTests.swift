@@ -23,13 +23,8 @@ extension TestDaemon {
   /// Sets the soft limit of its user's threads. That user may change it, and root without
   /// CAP_SYS_RESOURCE may not.
   func limitThreads(to count: Int) throws {
-    let user = "\(TestMachine.unprivilegedUser)"
-    let outcome = try Command(
-      arguments: [
-        "setpriv", "--reuid", user, "--regid", user, "--clear-groups", "prlimit", "--pid",
-        "\(pid)", "--nproc=\(count):",
-      ]
-    ).run(in: scratch)
+    let limit = ["prlimit", "--pid", "\(pid)", "--nproc=\(count):"]
+    let outcome = try Command(arguments: TestMachine.becomingNobody + limit).run(in: scratch)
     #expect(outcome.code == 0, "\(outcome)")
   }
 }

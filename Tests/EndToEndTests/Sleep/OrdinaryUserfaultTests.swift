@@ -96,10 +96,7 @@ struct OrdinaryUserfaultTests {
     try daemon.rewrite(Self.policy + webs.map { $0.entry(.ordinaryUser) }.joined())
     try daemon.start()
     let connections = try webs.map { web in
-      let runs = try eventually {
-        try ["foreground", "background"].contains(daemon.worker(web.name).state)
-      }
-      #expect(runs)
+      try daemon.waitUntilRuns(web.name)
       return try HTTPConnection(port: web.port)
     }
     let digests = try connections.map { try $0.get("/digest") }

@@ -32,11 +32,7 @@ import Testing
     }
     try daemon.rewrite(BadWorkerTests.calm + "workers:\n" + workers.joined())
     try daemon.start()
-    for name in ["speaks", "silent"] {
-      _ = try eventually {
-        ["foreground", "background"].contains(try daemon.worker(name).state)
-      }
-    }
+    for name in ["speaks", "silent"] { try daemon.waitUntilRuns(name) }
     return daemon
   }
 

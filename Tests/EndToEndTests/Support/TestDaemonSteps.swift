@@ -21,6 +21,12 @@ extension TestDaemon {
     try done("foreground", front)
   }
 
+  /// Waits until the worker is ready. The one that was ready last is in the foreground.
+  func waitUntilRuns(_ name: String) throws {
+    let runs = try eventually { try ["foreground", "background"].contains(worker(name).state) }
+    guard runs else { throw TestFailure("\(name) doesn't run: \(logText)") }
+  }
+
   /// What the worker has written to its log, which the daemon keeps.
   func workerLog(_ name: String) -> String {
     (try? readText("\(state)/logs/\(name).log")) ?? ""

@@ -41,6 +41,11 @@ enum TestMachine {
   static let unprivilegedUser: UInt32 = 65534
   static let canBecomeNobody = isRoot && access("/usr/bin/setpriv", X_OK) == 0
 
+  /// The beginning of a command that the user without rights runs.
+  static let becomingNobody = [
+    "setpriv", "--reuid", "\(unprivilegedUser)", "--regid", "\(unprivilegedUser)", "--clear-groups",
+  ]
+
   /// Gives the directory, with copies of the program under test and of a fixture, to the user
   /// without rights. That user may not be able to read the repository.
   ///
@@ -52,8 +57,7 @@ enum TestMachine {
     let copy = "\(scratch.path)/dormouse"
     chmod(copy, 0o755)
     chown(scratch.path, unprivilegedUser, unprivilegedUser)
-    let user = "\(unprivilegedUser)"
-    return ["setpriv", "--reuid", user, "--regid", user, "--clear-groups", copy]
+    return becomingNobody + [copy]
   }
 
   /// A cgroup for workers can be made here.
