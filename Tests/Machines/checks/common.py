@@ -105,6 +105,11 @@ def document(*arguments):
         return {}
 
 
+def doctor_checks():
+    """The checks of `doctor` by their ids."""
+    return {c["id"]: c for c in document("doctor").get("checks", [])}
+
+
 def systemctl(*arguments, seconds=90):
     return run("systemctl", *(() if AS == "root" else ("--user",)), *arguments, seconds=seconds)
 

@@ -6,15 +6,13 @@ import os
 import signal
 import time
 
-from common import (AS, check, configure, daemon, document, dormouse, eventually, finish, hibernate, note, now, ready, run, state,
-                    systemctl, unit)
+from common import (AS, check, configure, daemon, document, dormouse, eventually, finish, hibernate, note, now, ready,
+                    state, systemctl, unit)
 from services import PORTS, configuration, connected
 
 configure(configuration())
 ready(*PORTS)
 clients = connected()
-for name in PORTS:
-    clients.ask(name)
 
 
 def all_sleep(when):
@@ -25,12 +23,6 @@ def all_sleep(when):
                 hibernate(name)
         time.sleep(0.5)
     check(f"all five are hibernated {when}", all(state(n) == "hibernated" for n in PORTS), dormouse("ps").text)
-
-
-def all_answer(when):
-    for name in PORTS:
-        wrong = clients.ask(name)
-        check(f"{when}, {name} answers on its open connection, the same process", wrong is None, wrong)
 
 
 def another_daemon(old):
@@ -45,7 +37,7 @@ check("after kill -9 all five sleep on", all(state(n) == "hibernated" for n in P
 check("after kill -9 dormouse-recover was not started",
       unit("ActiveEnterTimestamp", "dormouse-recover.service") == ""
       and unit("ExecMainStartTimestamp", "dormouse-recover.service") == "", unit("ExecMainStartTimestamp", "dormouse-recover.service"))
-all_answer("after kill -9")
+clients.check_all("after kill -9")
 
 # Some are awake and some asleep.
 for name in ("python", "redis"):
@@ -56,7 +48,7 @@ check("after another kill -9 another daemon runs", another_daemon(old), unit("Ac
 check("the sleeping ones sleep on", all(state(n) == "hibernated" for n in ("python", "redis")), dormouse("ps").text)
 check("the running ones run on", all(state(n) in ("background", "foreground") for n in ("node", "nginx", "postgres")),
       dormouse("ps").text)
-all_answer("after another kill -9")
+clients.check_all("after another kill -9")
 
 all_sleep("before shutdown --keep-workers")
 done = dormouse("shutdown", "--keep-workers")
@@ -67,7 +59,7 @@ check("the unit is inactive, not failed", unit("ActiveState") == "inactive", uni
 systemctl("start", "dormouse")
 check("the next daemon has all five asleep", eventually(lambda: all(state(n) == "hibernated" for n in PORTS), 30, 1),
       dormouse("ps").text)
-all_answer("after the upgrade")
+clients.check_all("after the upgrade")
 
 # systemd gives up after StartLimitBurst starts: OnFailure= has to wake everything.
 all_sleep("before the last daemon")
@@ -100,7 +92,7 @@ check("systemd gives the unit up after repeated crashes", limited, unit("ActiveS
 check("dormouse-recover ran and succeeded",
       eventually(lambda: unit("ExecMainExitTimestamp", "dormouse-recover.service") != "", 40, 1)
       and unit("Result", "dormouse-recover.service") == "success", unit("Result", "dormouse-recover.service"))
-all_answer("without a daemon, after dormouse-recover")
+clients.check_all("without a daemon, after dormouse-recover")
 rows, hidden, seen = clients.commit()
 check("PostgreSQL: the transaction that slept through it all commits its rows", seen == rows, f"{seen}, expected {rows}")
 finish()

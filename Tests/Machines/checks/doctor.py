@@ -7,7 +7,8 @@ import os
 import pathlib
 import re
 
-from common import (AS, STATE, check, configure, daemon, document, dormouse, finish, note, run, status, systemctl)
+from common import (AS, STATE, check, configure, daemon, doctor_checks, document, dormouse, finish, note, run, status,
+                    systemctl)
 
 configure("policy: ios-5\nworkers: {}\n")
 text = dormouse("doctor", "-v").text
@@ -123,7 +124,7 @@ check("nothing of doctor is left", not run("pgrep", "-f", "dormouse doctor", use
 def tried(identifier, before, what):
     """After a recommendation, a new daemon's doctor."""
     systemctl("restart", "dormouse")
-    now = {c["id"]: c for c in document("doctor").get("checks", [])}
+    now = doctor_checks()
     check(f"as recommended, {what}: {identifier} was {before}, and works", now.get(identifier, {}).get("result") == "works",
           now.get(identifier))
 
@@ -135,7 +136,7 @@ if not root:
               inside.code == 0 and "a cgroup for each worker: missing" not in inside.text, inside.text)
     if scope == 0:
         run("sysctl", "-qw", "kernel.yama.ptrace_scope=1", user="root")
-        one = {c["id"]: c for c in document("doctor").get("checks", [])}
+        one = doctor_checks()
         check("at Yama's scope 1, ptrace-after-restart is limited", one["ptrace-after-restart"]["result"] == "limited",
               one["ptrace-after-restart"])
         run("sysctl", "-qw", "kernel.yama.ptrace_scope=0", user="root")

@@ -5,7 +5,7 @@
 import http.client
 import pathlib
 
-from common import (CALM, PATIENCE, PROGRAMS, anonymous, areas, check, configure, dormouse, eventually, finish, note, run, state)
+from common import CALM, PATIENCE, PROGRAMS, anonymous, areas, check, configure, dormouse, eventually, finish, note, run
 
 UNITS = {
     "dynamic": (8301, "DynamicUser=yes\nPrivateUsers=yes"),

@@ -4,7 +4,8 @@
 # order: 90
 import time
 
-from common import PROGRAMS, anonymous, check, configure, daemon, document, dormouse, finish, journal, note, now, ready, state, unit, workers
+from common import (PROGRAMS, anonymous, check, configure, daemon, dormouse, finish, journal, note, now, ready, state,
+                    unit, workers)
 
 # The shipped policy, as a new user has it.
 configure(f"""policy: ios-5

@@ -2,12 +2,10 @@
 # seconds: 150
 # order: 38
 import glob
-import os
 import pathlib
-import subprocess
 import time
 
-from common import CALM, check, configure, dormouse, eventually, finish, note, run, state, systemctl
+from common import CALM, check, configure, dormouse, eventually, finish, note, run, state
 
 configure(CALM + "workers: {}\n")
 for unit in ("redis-server", "nginx"):

@@ -5,7 +5,6 @@
 """docs/systemd.md: ps, status and events show that the OOM killer ended a worker, also without `limits.memory`."""
 import os
 import signal
-import time
 
 from common import check, configure, daemon, document, dormouse, eventually, finish, note, ready, run, state
 

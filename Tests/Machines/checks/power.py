@@ -6,8 +6,8 @@
 import os
 import pathlib
 
-from common import (AS, CALM, KEEP, PHASE, PROGRAMS, STATE, check, configure, cut_power, dormouse, eventually, finish, hibernate,
-                    journal, note, ready, reboot, run, state, systemctl, unit, workers)
+from common import (AS, CALM, KEEP, PHASE, PROGRAMS, STATE, check, configure, cut_power, eventually, finish, hibernate,
+                    journal, note, ready, reboot, run, systemctl, unit)
 
 KIND = os.environ["KIND"]
 # redis writes at its orderly end, as `save` says.

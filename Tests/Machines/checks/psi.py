@@ -9,7 +9,8 @@ import re
 import subprocess
 import time
 
-from common import AS, check, configure, document, dormouse, eventually, finish, journal, note, now, ready, run, skip
+from common import (AS, check, configure, doctor_checks, document, dormouse, eventually, finish, journal, note, now,
+                    ready, run, skip)
 
 if not os.path.exists("/proc/pressure/memory"):
     skip("this kernel has no PSI, or it is off")
@@ -37,7 +38,7 @@ def total():
 
 
 check("the pressure is normal before", "normal" in str(level()), level())
-found = {c["id"]: c for c in document("doctor").get("checks", [])}
+found = doctor_checks()
 fires = run("python3", "-c", "import os; f = os.open('/proc/pressure/memory', os.O_RDWR); os.write(f, b'some 200000 2000000\\0')").code == 0
 note(f"{AS} {'may' if fires else 'may not'} set a trigger")
 check("doctor says whether a trigger works", (found["psi-trigger"]["result"] == "works") == fires, found["psi-trigger"])

@@ -8,7 +8,7 @@ import shutil
 import socket
 import subprocess
 
-from common import AS, CALM, PATIENCE, PROGRAMS, eventually, identity, run
+from common import AS, CALM, PATIENCE, PROGRAMS, check, eventually, identity, run
 
 PORTS = {"python": 8101, "node": 8102, "redis": 8103, "nginx": 8104, "postgres": 8105}
 # PostgreSQL refuses to run as root.
@@ -77,6 +77,14 @@ class Clients:
         except (OSError, http.client.HTTPException, ValueError) as error:
             return repr(error)
 
+    def check(self, name, when):
+        wrong = self.ask(name)
+        check(f"{name} answers on its open connection, the same process, {when}", wrong is None, wrong)
+
+    def check_all(self, when):
+        for name in PORTS:
+            self.check(name, when)
+
     def _next(self, name, identity, count, text):
         before = self._seen.get(name)
         self._seen[name] = (identity, count)
@@ -113,7 +121,7 @@ class Clients:
 
 
 def connected():
-    """Clients, once all services answer."""
+    """Clients that have got an answer of each service."""
     def reachable():
         try:
             for port in PORTS.values():
@@ -122,4 +130,7 @@ def connected():
         except OSError:
             return False
     assert eventually(reachable, 60, 1), "not all services listen"
-    return Clients()
+    clients = Clients()
+    for name in PORTS:
+        clients.ask(name)
+    return clients

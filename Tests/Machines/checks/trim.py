@@ -7,8 +7,8 @@
 memory.reclaim of its workers' cgroups, root's process_madvise(2). Without swap, root's uses userfaultfd."""
 import os
 
-from common import (
-    AS, anonymous, check, configure, document, dormouse, finish, note, processes, ready, rolled_up, run, skip, workers)
+from common import (AS, anonymous, check, configure, doctor_checks, dormouse, finish, note, processes, ready, rolled_up,
+                    run, skip, workers)
 from services import PORTS, configuration, connected
 
 SWAP = os.environ["SWAP"]
@@ -26,7 +26,7 @@ def prepare():
     check("without swap, the refusal says so", done.code == 1 and "no swap" in done.text, f"{done.code}: {done.text}")
     for command in (["mkswap", device], ["swapon", device]):
         check(f"{command[0]} works", run(*command, user="root").code == 0)
-    found = {c["id"]: c for c in document("doctor").get("checks", [])}.get("trim", {})
+    found = doctor_checks().get("trim", {})
     check("doctor says that workers can be trimmed", found.get("result") == "works", found)
     note(found.get("found", ""))
 
@@ -38,11 +38,6 @@ def swapped(name, key="SwapPss"):
 
 def resident(name):
     return sum(anonymous(pid) for pid in processes(name))
-
-
-def check_answer(name, when):
-    wrong = clients.ask(name)
-    check(f"{name} answers on its open connection, {when}", wrong is None, wrong)
 
 
 def check_trim(name):
@@ -60,7 +55,7 @@ def check_trim(name):
           last.get("swapped", 1 << 60) <= last.get("residentBefore", 0) + (1 << 20), last)
     check(f"{name} still runs, as the same processes", processes(name) == before and workers()[name]["state"] in (
         "foreground", "background"), workers()[name]["state"])
-    check_answer(name, "trimmed")
+    clients.check(name, "trimmed")
     done = dormouse("fill", name)
     check(f"{name} is filled", done.code == 0, done.text)
     if MECHANISM == "swap":
@@ -70,7 +65,7 @@ def check_trim(name):
         # What the program had freed by MADV_FREE isn't in the image.
         moved = last.get("swapped", 0) >> 10
         check(f"{name} has its memory again", resident(name) > moved * 3 // 4, f"{resident(name)} KB, {moved} KB moved")
-    check_answer(name, "filled")
+    clients.check(name, "filled")
 
 
 def check_refusal(name):
@@ -79,7 +74,7 @@ def check_refusal(name):
     done = dormouse("trim", name)
     check(f"{name} isn't trimmed, with the reason", done.code == 1 and "can't be trimmed" in done.text, done.text)
     note(done.text)
-    check_answer(name, "not trimmed")
+    clients.check(name, "not trimmed")
 
 
 configure(configuration().replace("policy_overrides:\n", f"policy_overrides:\n  trim: {{ mechanism: {MECHANISM} }}\n"))
@@ -87,8 +82,6 @@ ready(*PORTS)
 if SWAP != "none":
     prepare()
 clients = connected()
-for name in PORTS:
-    clients.ask(name)
 for name in PORTS:
     if MECHANISM == "userfaultfd" and (AS != "root" or name in ("nginx", "postgres")):
         check_refusal(name)

@@ -10,9 +10,7 @@ from services import PORTS, configuration, connected
 configure(configuration())
 ready(*PORTS)
 clients = connected()
-for name in PORTS:
-    wrong = clients.ask(name)
-    check(f"{name} answers before its first sleep", wrong is None, wrong)
+clients.check_all("before its first sleep")
 for turn in (1, 2):
     for name in PORTS:
         before = workers()[name]["footprint"]
@@ -29,8 +27,7 @@ for turn in (1, 2):
     check(f"all five sleep at the same time, {turn}", all(state(n) == "hibernated" for n in PORTS), dormouse("ps").text)
     for name in PORTS:
         began = time.monotonic()
-        wrong = clients.ask(name)
-        check(f"{name} answers on its open connection, the same process with its memory, {turn}", wrong is None, wrong)
+        clients.check(name, turn)
         note(f"after {(time.monotonic() - began) * 1000:.0f} ms")
         check(f"{name} is awake, {turn}", eventually(lambda: state(name) in ("background", "foreground"), 10), state(name))
 rows, hidden, seen = clients.commit()

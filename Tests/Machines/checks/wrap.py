@@ -7,9 +7,8 @@
 import os
 import pathlib
 import pwd
-import shlex
 
-from common import areas, check, eventually, finish, identity, note, run
+from common import areas, check, eventually, finish, note, run
 import json
 
 PLACE = os.environ["PLACE"]

@@ -6,8 +6,8 @@
 import os
 import signal
 
-from common import (AS, check, configure, daemon, document, dormouse, eventually, finish, hibernate, journal, note, ready, run,
-                    state, systemctl, unit)
+from common import (AS, check, configure, daemon, doctor_checks, document, dormouse, eventually, finish, hibernate,
+                    journal, note, ready, run, state, systemctl, unit)
 from services import PORTS, configuration, connected
 
 SCOPE = int(os.environ["SCOPE"])
@@ -19,17 +19,7 @@ strangers = SCOPE <= (2 if AS == "root" else 0)
 configure(configuration())
 ready(*PORTS)
 clients = connected()
-for name in PORTS:
-    clients.ask(name)
-
-
-def all_answer(when):
-    for name in PORTS:
-        wrong = clients.ask(name)
-        check(f"{when}, {name} answers on its open connection, the same process", wrong is None, wrong)
-
-
-found = {c["id"]: c for c in document("doctor").get("checks", [])}
+found = doctor_checks()
 check("doctor: tracing a worker", found["ptrace"]["result"] == ("works" if traces else "missing"), found["ptrace"])
 check("doctor: tracing after a restart", found["ptrace-after-restart"]["result"] == (
     "works" if strangers else "limited" if traces else "missing"), found["ptrace-after-restart"])
@@ -40,11 +30,11 @@ if not traces:
         done = dormouse("hibernate", name)
         check(f"{name} isn't hibernated, and the answer says why", done.code == 1 and len(done.text) > 20, f"{done.code}: {done.text}")
         note(done.text)
-    all_answer("after the refusals")
+    clients.check_all("after the refusals")
     for name in PORTS:
         done = dormouse("suspend", name)
         check(f"{name} isn't suspended, because nothing could wake it", done.code == 1 and "nothing else would wake it" in done.text, done.text)
-    all_answer("after a refused suspension")
+    clients.check_all("after a refused suspension")
     dormouse("run", "deaf", "--", "sleep", "100000")
     check("a worker without inputs is suspended", dormouse("suspend", "deaf").code == 0 and state("deaf") == "suspended", dormouse("ps").text)
     check("and woken", dormouse("wake", "deaf").code == 0 and state("deaf") in ("background", "foreground"), dormouse("ps").text)
@@ -65,7 +55,7 @@ for how in ("kill -9", "an upgrade"):
         systemctl("start", "dormouse")
     check(f"after {how}: another daemon runs", eventually(lambda: daemon() not in (0, old) and document("ps"), 40, 1), unit("ActiveState"))
     check(f"after {how}: all five sleep on", all(state(n) == "hibernated" for n in PORTS), dormouse("ps").text)
-    all_answer(f"after {how}")
+    clients.check_all(f"after {how}")
     done = hibernate("redis")
     check(f"after {how}: a worker of the earlier daemon hibernates again", done.code == 0, done.text)
     check(f"after {how}: and answers", clients.ask("redis") is None)
@@ -77,7 +67,5 @@ for how in ("kill -9", "an upgrade"):
             dormouse("restart", name)
         ready(*PORTS)
         clients = connected()
-        for name in PORTS:
-            clients.ask(name)
 note(journal()[-800:])
 finish()
