@@ -5,9 +5,8 @@
 //
 // On stdin, a line each:
 //   sum    sum HEX64         over the parent's memory and each child's, which it asks by a pipe
-//   touch  touched           every process rewrites a part of its memory
 //   pids   pids PARENT CHILD…
-//   quit   bye               end of input does the same; children end with their parent
+// It ends with its input, and children end with their parent.
 // The same arguments and commands give the same sums.
 #define _GNU_SOURCE
 #include <errno.h>
@@ -68,18 +67,12 @@ static uint64_t sum(void) {
   return hash(hash(1, shared, shared_size), private_bytes, private_size);
 }
 
-static void touch(uint64_t seed) {
-  for (size_t at = 0; at < shared_size; at += 16 * PAGE) fill(shared + at, PAGE, seed + at);
-  for (size_t at = 0; at < private_size; at += 8 * PAGE) fill(private_bytes + at, PAGE, seed + at);
-}
-
 static void child_main(int ask, int answer, uint64_t seed) {
   private_bytes = map(private_size);
   fill(private_bytes, private_size, seed);
   for (size_t at = 0; at < shared_size; at += 32 * PAGE) fill(shared + at, PAGE, seed + at);
   char request;
   while (read(ask, &request, 1) == 1) {
-    if (request == 't') touch(seed += 17);
     uint64_t result = request == 's' ? sum() : 0;
     if (write(answer, &result, 8) != 8) break;
   }
@@ -120,15 +113,10 @@ static int ask_all(char request, uint64_t *combined) {
   return 1;
 }
 
-static int command(const char *line, uint64_t *seed) {
-  uint64_t combined = 0;
-  if (!strcmp(line, "quit\n")) return printf("bye\n"), 0;
+static void command(const char *line) {
   if (!strcmp(line, "sum\n")) {
-    combined = sum();
+    uint64_t combined = sum();
     if (ask_all('s', &combined)) printf("sum %016llx\n", (unsigned long long)combined);
-  } else if (!strcmp(line, "touch\n")) {
-    touch(*seed += 13);
-    if (ask_all('t', &combined)) printf("touched\n");
   } else if (!strcmp(line, "pids\n")) {
     printf("pids %d", getpid());
     for (int i = 0; i < child_count; i++) printf(" %d", children[i].pid);
@@ -136,7 +124,6 @@ static int command(const char *line, uint64_t *seed) {
   } else {
     printf("error unknown command\n");
   }
-  return 1;
 }
 
 int main(int count, char **arguments) {
@@ -160,7 +147,7 @@ int main(int count, char **arguments) {
   if (!ask_all('p', &ignored)) return 2;  // every child has its memory
   printf("ready %d\n", getpid());
   char line[128];
-  while (fgets(line, sizeof line, stdin) && command(line, &seed)) {}
+  while (fgets(line, sizeof line, stdin)) command(line);
   for (int i = 0; i < child_count; i++) close(children[i].ask);
   while (wait(NULL) > 0) {}
   return 0;

@@ -1,7 +1,6 @@
 // An HTTP server with state in memory, for node without modules: what http_state.py is in python.
-//   node [--expose-gc] http_state.js [--port 0] [--megabytes 8] [--cache-mb 0]
-// GET /count /digest /get?KEY /grow?mb=N /drop /sheds, POST /put?KEY=VALUE; prints `ready PORT`.
-// SIGUSR1 sheds the cache (memory leaves at once where gc() is exposed). There is no sd_notify:
+//   node http_state.js [--port 0] [--megabytes 8]
+// GET /count /digest /get?KEY, POST /put?KEY=VALUE; prints `ready PORT`. There is no sd_notify:
 // node has no datagram sockets of the Unix kind.
 'use strict';
 const { createHash } = require('crypto');
@@ -28,18 +27,7 @@ for (let i = 0; i < option('megabytes', 8) * 900; i++) {
 }
 
 let counter = 0;
-let sheds = 0;
-let grown = [];
 const pairs = new Map();
-let cache = blocks(option('cache-mb', 0));
-
-function blocks(megabytes) {
-  return Array.from({ length: megabytes }, (_, n) => Buffer.alloc(1 << 20, `block ${n} `));
-}
-
-function collect() {
-  if (global.gc) global.gc();
-}
 
 function digest() {
   const sha = createHash('sha256');
@@ -51,28 +39,12 @@ function digest() {
 const answers = {
   '/count': () => ++counter,
   '/digest': digest,
-  '/sheds': () => sheds,
   '/get': query => pairs.get([...query.keys()][0]) ?? '',
   '/put': query => {
     for (const [key, value] of query) pairs.set(key, value);
     return 'kept';
   },
-  '/grow': query => {
-    grown.push(...blocks(Number(query.get('mb') ?? 1)));
-    return `${grown.length} MB`;
-  },
-  '/drop': () => {
-    grown = [];
-    collect();
-    return 'dropped';
-  },
 };
-
-process.on('SIGUSR1', () => {
-  cache = [];
-  sheds += 1;
-  collect();
-});
 
 const server = createServer((request, response) => {
   const url = new URL(request.url, 'http://localhost');

@@ -6,7 +6,7 @@
 GET  /count     counts, and answers the count
 GET  /digest    SHA-256 over all state (notes and pairs, not the counter): touches every object
 POST /put?k=v   stores a pair; GET /get?k returns it
-GET  /grow?mb=N allocates N MB; GET /drop frees them
+GET  /grow?mb=N allocates N MB
 GET  /sheds     how often the cache was shed
 
 SIGUSR1 sheds the cache. READY=1 is sent to NOTIFY_SOCKET if that is set. If
@@ -64,11 +64,6 @@ class State:
         self.grown += [block(1 << 20, n) for n in range(megabytes)]
         return f"{len(self.grown)} MB"
 
-    def drop(self):
-        self.grown = []
-        trim()
-        return "dropped"
-
     def shed(self):
         self.cache = {}
         self.sheds += 1
@@ -113,8 +108,6 @@ class Handler(BaseHTTPRequestHandler):
             self.answer(state.pairs.get(first[0], ""))
         elif url.path == "/grow" and first[1].isdigit():
             self.answer(state.grow(int(first[1])))
-        elif url.path == "/drop":
-            self.answer(state.drop())
         else:
             self.answer("no such path", 404)
 

@@ -3,15 +3,13 @@
 //
 //   torture MEGABYTES THREADS SEED        prints `ready PID` once every thread is blocked
 //
-// One command a line on stdin, one line on stdout for each:
+// One command a line on stdin, one line on stdout for each; it ends with its input:
 //   sum         sum HEX64           over all regions, stacks, thread-locals, signal masks
 //   wake        woke N eintr M      every thread woken by its own mechanism, and blocked again
 //   touch SEED  touched N           rewrites the same N pages and blocks for the same seed
-//   grow MB     grown MB            new heap and a new mapping
 //   collapse    collapse asked      the kernel makes huge pages where it can, now
 //   detail FILE detailed            a line for each page: where, its checksum, its first word
 //   errors      errors N eintr M …  anything unexpected so far, with details
-//   quit        bye                 (end of input does the same, without the line)
 // A thread that doesn't answer within 10 s gives `error unanswered KIND`. The same arguments and
 // commands give the same sums in every run of the same binary: a test may compare runs.
 //
@@ -21,16 +19,16 @@
 
 #include "torture_threads.h"
 
-static void protocol(struct frame *top, size_t megabytes);
+static void protocol(struct frame *top);
 
 // Recurses to a depth of FRAMES, fills each frame, and runs the thread's work at the bottom.
 __attribute__((noinline)) static void dive(
-    struct victim *v, struct frame *up, int depth, uint64_t seed, size_t megabytes) {
+    struct victim *v, struct frame *up, int depth, uint64_t seed) {
   struct frame here = {.up = up};
   fill_random(here.bytes, FRAME_BYTES, seed + 100000 + (uint64_t)depth);
-  if (depth + 1 < FRAMES) dive(v, &here, depth + 1, seed, megabytes);
+  if (depth + 1 < FRAMES) dive(v, &here, depth + 1, seed);
   else if (v) serve(v, &here);
-  else protocol(&here, megabytes);
+  else protocol(&here);
   __asm__ volatile("" : : "r"(&here) : "memory");  // the frame must outlive the calls
 }
 
@@ -47,7 +45,7 @@ static void *thread_main(void *argument) {
     sigaddset(&set, SIGUSR2);
     pthread_sigmask(SIG_UNBLOCK, &set, NULL);
   }
-  dive(v, NULL, 0, v->seed, 0);
+  dive(v, NULL, 0, v->seed);
   return NULL;
 }
 
@@ -123,30 +121,23 @@ static void report_errors(void) {
   printf("\n");
 }
 
-static int command(char *line, struct frame *top, size_t *megabytes) {
+static void command(char *line, struct frame *top) {
   char *argument = strchr(line, ' ');
   uint64_t number = argument ? strtoull(argument, NULL, 10) : 0;
   if (argument) *argument = 0;
-  if (!strcmp(line, "quit")) return printf("bye\n"), 0;
   if (!strcmp(line, "errors")) {
     report_errors();
   } else if (!strcmp(line, "wake")) {
     if (ask_all(WAKE, 0)) printf("woke %d eintr %d\n", victim_count, total_eintr());
   } else if (!strcmp(line, "sum")) {
-    if (!ask_all(SUM, 0)) return 1;
+    if (!ask_all(SUM, 0)) return;
     uint64_t h = sum_regions(sum_thread(top));
     for (int i = 0; i < victim_count; i++) h = hash(h, &victims[i].sum, 8);
     printf("sum %016llx\n", (unsigned long long)h);
   } else if (!strcmp(line, "touch")) {
-    if (!ask_all(TOUCH, number)) return 1;
+    if (!ask_all(TOUCH, number)) return;
     touch_thread(top, number + 999);
     printf("touched %d\n", touch_regions(number));
-  } else if (!strcmp(line, "grow")) {
-    size_t half = (size_t)number << 19;
-    if (half == 0 || region_count == MAX_REGIONS) return printf("error grow\n"), 1;
-    add_heap(half, number + 4242);
-    add_region(map_anonymous(half), half, PROT_READ | PROT_WRITE, number + 4242, 1);
-    printf("grown %zu\n", *megabytes += number);
   } else if (!strcmp(line, "detail")) {
     detail(argument ? argument + 1 : "/dev/null");
     printf("detailed\n");
@@ -157,10 +148,9 @@ static int command(char *line, struct frame *top, size_t *megabytes) {
   } else {
     printf("error unknown command\n");
   }
-  return 1;
 }
 
-static void protocol(struct frame *top, size_t megabytes) {
+static void protocol(struct frame *top) {
   const char *late = await_all();
   if (late) printf("error not blocked %s\n", late);
   else printf("ready %d\n", getpid());
@@ -174,9 +164,8 @@ static void protocol(struct frame *top, size_t megabytes) {
     else {
       line[used] = 0;
       used = 0;
-      int go_on = command(line, top, &megabytes);
+      command(line, top);
       fflush(stdout);
-      if (!go_on) return;
     }
   }
 }
@@ -244,7 +233,7 @@ int main(int count, char **arguments) {
     if (errno) die("pthread_create");
   }
   fill_random(thread_local_bytes, sizeof thread_local_bytes, seed);
-  dive(NULL, NULL, 0, seed, megabytes);
+  dive(NULL, NULL, 0, seed);
   if (semaphores >= 0) semctl(semaphores, 0, IPC_RMID);
   fflush(stdout);
   _exit(0);
