@@ -66,6 +66,11 @@ class Terminal:
     def prompt(self):
         self.expect(r"\$ ")
 
+    def suspend(self):
+        self.type("\x1a")
+        self.expect("Stopped")
+        self.prompt()
+
     def quiet(self, seconds, pattern):
         """The pattern must not appear."""
         end = time.monotonic() + seconds
@@ -135,11 +140,19 @@ def wrapper(terminal):
     raise Wrong("there is no wrapper")
 
 
-def python(terminal, wrap, command=""):
+def python(terminal, wrap):
     """A python with 20 MB at its prompt."""
-    terminal.type(wrap + " python3 -q" + command + "\n")
+    terminal.type(wrap + " python3 -q\n")
     terminal.expect(">>> ")
     terminal.type("x = 5; y = bytearray(b'k') * 20_000_000\n")
+    terminal.expect(">>> ")
+
+
+def continue_python(terminal):
+    terminal.type("fg\n")
+    terminal.expect("python3")
+    terminal.type("\nx + 2\n")
+    terminal.expect(r"\n7")
     terminal.expect(">>> ")
 
 
@@ -184,20 +197,12 @@ def stop(terminal, wrap):
     for sleeps in [False, True]:
         if sleeps:
             asleep()
-        terminal.type("\x1a")
-        terminal.expect("Stopped")
-        terminal.prompt()
+        terminal.suspend()
         terminal.line("jobs", "Stopped")
         time.sleep(1.5)
-        terminal.type("fg\n")
-        terminal.expect("python3")
-        terminal.type("\nx + 2\n")
-        terminal.expect(r"\n7")
-        terminal.expect(">>> ")
+        continue_python(terminal)
     asleep()
-    terminal.type("\x1a")
-    terminal.expect("Stopped")
-    terminal.prompt()
+    terminal.suspend()
     pids = tree(terminal.pid)[1:]
     terminal.line("kill -9 %1")
     all_end(pids)
@@ -266,14 +271,8 @@ def shell(terminal, wrap):
     terminal.expect("KeyboardInterrupt")
     terminal.expect(">>> ")
     asleep()
-    terminal.type("\x1a")
-    terminal.expect("Stopped")
-    terminal.prompt()
-    terminal.type("fg\n")
-    terminal.expect("python3")
-    terminal.type("\nx + 2\n")
-    terminal.expect(r"\n7")
-    terminal.expect(">>> ")
+    terminal.suspend()
+    continue_python(terminal)
     terminal.type("\x04")
     terminal.prompt()
     terminal.line("suspend", "Stopped")  # the inner shell stops itself
@@ -290,9 +289,7 @@ def inner(terminal, wrap):
     log = os.environ["WRAP_LOG"]
     terminal.type(wrap.replace(log, log + ".inner") + " cat\n")
     asleep()
-    terminal.type("\x1a")
-    terminal.expect("Stopped")
-    terminal.prompt()
+    terminal.suspend()
     asleep()  # The stopped job doesn't wake it again.
     terminal.type("fg\n")
     terminal.expect("-- cat\r\n")
@@ -309,9 +306,7 @@ def inner(terminal, wrap):
 def again(terminal, wrap):
     """Ctrl-Z at any moment after `fg` stops the job again."""
     python(terminal, wrap)
-    terminal.type("\x1a")
-    terminal.expect("Stopped")
-    terminal.prompt()
+    terminal.suspend()
     for number in range(12):
         terminal.type("fg\n")
         terminal.expect("python3 -q\r\n")
