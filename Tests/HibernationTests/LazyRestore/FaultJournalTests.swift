@@ -225,12 +225,8 @@ struct FaultJournalTests {
     let pid = victim.process.pid
     let before = try listDirectory("/proc/\(pid)/fd").count
     let path = Fixture.imagePath()
-    try victim.suspend()
+    #expect(try victim.sleep(service, at: path, restore: .lazy).lazyRefusal == nil)
     let target = victim.target
-    let slept = try service.wait { (h) throws(HibernationError) in
-      try h.hibernate(HibernationRequest(target, to: path, restore: .lazy))
-    }
-    #expect(slept.lazyRefusal == nil)
     let links = try listDirectory("/proc/\(pid)/fd").map {
       (number: $0, target: readLink("/proc/\(pid)/fd/\($0)"))
     }

@@ -17,11 +17,7 @@ struct LazyRestoreTests {
     _ victim: Victim, at path: String, overlay: Bool = false
   ) throws -> HibernationSummary {
     try service.awaitFill(of: victim.target.name)
-    try victim.suspend()
-    let target = victim.target
-    return try service.wait { (h) throws(HibernationError) in
-      try h.hibernate(HibernationRequest(target, to: path, restore: .lazy, overlay: overlay))
-    }
+    return try victim.sleep(service, at: path, restore: .lazy, overlay: overlay)
   }
 
   @discardableResult
@@ -161,11 +157,8 @@ struct LazyRestoreTests {
       var features = KernelFeatures.detect()
       if older { features.pagemapScan = false }
       let service = HibernationService(features: features)
-      try victim.suspend()
+      try victim.sleep(service, at: path, restore: .lazy)
       let target = victim.target
-      _ = try service.wait { (h) throws(HibernationError) in
-        try h.hibernate(HibernationRequest(target, to: path, restore: .lazy))
-      }
       let ranges = try ImageReader(path: path).chunks.filter(\.isBackgroundFilled).flatMap(\.ranges)
       let memory = try ProcessMemory(pid: victim.process.pid)
       for (index, range) in ranges.enumerated() {

@@ -65,11 +65,8 @@ struct StandbyTests {
     service.set(try StandbyPagerConnection(command: ["/bin/sh", "-c", "cat > \(file)"]))
     let victim = try Victim(ready: "churn", "2", "4", "64", parking: .frozen)
     let path = Fixture.imagePath()
-    try victim.suspend()
+    try victim.sleep(service, at: path, restore: .lazy)
     let target = victim.target
-    _ = try service.wait { (h) throws(HibernationError) in
-      try h.hibernate(HibernationRequest(target, to: path, restore: .lazy))
-    }
     _ = try service.wait { (h) throws(HibernationError) in
       try h.resume(target, from: RestingImage(path: path, .lazy(learns: true)))
     }

@@ -49,10 +49,7 @@ struct WorkingSetTests {
       ready: "edges", parking: .frozen, environment: ["GLIBC_TUNABLES": "glibc.pthread.rseq=0"])
     let path = Fixture.imagePath()
     let target = victim.target
-    try victim.suspend()
-    _ = try service.wait { (h) throws(HibernationError) in
-      try h.hibernate(HibernationRequest(target, to: path, restore: .lazy))
-    }
+    try victim.sleep(service, at: path, restore: .lazy)
     try victim.send(command)
     let woken = try service.wait { (h) throws(HibernationError) in
       try h.resume(target, from: RestingImage(path: path, .lazy(learns: true)))

@@ -81,12 +81,7 @@ struct ImageTrimTests {
     #expect(try victim.ask("sum") == sum)
     try service.trim(victim.target, to: path)
     try service.awaitFill(of: victim.target.name)
-    try victim.suspend()
-    let target = victim.target
-    let slept = try service.wait { (h) throws(HibernationError) in
-      try h.hibernate(HibernationRequest(target, to: path))
-    }
-    #expect(slept.moved > 8 << 20)
+    #expect(try victim.sleep(service, at: path).moved > 8 << 20)
     try victim.wake(service, from: path)
     #expect(try victim.ask("sum") == sum)
   }

@@ -68,11 +68,8 @@ struct RepeatedTrimTests {
       if round == 1 { try #require(try victim.ask("churn 2").hasSuffix("errors 0")) }
       // A worker that waits for a page can't be frozen.
       try service.awaitFill(of: victim.target.name)
-      try victim.suspend()
+      let slept = try victim.sleep(service, at: path, restore: isLazy ? .lazy : .eager)
       let target = victim.target
-      let slept = try service.wait { (h) throws(HibernationError) in
-        try h.hibernate(HibernationRequest(target, to: path, restore: isLazy ? .lazy : .eager))
-      }
       #expect(slept.moved > 1 << 20)
       _ = try service.wait { (h) throws(HibernationError) in
         try h.resume(target, from: slept.image)
