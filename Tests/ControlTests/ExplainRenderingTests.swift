@@ -106,12 +106,4 @@ import Testing
     #expect(text.contains("      - not now: it is in shadow mode [mode]\n"))
     #expect(text.hasSuffix("No worker can be hibernated.\n"))
   }
-
-  @Test func `Explanations and rankings are equal after encoding and decoding`() throws {
-    var response = ControlResponse(id: 1, result: .done, text: "")
-    response.explanation = explanation
-    response.ranking = ranking
-    let line = try WireCodec.line(for: response)
-    #expect(try WireCodec.decode(ControlResponse.self, from: Array(line.dropLast())) == response)
-  }
 }

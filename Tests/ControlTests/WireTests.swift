@@ -42,13 +42,6 @@ import Testing
     #expect(text == #"{"id":1,"verb":"\#(verb.rawValue)"}"#)
   }
 
-  @Test(
-    arguments: [ControlResponse.Result.done, .refused, .failed, .unknownWorker, .badRequest])
-  func `Every result is equal after encoding and decoding`(result: ControlResponse.Result) throws {
-    let response = ControlResponse(id: 3, result: result, text: "t")
-    #expect(try roundTrip(response) == response)
-  }
-
   @Test func `Names with line ends and control characters stay on one line`() throws {
     let request = ControlRequest(id: 1, verb: .stop, worker: "a\nb\r\u{0}\u{1B}[31m\u{2028}ü")
     #expect(try roundTrip(request) == request)
