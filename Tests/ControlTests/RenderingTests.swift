@@ -248,12 +248,6 @@ import Testing
     #expect(text.contains("              (there was no time to read all processes"), "\(text)")
   }
 
-  @Test func `Output of jetsam has the reasons below the table if the terminal is too narrow`() {
-    let text = renderJetsam(Sample.jetsam, width: 80)
-    #expect(text.contains("4 m 5 s  (terminated)\n"), "\(text)")
-    #expect(text.hasSuffix("\n\ngame: lowest band; freed 67.0 MB\n"), "\(text)")
-  }
-
   @Test
   func `An event is one line with its change, and a hostile worker name doesn't move the cursor`() {
     var event = EventRecord(
@@ -283,14 +277,5 @@ import Testing
   @Test func `Output of status for a worker that has ended has no footprint`() {
     let text = renderWorkerStatus(Sample.terminated)
     #expect(!text.contains("footprint") && !text.contains("reclaimable"), "\(text)")
-  }
-
-  @Test func `Each result of a request has its exit code`() {
-    #expect(ControlResponse.Result.done.exit == .done)
-    #expect(ControlResponse.Result.refused.exit == .notDone)
-    #expect(ControlResponse.Result.failed.exit == .notDone)
-    #expect(ControlResponse.Result.unknownWorker.exit.rawValue == 3)
-    #expect(ControlError.noDaemon(path: "").exit.rawValue == 4)
-    #expect(ControlError.closedEarly(path: "").exit.rawValue == 5)
   }
 }
