@@ -160,19 +160,12 @@ struct WrapEdits {
     let isBare =
       switch document.format {
       case .json: false
-      case .toml: name.utf8.allSatisfy(Self.isBareKey)
+      case .toml: name.utf8.allSatisfy { $0.isLetterOrDigit || $0 == UInt8(ascii: "_") }
       // The key is quoted if its neighbour is. Neither needs quotes: both names come from this
       // program.
       case .yaml: !"\"'".utf8.contains(document.bytes[member.key.lowerBound])
       }
     return isBare ? Array(name.utf8) : ConfigDocument.literal(name)
-  }
-
-  private static func isBareKey(_ byte: UInt8) -> Bool {
-    switch byte {
-    case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, UInt8(ascii: "_"): true
-    default: false
-    }
   }
 
   /// The bytes between a key and its value, as the file writes them for this member.

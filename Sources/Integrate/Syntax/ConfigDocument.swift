@@ -93,6 +93,11 @@ struct ConfigDocument: Sendable {
 extension UInt8 {
   /// True for a space, a tab, or a byte of a line end.
   var isBlank: Bool { self == 0x20 || self == 0x09 || self == 0x0A || self == 0x0D }
+
+  /// True for an ASCII letter or digit.
+  var isLetterOrDigit: Bool {
+    (0x30...0x39).contains(self) || (0x41...0x5A).contains(self) || (0x61...0x7A).contains(self)
+  }
 }
 
 /// A replacement for a range of bytes.

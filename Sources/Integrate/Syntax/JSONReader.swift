@@ -1,11 +1,7 @@
 /// Reads JSON with comments and trailing commas (JSONC), and records the range of each value.
-struct JSONReader {
-  private let bytes: [UInt8]
-  private var position = 0
-
-  /// The maximum depth: more levels than a configuration has, and far fewer than a thread's stack
-  /// allows.
-  private static let maxDepth = 200
+struct JSONReader: ByteReader {
+  let bytes: [UInt8]
+  var position = 0
 
   static func read(_ bytes: [UInt8]) throws(ConfigSyntaxError) -> ConfigValue {
     var reader = JSONReader(bytes: bytes)
@@ -23,18 +19,7 @@ struct JSONReader {
 
   private init(bytes: [UInt8]) { self.bytes = bytes }
 
-  private var next: UInt8? { position < bytes.count ? bytes[position] : nil }
-
-  private func failure(_ reason: String, at offset: Int? = nil) -> ConfigSyntaxError {
-    ConfigSyntaxError(offset: offset ?? position, reason: reason)
-  }
-
-  private func expected(_ what: String) -> ConfigSyntaxError {
-    guard next != nil else { return failure("the file ends where \(what) is expected") }
-    return failure("\(what) is expected here")
-  }
-
-  private mutating func skipSpace() throws(ConfigSyntaxError) {
+  mutating func skipSpace() throws(ConfigSyntaxError) {
     while let byte = next {
       if byte.isBlank {
         position += 1
@@ -65,7 +50,7 @@ struct JSONReader {
     }
   }
 
-  private mutating func value(depth: Int) throws(ConfigSyntaxError) -> ConfigValue {
+  mutating func value(depth: Int) throws(ConfigSyntaxError) -> ConfigValue {
     if depth >= Self.maxDepth { throw failure("more than \(Self.maxDepth) levels are nested") }
     let start = position
     let kind: ConfigValue.Kind
@@ -79,52 +64,30 @@ struct JSONReader {
   }
 
   private mutating func members(_ depth: Int) throws(ConfigSyntaxError) -> ConfigTable {
-    position += 1
     var table = ConfigTable()
-    while true {
-      try skipSpace()
-      if consume(UInt8(ascii: "}")) { return table }
-      guard next == UInt8(ascii: "\"") else { throw expected("a key in quotes, or `}`,") }
-      let start = position
-      let name = try string()
-      let key = start..<position
-      if table.index(of: name) != nil {
-        throw failure("the key `\(name)` is already in this object", at: start)
+    try readItems(until: UInt8(ascii: "}")) { (reader) throws(ConfigSyntaxError) in
+      let start = reader.position
+      guard reader.next == UInt8(ascii: "\"") else {
+        throw reader.expected("a key in quotes, or `}`,")
       }
-      try skipSpace()
-      guard consume(UInt8(ascii: ":")) else { throw expected("`:`") }
-      try skipSpace()
-      let value = try value(depth: depth + 1)
+      let name = try reader.string()
+      let key = start..<reader.position
+      if table.index(of: name) != nil {
+        throw reader.failure("the key `\(name)` is already in this object", at: start)
+      }
+      try reader.skipSpace()
+      guard reader.consume(UInt8(ascii: ":")) else { throw reader.expected("`:`") }
+      try reader.skipSpace()
+      let value = try reader.value(depth: depth + 1)
       table.append(ConfigMember(name: name, key: key, lastKey: key, value: value))
-      try skipSpace()
-      if next == UInt8(ascii: "}") { continue }
-      guard consume(UInt8(ascii: ",")) else { throw expected("`,` or `}`") }
     }
-  }
-
-  private mutating func elements(_ depth: Int) throws(ConfigSyntaxError) -> [ConfigValue] {
-    position += 1
-    var values: [ConfigValue] = []
-    while true {
-      try skipSpace()
-      if consume(UInt8(ascii: "]")) { return values }
-      values.append(try value(depth: depth + 1))
-      try skipSpace()
-      if next == UInt8(ascii: "]") { continue }
-      guard consume(UInt8(ascii: ",")) else { throw expected("`,` or `]`") }
-    }
-  }
-
-  private mutating func consume(_ byte: UInt8) -> Bool {
-    guard next == byte else { return false }
-    position += 1
-    return true
+    return table
   }
 
   /// Reads a number, true, false or null. Its meaning isn't needed.
   private mutating func word() throws(ConfigSyntaxError) -> String {
     let start = position
-    while let byte = next, Self.isOfWord(byte) { position += 1 }
+    while let byte = next, byte.isLetterOrDigit || "+-._".utf8.contains(byte) { position += 1 }
     let text = String(decoding: bytes[start..<position], as: UTF8.self)
     if ["true", "false", "null"].contains(text) { return text }
     guard let first = text.utf8.first, first == UInt8(ascii: "-") || (0x30...0x39).contains(first),
@@ -134,13 +97,6 @@ struct JSONReader {
       throw expected("a value")
     }
     return text
-  }
-
-  private static func isOfWord(_ byte: UInt8) -> Bool {
-    switch byte {
-    case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
-    default: "+-._".utf8.contains(byte)
-    }
   }
 
   private mutating func string() throws(ConfigSyntaxError) -> String {

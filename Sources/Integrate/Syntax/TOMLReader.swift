@@ -1,5 +1,5 @@
 /// Reads TOML 1.1, and records the range of each value.
-struct TOMLReader {
+struct TOMLReader: ByteReader {
   let bytes: [UInt8]
   var position = 0
   private var root = ConfigValue(kind: .table(ConfigTable()), range: 0..<0, origin: .header)
@@ -22,23 +22,6 @@ struct TOMLReader {
   }
 
   private init(bytes: [UInt8]) { self.bytes = bytes }
-
-  var next: UInt8? { position < bytes.count ? bytes[position] : nil }
-
-  func failure(_ reason: String, at offset: Int? = nil) -> ConfigSyntaxError {
-    ConfigSyntaxError(offset: offset ?? position, reason: reason)
-  }
-
-  func expected(_ what: String) -> ConfigSyntaxError {
-    guard next != nil else { return failure("the file ends where \(what) is expected") }
-    return failure("\(what) is expected here")
-  }
-
-  mutating func consume(_ byte: UInt8) -> Bool {
-    guard next == byte else { return false }
-    position += 1
-    return true
-  }
 
   /// Skips spaces and tabs.
   mutating func skipBlanks() {
@@ -99,15 +82,7 @@ struct TOMLReader {
 
   private mutating func bareKey() throws(ConfigSyntaxError) -> String {
     let start = position
-    while let byte = next {
-      switch byte {
-      case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, UInt8(ascii: "_"), UInt8(ascii: "-"):
-        position += 1
-      default:
-        if position == start { throw expected("a key") }
-        return String(decoding: bytes[start..<position], as: UTF8.self)
-      }
-    }
+    while let byte = next, byte.isLetterOrDigit || "_-".utf8.contains(byte) { position += 1 }
     if position == start { throw expected("a key") }
     return String(decoding: bytes[start..<position], as: UTF8.self)
   }

@@ -1,18 +1,13 @@
 // Values of TOML: texts, numbers, arrays and inline tables.
 
 extension TOMLReader {
-  private static var maxDepth: Int { 200 }
-
   mutating func value(depth: Int) throws(ConfigSyntaxError) -> ConfigValue {
     if depth >= Self.maxDepth { throw failure("more than \(Self.maxDepth) levels are nested") }
     let start = position
     let kind: ConfigValue.Kind
     switch next {
     case UInt8(ascii: "["): kind = try .list(elements(depth))
-    case UInt8(ascii: "{"):
-      var table = try inlineTable(depth)
-      table.range = start..<position
-      return table
+    case UInt8(ascii: "{"): return try inlineTable(depth)
     case UInt8(ascii: "\""):
       kind = try .text(startsWith("\"\"\"") ? longString(UInt8(ascii: "\"")) : basicString())
     case UInt8(ascii: "'"):
@@ -24,21 +19,7 @@ extension TOMLReader {
 
   private func startsWith(_ text: String) -> Bool { bytes[position...].starts(with: text.utf8) }
 
-  private mutating func elements(_ depth: Int) throws(ConfigSyntaxError) -> [ConfigValue] {
-    position += 1
-    var values: [ConfigValue] = []
-    while true {
-      skipLines()
-      if consume(UInt8(ascii: "]")) { return values }
-      values.append(try value(depth: depth + 1))
-      skipLines()
-      if next == UInt8(ascii: "]") { continue }
-      guard consume(UInt8(ascii: ",")) else { throw expected("`,` or `]`") }
-    }
-  }
-
-  /// Skips blanks, line ends and comments.
-  private mutating func skipLines() {
+  mutating func skipSpace() {
     while let byte = next, byte.isBlank || byte == UInt8(ascii: "#") {
       byte == UInt8(ascii: "#") ? skipComment() : (position += 1)
     }
@@ -47,19 +28,15 @@ extension TOMLReader {
   /// Reads an inline table. As in TOML 1.1, it may have several lines and a last comma.
   private mutating func inlineTable(_ depth: Int) throws(ConfigSyntaxError) -> ConfigValue {
     let start = position
-    position += 1
-    var table = ConfigValue(kind: .table(ConfigTable()), range: start..<position)
-    while true {
-      skipLines()
-      if consume(UInt8(ascii: "}")) { return table }
-      let path = try keys()
-      guard consume(UInt8(ascii: "=")) else { throw expected("`=`") }
-      skipBlanks()
-      try table.add(path[...], try value(depth: depth + 1), isLine: false)
-      skipLines()
-      if next == UInt8(ascii: "}") { continue }
-      guard consume(UInt8(ascii: ",")) else { throw expected("`,` or `}`") }
+    var table = ConfigValue(kind: .table(ConfigTable()), range: start..<start)
+    try readItems(until: UInt8(ascii: "}")) { (reader) throws(ConfigSyntaxError) in
+      let path = try reader.keys()
+      guard reader.consume(UInt8(ascii: "=")) else { throw reader.expected("`=`") }
+      reader.skipBlanks()
+      try table.add(path[...], try reader.value(depth: depth + 1), isLine: false)
     }
+    table.range = start..<position
+    return table
   }
 
   /// Reads a number, a truth value or a date. Its meaning isn't needed.
@@ -84,13 +61,7 @@ extension TOMLReader {
   }
 
   private mutating func skipWord() {
-    while let byte = next {
-      switch byte {
-      case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: position += 1
-      case _ where "+-._:".utf8.contains(byte): position += 1
-      default: return
-      }
-    }
+    while let byte = next, byte.isLetterOrDigit || "+-._:".utf8.contains(byte) { position += 1 }
   }
 
   // MARK: texts
