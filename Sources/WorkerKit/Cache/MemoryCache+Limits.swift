@@ -25,11 +25,7 @@ extension MemoryCache {
   /// The cache's counts until now.
   public var statistics: CacheStatistics {
     state.withLock { state in
-      var statistics = CacheStatistics()
-      statistics.hits = state.hits
-      statistics.misses = state.misses
-      statistics.evictions = state.evictions
-      statistics.shed = state.shed
+      var statistics = state.statistics
       statistics.count = state.entries.count
       statistics.cost = state.entries.cost
       return statistics
@@ -60,7 +56,7 @@ extension MemoryCache: Shedder {
   public func shed() {
     guard let discardability else {
       let all = state.withLock { state in
-        state.shed += UInt64(state.entries.count)
+        state.statistics.shed += UInt64(state.entries.count)
         return state.entries.removeAll()
       }
       _ = consume all
@@ -68,7 +64,8 @@ extension MemoryCache: Shedder {
     }
     var removedValues = RemovedValues<Value>()
     state.withLock { state in
-      state.shed += UInt64(state.removeContent(discardability, into: &removedValues) { _ in true })
+      let count = state.removeContent(discardability, into: &removedValues) { _ in true }
+      state.statistics.shed += UInt64(count)
     }
     withExtendedLifetime(removedValues) {}
   }
@@ -97,12 +94,13 @@ extension MemoryCache.State {
     _ discardability: MemoryCache.Discardability?, into removedValues: inout RemovedValues<Value>
   ) {
     if let discardability {
-      evictions += UInt64(removeContent(discardability, into: &removedValues) { $0.exceeds })
+      let count = removeContent(discardability, into: &removedValues) { $0.exceeds }
+      statistics.evictions += UInt64(count)
       return
     }
     while exceeds, let removed = entries.removeOldest() {
       removedValues.append(removed.value)
-      evictions += 1
+      statistics.evictions += 1
     }
   }
 

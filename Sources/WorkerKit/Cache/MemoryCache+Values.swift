@@ -7,7 +7,7 @@ extension MemoryCache {
     guard let discardability else {
       return state.withLock { state in
         let value = state.entries.value(for: key)
-        if value != nil { state.hits += 1 } else { state.misses += 1 }
+        if value != nil { state.statistics.hits += 1 } else { state.statistics.misses += 1 }
         return value
       }
     }
@@ -17,14 +17,14 @@ extension MemoryCache {
   @inlinable func value(for key: Key, _ discardability: Discardability) -> Value? {
     let (value, lost) = state.withLock { state -> (Value?, Value?) in
       guard let value = state.entries.value(for: key) else {
-        state.misses += 1
+        state.statistics.misses += 1
         return (nil, nil)
       }
       guard discardability.isDiscarded(value) else {
-        state.hits += 1
+        state.statistics.hits += 1
         return (value, nil)
       }
-      state.misses += 1
+      state.statistics.misses += 1
       return (nil, state.entries.remove(key)?.value)
     }
     // The lost value is released here, outside of the lock.
@@ -92,7 +92,7 @@ extension MemoryCache {
     state.withLock { state in
       guard !state.exceedsAlone(cost) else {
         replaced = state.entries.remove(key)?.value
-        state.evictions += 1
+        state.statistics.evictions += 1
         return
       }
       replaced = state.entries.insert(value, for: key, cost: cost)

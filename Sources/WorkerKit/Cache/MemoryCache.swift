@@ -24,10 +24,8 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     @usableFromInline var entries = LeastRecentlyUsed<Key, Value>()
     @usableFromInline var options: CacheOptions
     @usableFromInline var pressure = PressureLevel.normal
-    @usableFromInline var hits: UInt64 = 0
-    @usableFromInline var misses: UInt64 = 0
-    @usableFromInline var evictions: UInt64 = 0
-    @usableFromInline var shed: UInt64 = 0
+    /// The counts so far. `count` and `cost` stay 0: the entries have them.
+    @usableFromInline var statistics = CacheStatistics()
 
     init(options: CacheOptions) { self.options = options }
   }
