@@ -7,12 +7,5 @@ public enum PressureLevel: String, Sendable, Hashable, Comparable, CaseIterable 
     left.rank < right.rank
   }
 
-  private var rank: Int {
-    switch self {
-    case .normal: 0
-    case .warning: 1
-    case .urgent: 2
-    case .critical: 3
-    }
-  }
+  private var rank: Int { Self.allCases.firstIndex(of: self) ?? 0 }
 }

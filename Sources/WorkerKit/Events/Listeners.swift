@@ -49,8 +49,10 @@ final class Listeners: Sendable {
     whenHandled: @escaping @Sendable () async -> Void = {}
   ) {
     state.withLock { state in
-      let shedders = state.shedders ?? serveShedders()
-      let objects = state.objects ?? serveSubscribers()
+      let shedders =
+        state.shedders ?? Self.serially { [subscribers] in subscribers.shed(for: $0) }
+      let objects =
+        state.objects ?? Self.serially { [subscribers] in await subscribers.deliver($0) }
       state.shedders = shedders
       state.objects = objects
       let delivery = EventDelivery(
@@ -62,14 +64,6 @@ final class Listeners: Sendable {
       state.delegate?.yield(delivery)
       for mailbox in state.mailboxes { mailbox.put(delivery) }
     }
-  }
-
-  private func serveShedders() -> AsyncStream<EventDelivery>.Continuation {
-    Self.serially { [subscribers] event in subscribers.shed(for: event) }
-  }
-
-  private func serveSubscribers() -> AsyncStream<EventDelivery>.Continuation {
-    Self.serially { [subscribers] event in await subscribers.deliver(event) }
   }
 
   private static func serially(

@@ -53,7 +53,7 @@ final class PurgeableHeap: Sendable {
       collectOrphans(&state)
       if let allocation = allocate(pages: pages, &state) { return allocation }
       // There may be contents that the daemon has emptied, and whose loss hasn't been noticed.
-      collectLost(&state)
+      for allocation in state.allocated.compactMap(\.self) { collectIfLost(allocation, &state) }
       return allocate(pages: pages, &state)
     }
   }
@@ -162,10 +162,6 @@ final class PurgeableHeap: Sendable {
     if isAllocated(allocation, state), !current.isUsed, !current.isPurging {
       recycle(allocation, &state)
     }
-  }
-
-  private func collectLost(_ state: inout State) {
-    for allocation in state.allocated.compactMap(\.self) { collectIfLost(allocation, &state) }
   }
 
   private func collectOrphans(_ state: inout State) {

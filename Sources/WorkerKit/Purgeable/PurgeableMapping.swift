@@ -25,7 +25,9 @@ final class PurgeableMapping: Sendable {
   /// there isn't enough address space.
   init?(sizes: [Int] = [1 << 30, 1 << 28, 1 << 26], slots: Int = 16_384, isShared: Bool = true) {
     let pageSize = Int(workerkit_page_size())
-    for (file, size) in Self.attempts(sizes, isShared: isShared) {
+    let attempts: [(file: Bool, size: Int)] =
+      (isShared ? sizes.map { (true, $0) } : []) + sizes.map { (false, $0) }
+    for (file, size) in attempts {
       var error: Int32 = 0
       let descriptor = file ? workerkit_memory_file(Int64(size)) : -1
       guard descriptor >= 0 || !file else { continue }
@@ -50,10 +52,6 @@ final class PurgeableMapping: Sendable {
   deinit {
     workerkit_unmap(UnsafeMutableRawPointer(bitPattern: base), Int64(size))
     if file >= 0 { workerkit_close(file) }
-  }
-
-  private static func attempts(_ sizes: [Int], isShared: Bool) -> [(file: Bool, size: Int)] {
-    (isShared ? sizes.map { (true, $0) } : []) + sizes.map { (false, $0) }
   }
 
   private func writeHeader() {
