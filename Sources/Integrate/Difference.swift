@@ -58,7 +58,7 @@ struct Difference {
 
   /// The lines of a group before and after its edits.
   private func both(_ group: Group) -> (before: [[UInt8]], after: [[UInt8]]) {
-    let range = start(group.lines.lowerBound)..<end(group.lines.upperBound)
+    let range = starts[group.lines.lowerBound]..<end(group.lines.upperBound)
     let old = Array(old[range])
     let edits = group.edits.map { edit in
       TextEdit(
@@ -103,14 +103,12 @@ struct Difference {
     starts.partitioningIndex { $0 > offset } - 1
   }
 
-  private func start(_ line: Int) -> Int { starts[line] }
-
   /// The end of a line, without its line feed.
   private func end(_ line: Int) -> Int {
     line + 1 < starts.count ? starts[line + 1] - 1 : old.count
   }
 
-  private func line(_ number: Int) -> [UInt8] { Array(old[start(number)..<end(number)]) }
+  private func line(_ number: Int) -> [UInt8] { Array(old[starts[number]..<end(number)]) }
 
   private static func split(_ bytes: [UInt8]) -> [[UInt8]] {
     bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false).map(Array.init)

@@ -1,10 +1,7 @@
 /// `dormouse integrate`: finds the servers in the configurations of hosts, and changes their
 /// commands.
 public struct Integration: Sendable {
-  public enum Change: Sendable {
-    case wrap
-    case unwrap
-  }
+  public enum Change: Sendable { case wrap, unwrap }
 
   public var context: HostContext
   public var wrapPrefix: WrapPrefix
@@ -126,7 +123,7 @@ public struct Integration: Sendable {
     return new
   }
 
-  /// Changes the file as `look` has planned it.
+  /// Changes the file as `inspect` has planned it.
   public func apply(_ outcome: inout FileOutcome) {
     guard outcome.problem == nil, let edit = outcome.edit else { return }
     let backups = Backups(directory: backupDirectory)

@@ -2,9 +2,7 @@ import Control
 
 /// The reason why a command stays as it is. Scripts get the code, people the text.
 public enum Refusal: Error, Hashable, Sendable {
-  case remote
-  case noCommand
-  case disabled
+  case remote, noCommand, disabled
   /// The command starts the process elsewhere.
   case client(String)
   /// The command starts the process as another user.
@@ -18,8 +16,7 @@ public enum Refusal: Error, Hashable, Sendable {
   case defaultArguments(String)
   case jupytersPython(String)
   case otherProvisioner(String)
-  case unclear
-  case wrappedOtherwise
+  case unclear, wrappedOtherwise
   /// The `dormouse` that the file names doesn't exist.
   case lostWrapper(String)
   /// The command was wrapped before `dormouse integrate`. `--undo` removes only what `integrate`

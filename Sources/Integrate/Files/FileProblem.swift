@@ -4,8 +4,7 @@ import Linux
 /// The reason why a file isn't read or changed.
 public enum FileProblem: Error, Hashable, Sendable {
   case unreadable(SystemCallError)
-  case notRegular
-  case tooLarge
+  case notRegular, tooLarge
   case syntax(line: Int, column: Int, reason: String)
   case owner(UInt32)
   case readOnly

@@ -2,21 +2,12 @@
 public enum IntegratedHost: String, CaseIterable, Hashable, Sendable {
   case claudeCode = "claude-code"
   case claudeDesktop = "claude-desktop"
-  case codex
-  case cursor
-  case vscode
-  case windsurf
-  case cline
+  case codex, cursor, vscode, windsurf, cline
   case continueDev = "continue"
   case geminiCLI = "gemini-cli"
-  case opencode
-  case goose
+  case opencode, goose
   case lmStudio = "lm-studio"
-  case zed
-  case helix
-  case jupyter
-  case neovim
-  case emacs
+  case zed, helix, jupyter, neovim, emacs
 
   public var title: String {
     switch self {
