@@ -13,23 +13,12 @@ public struct RecordingComparison: Encodable, Sendable {
     public var a: Double
     /// The number of recording `b`.
     public var b: Double
-
     /// How much larger `b` is than `a`, in `unit`.
-    public var difference: Double { b - a }
+    public var difference: Double
     /// The difference in percent of `a`. nil if `a` is 0.
-    public var percent: Double? { a == 0 ? nil : difference / a * 100 }
+    public var percent: Double?
 
     enum CodingKeys: String, CodingKey { case key, unit, a, b, difference, percent }
-
-    public func encode(to encoder: any Encoder) throws {
-      var values = encoder.container(keyedBy: CodingKeys.self)
-      try values.encode(key, forKey: .key)
-      try values.encode(unit, forKey: .unit)
-      try values.encode(a, forKey: .a)
-      try values.encode(b, forKey: .b)
-      try values.encode(difference, forKey: .difference)
-      try values.encodeIfPresent(percent, forKey: .percent)
-    }
   }
 
   public var a: RecordingSummary
@@ -57,7 +46,11 @@ public struct RecordingComparison: Encodable, Sendable {
       _ key: String, title: String, unit: Metric.Unit,
       _ value: (RecordingStatistics) -> Double
     ) -> Metric {
-      Metric(key: key, title: title, unit: unit, a: value(a), b: value(b))
+      let (before, after) = (value(a), value(b))
+      let difference = after - before
+      return Metric(
+        key: key, title: title, unit: unit, a: before, b: after, difference: difference,
+        percent: before == 0 ? nil : difference / before * 100)
     }
     func bytes(
       _ key: String, title: String, _ path: KeyPath<RecordingStatistics, Int64>

@@ -6,24 +6,14 @@ public struct WarningEffect: Encodable, Hashable, Sendable {
   public var before: Int64
   /// The footprint when it had stopped falling, in bytes.
   public var after: Int64
+  /// The freed memory in bytes. 0 if the footprint only grew.
+  public var givenBack: Int64
   /// Seconds from the warning until the footprint stopped falling.
   public var fallSeconds: Double
-
-  /// The freed memory in bytes. 0 if the footprint only grew.
-  public var givenBack: Int64 { max(0, before - after) }
 
   enum CodingKeys: String, CodingKey {
     case at, before, after, givenBack
     case fallSeconds = "restSeconds"
-  }
-
-  public func encode(to encoder: any Encoder) throws {
-    var values = encoder.container(keyedBy: CodingKeys.self)
-    try values.encode(at, forKey: .at)
-    try values.encode(before, forKey: .before)
-    try values.encode(after, forKey: .after)
-    try values.encode(givenBack, forKey: .givenBack)
-    try values.encode(fallSeconds, forKey: .fallSeconds)
   }
 }
 
@@ -57,7 +47,8 @@ extension WarningEffect {
       if sample.footprint < low - noise { (low, lowAt) = (sample.footprint, sample.at) }
     }
     return WarningEffect(
-      at: warning.at, before: before, after: low, fallSeconds: lowAt - warning.at)
+      at: warning.at, before: before, after: low, givenBack: before - low,
+      fallSeconds: lowAt - warning.at)
   }
 }
 
