@@ -1,6 +1,5 @@
 import Control
 import Glibc
-import JSONLines
 import Journal
 import Linux
 import Policy
@@ -80,9 +79,9 @@ public final class Recorder {
       state: source.state, every: settings.every.seconds, time: wall.text,
       version: settings.version, host: .ofThisMachine)
     recent = Recording(header: header, samples: [])
-    do throws(SystemCallError) { try file.write(header.json) } catch {
+    do throws(RecordingFailure) { try file.write(header.json) } catch {
       source.release()
-      throw .write(error)
+      throw error
     }
   }
 
@@ -127,7 +126,7 @@ public final class Recorder {
       throw error
     }
     recent.end = end
-    try write(end.json)
+    try file.write(end.json)
     source.release()
     return (source as? CommandSource)?.end
   }
@@ -173,7 +172,7 @@ public final class Recorder {
     // The process has just ended, and `updates` will report it. An ended process isn't recorded as
     // an empty footprint.
     if sample.processes == 0, source.subject != .worker { return }
-    try write(sample.json)
+    try file.write(sample.json)
     recent.samples.append(sample)
     if recent.samples.count > Self.maxRecent { recent.samples.removeFirst(Self.maxRecent / 2) }
   }
@@ -209,14 +208,10 @@ public final class Recorder {
   // MARK: the file
 
   private func add(_ mark: FootprintMark) throws(RecordingFailure) {
-    try write(mark.json)
+    try file.write(mark.json)
     onMark?(mark)
     recent.marks.append(mark)
     if recent.marks.count > Self.maxRecent { recent.marks.removeFirst(Self.maxRecent / 2) }
-  }
-
-  private func write(_ line: JSON) throws(RecordingFailure) {
-    do throws(SystemCallError) { try file.write(line) } catch { throw .write(error) }
   }
 }
 

@@ -65,14 +65,9 @@ struct RecordingFile {
     discardFile(path)
   }
 
-  func write(_ line: JSON) throws(SystemCallError) {
-    let bytes = line.line + [UInt8(ascii: "\n")]
-    var failure: SystemCallError?
-    bytes.withUnsafeBytes { buffer in
-      do throws(SystemCallError) { try file.writeAll(buffer) } catch {
-        failure = SystemCallError("write", on: path, code: error.code)
-      }
+  func write(_ line: JSON) throws(RecordingFailure) {
+    do throws(SystemCallError) { try file.writeAll(line.line + [UInt8(ascii: "\n")]) } catch {
+      throw .write(error.on(path))
     }
-    if let failure { throw failure }
   }
 }
