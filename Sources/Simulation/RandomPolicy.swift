@@ -40,9 +40,7 @@ extension LifecyclePolicy {
       [.footprint, .recency], [],
     ])
     policy.ladder = .random(using: &generator)
-    // A separate generator keeps the other random choices as they were before this one was added.
-    var copy = generator
-    var other = SplitMix64(seed: copy.next())
+    var other = generator.separated()
     policy.pressure.terminateAfter = other.pick([.zero, .milliseconds(300), .seconds(1)])
     policy.hibernate.atOnceUpTo = other.pick([nil, nil, .megabytes(4), .megabytes(16)])
     policy.pressure.stallsCountBelow = other.pick([0, 20, 20, 100])
@@ -76,10 +74,8 @@ extension WorkerProfile {
       canShed: generator.chance(60),
       canAnswer: generator.chance(40), announcesReadiness: generator.chance(50))
     profile.mayBeTerminated = !generator.chance(10)
-    // The workers may form circles, wake themselves, or not exist. A separate generator keeps the
-    // other random choices as they were before this one was added.
-    var copy = generator
-    var other = SplitMix64(seed: copy.next())
+    var other = generator.separated()
+    // The workers may form circles, wake themselves, or not exist.
     if other.chance(50) {
       profile.wakeWith = (0..<2).map { _ in WorkerID("w\(other.next() % 6)") }
     }

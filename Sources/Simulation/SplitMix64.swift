@@ -13,6 +13,15 @@ public struct SplitMix64: RandomNumberGenerator, Sendable {
     return mixed ^ (mixed >> 31)
   }
 
+  /// A separate generator, for choices that were added later: this one makes the other random
+  /// choices as before.
+  ///
+  /// - Parameter mask: distinguishes generators that are separated from the same state.
+  func separated(by mask: UInt64 = 0) -> SplitMix64 {
+    var copy = self
+    return SplitMix64(seed: copy.next() ^ mask)
+  }
+
   /// Returns true in this percentage of cases, 0–100 %.
   mutating func chance(_ percent: Int) -> Bool { Int(next() % 100) < percent }
 

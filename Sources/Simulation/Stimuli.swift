@@ -43,11 +43,9 @@ extension SimulatedMachine {
     }
   }
 
-  /// Lets the machine sleep. The daemon learns for how long before anything else happens. A
-  /// separate generator keeps the other random choices as they were before this one was added.
+  /// Lets the machine sleep. The daemon learns for how long before anything else happens.
   private mutating func suspendToRAM() -> Event? {
-    var copy = random
-    var other = SplitMix64(seed: copy.next())
+    var other = random.separated()
     guard other.chance(2) else { return nil }
     let time: Duration = other.pick([.milliseconds(300), .seconds(9), .seconds(3600)])
     // Operations in progress continue after the sleep.
@@ -56,11 +54,9 @@ extension SimulatedMachine {
     return .machineSlept(time)
   }
 
-  /// Requests a trim or a fill, measures what is in swap, or loses a trim. A separate generator
-  /// keeps the other random choices as they were before this one was added.
+  /// Requests a trim or a fill, measures what is in swap, or loses a trim.
   private mutating func moveOrRefault(_ worker: WorkerID) -> Event? {
-    var copy = random
-    var other = SplitMix64(seed: copy.next() ^ 43)
+    var other = random.separated(by: 43)
     guard other.chance(6) else { return nil }
     if other.chance(60) { return refault(worker) }
     if other.chance(10) { return loseTrim(worker) }
@@ -128,9 +124,7 @@ extension SimulatedMachine {
     let asleep = workers[worker]?.body == .absent
     // Without frequent starts, few events would occur.
     var verb = asleep && random.chance(80) ? .start : random.pick(Self.verbs)
-    // A separate generator keeps the other random choices as they were before this one was added.
-    var copy = random
-    var other = SplitMix64(seed: copy.next())
+    var other = random.separated()
     if other.chance(5) { verb = other.chance(60) ? .protect : .unprotect }
     let target = random.chance(2) ? WorkerID("absent") : worker
     defer { nextRequest += 1 }
@@ -146,9 +140,7 @@ extension SimulatedMachine {
 
   private mutating func changeHost() -> MemoryReading {
     usedByOthers = .megabytes(random.pick([10, 60, 120, 180, 240]))
-    // A separate generator keeps the other random choices as they were before this one was added.
-    var copy = random
-    var other = SplitMix64(seed: copy.next())
+    var other = random.separated()
     // Another program uses nearly all of the memory, so that no worker's end helps.
     if other.chance(15) { usedByOthers = Self.hostMemory - .megabytes(other.pick([0, 1, 3])) }
     var reading = reading
