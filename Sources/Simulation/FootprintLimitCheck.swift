@@ -1,7 +1,8 @@
 import Lifecycle
 import Policy
 
-/// Checks the consequences of `limits.footprint`, independently of the engine's rules.
+/// Checks the consequences of `limits.footprint`, and suspicions of leaks, independently of the
+/// engine's rules.
 struct FootprintLimitCheck: Sendable {
   private var profiles: [WorkerID: WorkerProfile] = [:]
 
@@ -25,6 +26,16 @@ struct FootprintLimitCheck: Sendable {
       return "\(worker) wasn't over its limit long enough: \(excess.sentence)"
     }
     return nil
+  }
+
+  /// Returns a complaint if a leak is suspected without evidence. The bounds are half of the
+  /// engine's, because the newest footprint may be below the highest one by half of the growth.
+  func check(_ leak: LeakSuspicion, of worker: WorkerID) -> String? {
+    let growth = leak.footprint - leak.before
+    let isFounded =
+      leak.suspensions >= LeakSuspicion.minSuspensions && growth >= .megabytes(2)
+      && growth.bytes * 20 >= leak.footprint.bytes
+    return isFounded ? nil : "\(worker) has no evidence of a leak: \(leak.sentence)"
   }
 
   /// Returns a complaint if a transition that a footprint caused is wrong.

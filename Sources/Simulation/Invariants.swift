@@ -111,7 +111,7 @@ struct Invariants {
       return limits.check(excess, of: worker)
     case .leakSuspected(let worker, let leak):
       seen.insert("leak suspected")
-      return LeakCheck.check(leak, of: worker)
+      return limits.check(leak, of: worker)
     case .terminatesNone(let vain): seen.insert("terminates none: \(vain.reason.rawValue)")
     case .watchdogMissed: seen.insert("watchdog reported")
     case .purge: seen.insert("purge")

@@ -12,22 +12,23 @@ extension WorkerState {
     }
   }
 
-  /// Returns true if the life cycle has a transition to the next state.
-  func mayBecome(_ next: WorkerState) -> Bool {
-    if next == .terminated { return self != .terminated }
+  /// The states to which the life cycle has a transition, apart from `terminated`.
+  private var successors: [WorkerState] {
     switch self {
-    case .terminated: return next == .launching
-    case .launching: return [.launching, .foreground, .background, .terminating].contains(next)
-    case .foreground: return [.background, .terminating].contains(next)
-    case .background: return [.foreground, .suspending, .terminating].contains(next)
-    case .suspending: return [.suspended, .background, .terminating].contains(next)
-    case .suspended: return [.hibernating, .resuming, .terminating].contains(next)
-    case .hibernating:
-      return [.hibernated, .suspended, .background, .terminating].contains(next)
-    case .hibernated: return [.resuming, .terminating].contains(next)
-    case .resuming:
-      return [.foreground, .background, .suspended, .hibernated, .terminating].contains(next)
-    case .terminating: return false
+    case .terminated: [.launching]
+    case .launching: [.launching, .foreground, .background, .terminating]
+    case .foreground: [.background, .terminating]
+    case .background: [.foreground, .suspending, .terminating]
+    case .suspending: [.suspended, .background, .terminating]
+    case .suspended: [.hibernating, .resuming, .terminating]
+    case .hibernating: [.hibernated, .suspended, .background, .terminating]
+    case .hibernated: [.resuming, .terminating]
+    case .resuming: [.foreground, .background, .suspended, .hibernated, .terminating]
+    case .terminating: []
     }
+  }
+
+  func mayBecome(_ next: WorkerState) -> Bool {
+    next == .terminated ? self != .terminated : successors.contains(next)
   }
 }

@@ -36,12 +36,11 @@ struct SimulationRecording {
       case .policy(let policy): other.setPolicy(policy)
       }
     }
-    return Self.isSame(other, marked ?? engine)
-      ? nil : "an engine that replays the first \(min(mark, steps.count)) steps differs"
-  }
-
-  private static func isSame(_ left: Engine, _ right: Engine) -> Bool {
-    left == right && left.nextDeadline == right.nextDeadline && left.available == right.available
-      && left.terminationOrder() == right.terminationOrder()
+    let expected = marked ?? engine
+    let isSame =
+      other == expected && other.nextDeadline == expected.nextDeadline
+      && other.available == expected.available
+      && other.terminationOrder() == expected.terminationOrder()
+    return isSame ? nil : "an engine that replays the first \(min(mark, steps.count)) steps differs"
   }
 }

@@ -4,7 +4,7 @@ extension FleetComparison {
   /// Draws an SVG with three parts: the states of the workers when they were used; the waiting time
   /// against the memory used; and the tail of the waiting times. The picture has its own
   /// background, which is dark if the viewer prefers that.
-  public var picture: String { FleetPicture(self).text }
+  public var picture: String { FleetPicture(comparison: self).text }
 }
 
 struct FleetPicture {
@@ -20,8 +20,6 @@ struct FleetPicture {
     "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f", "#b8a400",
     "#5d3a9b", "#8c564b",
   ]
-
-  init(_ comparison: FleetComparison) { self.comparison = comparison }
 
   var barsTop: Double { 96 }
   var tradeTop: Double { barsTop + Double(reports.count) * Self.row + 92 }
