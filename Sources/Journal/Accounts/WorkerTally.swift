@@ -73,26 +73,20 @@ public struct WorkerTally: Codable, Hashable, Sendable {
     return counted == WorkerTally()
   }
 
+  /// The counts without a unit, all of which are added up.
+  private static var summedCounts: [WritableKeyPath<WorkerTally, Int>] {
+    [
+      \.launches, \.failedLaunches, \.launchTimeouts, \.crashes, \.exits, \.memoryTerminations,
+      \.watchdogTerminations, \.stops, \.warnings, \.leakSuspicions, \.trims, \.suspensions,
+      \.hibernations, \.wakes, \.resumes,
+    ]
+  }
+
   public static func += (left: inout WorkerTally, right: WorkerTally) {
-    left.launches += right.launches
-    left.failedLaunches += right.failedLaunches
-    left.launchTimeouts += right.launchTimeouts
-    left.crashes += right.crashes
-    left.exits += right.exits
-    left.memoryTerminations += right.memoryTerminations
-    left.watchdogTerminations += right.watchdogTerminations
-    left.stops += right.stops
-    left.warnings += right.warnings
-    left.leakSuspicions += right.leakSuspicions
-    left.trims += right.trims
+    for count in summedCounts { left[keyPath: count] += right[keyPath: count] }
     left.trimmed &+= right.trimmed
-    left.suspensions += right.suspensions
-    left.hibernations += right.hibernations
-    left.wakes += right.wakes
-    left.resumes += right.resumes
     left.resumeNanoseconds &+= right.resumeNanoseconds
-    left.maxResumeNanoseconds = max(
-      left.maxResumeNanoseconds, right.maxResumeNanoseconds)
+    left.maxResumeNanoseconds = max(left.maxResumeNanoseconds, right.maxResumeNanoseconds)
     left.resumeTimes += right.resumeTimes
     left.savedByteSeconds += right.savedByteSeconds
     left.freed &+= right.freed
