@@ -24,10 +24,7 @@ public struct Divergence: Sendable {
   /// little earlier or later than real ones.
   static let tolerance = Duration.seconds(2)
 
-  mutating func add(recorded directive: Directive) { add(directive, isRecorded: true) }
-  mutating func add(other directive: Directive) { add(directive, isRecorded: false) }
-
-  private mutating func add(_ directive: Directive, isRecorded: Bool) {
+  mutating func add(_ directive: Directive, isRecorded: Bool) {
     guard case .transition(var new) = directive, new.to.isStable || new.to == .terminated else {
       return
     }

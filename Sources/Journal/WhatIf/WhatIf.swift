@@ -77,7 +77,7 @@ public struct WhatIf: Sendable {
     case .event(let event):
       recorded.record(event, directives: step.directives, engine: then, at: step.at)
       for directive in step.directives {
-        divergence.add(recorded: directive)
+        divergence.add(directive, isRecorded: true)
         countRelaunch(directive)
       }
       if case .footprint(let worker, let bytes) = event, then.state(of: worker)?.runs == true {
@@ -252,7 +252,7 @@ public struct WhatIf: Sendable {
     let directives = engine.handle(event, at: now)
     other.record(event, directives: directives, engine: engine, at: now)
     for directive in directives {
-      divergence.add(other: directive)
+      divergence.add(directive, isRecorded: false)
       perform(directive, at: now)
     }
   }
