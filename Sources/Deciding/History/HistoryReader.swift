@@ -49,24 +49,10 @@ public struct HistoryReader {
   ) -> RecordedHistory {
     for (index, segment) in segments.enumerated() {
       progress(Double(index) / Double(segments.count))
-      read(segment)
+      let problem = segment.forEachRecord { read($0, at: $1.nanoseconds) }
+      if let problem { problems.append(problem) }
     }
     return finished()
-  }
-
-  private mutating func read(_ segment: JournalSegment) {
-    let bytes: [UInt8]
-    do { bytes = try segment.read() } catch {
-      problems.append(.unreadable(segment: segment.name, "\(error)"))
-      return
-    }
-    var reader = SegmentReader(bytes, name: segment.name)
-    while let item = reader.next() {
-      switch item {
-      case .damage(let damage): problems.append(.damage(damage))
-      case .record(let record, let at): read(record, at: at.nanoseconds)
-      }
-    }
   }
 
   private mutating func read(_ record: JournalRecord, at: Int64) {

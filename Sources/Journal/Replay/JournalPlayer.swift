@@ -11,6 +11,23 @@ public struct JournalSegment: Sendable {
     self.name = name
     self.read = read
   }
+
+  /// Reads the segment up to its first damage. Returns the problem that has ended the reading
+  /// early. nil: there was none.
+  public func forEachRecord(
+    _ body: (JournalRecord, Instant) throws -> Void
+  ) rethrows -> JournalProblem? {
+    let bytes: [UInt8]
+    do { bytes = try read() } catch { return .unreadable(segment: name, "\(error)") }
+    var reader = SegmentReader(bytes, name: name)
+    while let item = reader.next() {
+      switch item {
+      case .damage(let damage): return .damage(damage)
+      case .record(let record, let at): try body(record, at)
+      }
+    }
+    return nil
+  }
 }
 
 /// A step of a journal's history, after which an engine is in a new state.
@@ -90,22 +107,12 @@ public struct JournalPlayer: Sendable {
     _ segment: JournalSegment, visit: (JournalStep, Engine) throws -> Void
   ) rethrows {
     header = nil
-    let bytes: [UInt8]
-    do { bytes = try segment.read() } catch {
-      problems.append(.unreadable(segment: segment.name, "\(error)"))
-      last?.isWhole = false
-      return
+    let problem = try segment.forEachRecord { record, at in
+      if let step = play(record, at: at, in: segment.name) { try visit(step, engine) }
     }
-    var reader = SegmentReader(bytes, name: segment.name)
-    while let item = reader.next() {
-      switch item {
-      case .damage(let damage):
-        problems.append(.damage(damage))
-        last?.isWhole = false
-      case .record(let record, let at):
-        if let step = play(record, at: at, in: segment.name) { try visit(step, engine) }
-      }
-    }
+    guard let problem else { return }
+    problems.append(problem)
+    last?.isWhole = false
   }
 
   private mutating func play(
