@@ -1,3 +1,4 @@
+import Journal
 import Lifecycle
 import Policy
 import Simulation
@@ -18,19 +19,7 @@ public struct MeasuredCosts: Sendable, Hashable {
   var trims = MeasuredTrims()
   var workerTrims: [WorkerID: MeasuredTrims] = [:]
 
-  /// An average. Values may have weights.
-  struct Mean: Sendable, Hashable {
-    private(set) var count = 0
-    private var sum = 0.0
-    private var weights = 0.0
-
-    mutating func add(_ value: Double, weight: Double = 1) {
-      count += 1
-      sum += value * weight
-      weights += weight
-    }
-    var value: Double? { weights > 0 ? sum / weights : nil }
-  }
+  typealias Mean = CostModel.Mean
 
   /// A line through the measured resumes: seconds over megabytes of footprint, as a base and a
   /// rate.

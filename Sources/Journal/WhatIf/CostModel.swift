@@ -22,14 +22,20 @@ public struct CostModel: Sendable {
     var leftTrimmed = Mean()
   }
 
-  struct Mean: Sendable {
+  /// An average. Values may have weights.
+  public struct Mean: Sendable, Hashable {
+    public private(set) var count = 0
     private var sum = 0.0
-    private var count = 0.0
-    mutating func add(_ value: Double) {
-      sum += value
+    private var weights = 0.0
+
+    public init() {}
+
+    public mutating func add(_ value: Double, weight: Double = 1) {
       count += 1
+      sum += value * weight
+      weights += weight
     }
-    var value: Double? { count > 0 ? sum / count : nil }
+    public var value: Double? { weights > 0 ? sum / weights : nil }
   }
 
   private var costs: [WorkerID: Costs] = [:]
