@@ -71,27 +71,9 @@ public struct WorkerRecord: Hashable, Sendable {
     case mayBeTerminated = "may-be-terminated"
     case mayNot = "may-not"
   }
+}
 
-  public init(
-    name: String, process: ProcessIdentity, session: Int32, bootID: String,
-    cgroupPath: String? = nil, command: [String], directory: String, logPath: String,
-    notifySocket: String? = nil, pressureWatch: String? = nil, imagePath: String? = nil,
-    state: String
-  ) {
-    self.name = name
-    self.process = process
-    self.session = session
-    self.bootID = bootID
-    self.cgroupPath = cgroupPath
-    self.command = command
-    self.directory = directory
-    self.logPath = logPath
-    self.notifySocket = notifySocket
-    self.pressureWatch = pressureWatch
-    self.imagePath = imagePath
-    self.state = state
-  }
-
+extension WorkerRecord {
   public init(_ worker: WorkerProcess, bootID: String, state: String) {
     self.init(worker.plan, worker.identity, in: worker.cgroup, bootID: bootID, state: state)
   }
@@ -105,8 +87,7 @@ public struct WorkerRecord: Hashable, Sendable {
       name: plan.name, process: process, session: process.pid, bootID: bootID,
       cgroupPath: cgroup?.path, command: plan.command, directory: plan.directory,
       logPath: plan.logPath, notifySocket: plan.notifySocket,
-      pressureWatch: plan.pressureWatch, state: state)
-    workerSocket = plan.workerSocket
+      pressureWatch: plan.pressureWatch, workerSocket: plan.workerSocket, state: state)
     cgroupInode = cgroup?.inode
   }
 
@@ -188,12 +169,11 @@ extension WorkerRecord {
       cgroupPath: fields["cgroup"]?.first, command: fields["command"] ?? [],
       directory: try text("directory"), logPath: try text("log"),
       notifySocket: fields["notify"]?.first, pressureWatch: fields["pressure"]?.first,
-      imagePath: fields["image"]?.first, state: try text("state"))
+      workerSocket: fields["socket"]?.first, imagePath: fields["image"]?.first,
+      imageMark: fields["mark"]?.first, imageDirectory: fields["image-directory"]?.first,
+      state: try text("state"))
     // A number that can't be read is skipped: the worker itself offers its memory again.
     record.purgeable = (fields["purgeable"] ?? []).compactMap { UInt64($0) }
-    record.imageMark = fields["mark"]?.first
-    record.imageDirectory = fields["image-directory"]?.first
-    record.workerSocket = fields["socket"]?.first
     if fields["importance"] != nil { record.importance = try number("importance") }
     if fields["asleep"] != nil { record.asleepSince = try number("asleep") }
     if fields["watchdog"] != nil { record.watchdog = try number("watchdog") }

@@ -2,12 +2,12 @@ import Glibc
 import Hibernation
 import Linux
 import Policy
-import Supervision
 import TestSupport
 
 @testable import Daemon
 @testable import Lifecycle
 @testable import PolicyFile
+@testable import Supervision
 
 /// The daemon's components, connected as `Daemon` connects them. They use the real services, in a
 /// directory of their own, and fakes in place of the daemon. The test's own process represents the

@@ -1,11 +1,11 @@
 import Glibc
 import Hibernation
 import Linux
-import Supervision
 import TestSupport
 import Testing
 
 @testable import Daemon
+@testable import Supervision
 
 @Suite("Workers of a daemon that no other one follows") struct OfflineRecoveryTests {
   private let scratch: Scratch

@@ -1,10 +1,10 @@
 import Linux
 import PolicyFile
-import Supervision
 import TestSupport
 import Testing
 
 @testable import Daemon
+@testable import Supervision
 
 @Suite("Processes that an earlier instance of a worker has left") struct LeftoversTests {
   private let scratch: Scratch
