@@ -15,7 +15,7 @@ public final class NotifySocket {
   private let acceptsDescriptors: Bool
   private let read: Read
 
-  typealias Read =
+  package typealias Read =
     (Descriptor, UnsafeMutableRawBufferPointer) throws(SystemCallError) -> Reception?
 
   /// The datagrams that may still be read: 200 per second, and at most 400 at once. To check
@@ -44,17 +44,10 @@ public final class NotifySocket {
   /// Creates a socket at a path that a worker may know already, from an earlier daemon.
   ///
   /// - Parameter acceptsDescriptors: whether the worker may store descriptors (`FDSTORE=1`).
-  public convenience init(
-    path: String, acceptsDescriptors: Bool = false
+  package init(
+    path: String, acceptsDescriptors: Bool = false,
+    read: @escaping Read = Reception.receive(from:into:)
   ) throws(SystemCallError) {
-    try self.init(path: path, acceptsDescriptors: acceptsDescriptors) {
-      (socket, buffer) throws(SystemCallError) in
-      try Reception.receive(from: socket, into: buffer)
-    }
-  }
-
-  init(path: String, acceptsDescriptors: Bool = false, read: @escaping Read) throws(SystemCallError)
-  {
     self.path = path
     self.acceptsDescriptors = acceptsDescriptors
     self.read = read
