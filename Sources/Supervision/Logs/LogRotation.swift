@@ -59,7 +59,7 @@ public struct LogRotation: Sendable {
     let log = try destination.acting { () throws(SystemCallError) in
       try destination.openRegular(O_RDWR).file
     }
-    if destination.keep == 0 { return try truncate(log, to: 0) }
+    if destination.keep == 0 { return try log.truncate(to: 0, path: destination.path) }
     try destination.acting { () throws(SystemCallError) in
       if fileExists(partial) { nameCopy() }
       do throws(SystemCallError) {
@@ -104,16 +104,12 @@ public struct LogRotation: Sendable {
       try append(log, wanted(of: copied..<size), to: copy)
       copied = size
     }
-    try truncate(log, to: 0)
+    try log.truncate(to: 0, path: destination.path)
   }
 
   /// Removes whole blocks from the beginning. Returns false if this file system can't.
   static func removeBeginning(of log: Descriptor, _ length: Int64) -> Bool {
     clinux_cut_beginning(log.raw, length) == 0
-  }
-
-  private func truncate(_ log: Descriptor, to size: off_t) throws(SystemCallError) {
-    try log.truncate(to: Int64(size), path: destination.path)
   }
 
   private static let maxRounds = 64

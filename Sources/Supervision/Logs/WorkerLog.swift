@@ -14,7 +14,8 @@ public struct WorkerLog: Sendable {
     _ destination: LogDestination, limit: Int64
   ) throws(SystemCallError) -> WorkerLog {
     let log = try append(destination)
-    guard log.start > limit, log.isFile else { return log }
+    // Only a regular file can be rotated. `/dev/null`, for example, can't be.
+    guard log.start > limit, log.descriptor.status?.isRegularFile == true else { return log }
     try destination.acting { () throws(SystemCallError) in
       if destination.keep == 0 {
         try removeFile(destination.path)
@@ -25,9 +26,6 @@ public struct WorkerLog: Sendable {
     }
     return try append(destination)
   }
-
-  /// True for a regular file, which can be rotated. `/dev/null`, for example, can't be.
-  private var isFile: Bool { descriptor.status?.isRegularFile == true }
 
   private static func append(_ destination: LogDestination) throws(SystemCallError) -> WorkerLog {
     let file = try destination.acting { () throws(SystemCallError) in
