@@ -8,12 +8,11 @@ struct HTTPExchange {
   let request: [UInt8]
   /// The status of the response. It is nil until the first line has arrived, and if that line isn't
   /// HTTP.
-  private(set) var status: Int?
+  var status: Int? { response.status == 0 ? nil : response.status }
   /// True when nothing more has to be read.
   private(set) var isComplete = false
-  private var received: [UInt8] = []
-  private var bodyStart: Int?
-  private var bodyLength: Int?
+  private var response = HTTPResponse()
+  private var received = 0
 
   /// The number of bytes of a response that are read at most. The kubelet reads 10 KiB.
   private static let limit = 64 << 10
@@ -37,32 +36,9 @@ struct HTTPExchange {
   }
 
   mutating func receive(_ bytes: [UInt8]) {
-    received += bytes
-    if bodyStart == nil { readHead() }
-    if let bodyStart, let bodyLength, received.count - bodyStart >= bodyLength { isComplete = true }
-    if received.count >= Self.limit { isComplete = true }
-  }
-
-  private mutating func readHead() {
-    let blank: [UInt8] = [13, 10, 13, 10]
-    guard
-      let end = received.indices.dropLast(3).first(where: {
-        received[$0] == 13 && received[$0..<($0 + 4)].elementsEqual(blank)
-      })
-    else { return }
-    bodyStart = end + 4
-    // A CR LF is one Character.
-    let lines = String(decoding: received[..<end], as: UTF8.self).split(separator: "\r\n")
-    let tokens = lines.first?.split(separator: " ") ?? []
-    if tokens.count >= 2, tokens[0].hasPrefix("HTTP/1."), tokens[1].count == 3 {
-      status = Int(tokens[1])
-    }
-    if status == nil { isComplete = true }
-    for line in lines.dropFirst() {
-      let field = line.split(separator: ":", maxSplits: 1)
-      guard field.count == 2, field[0].lowercased() == "content-length" else { continue }
-      bodyLength = Int(field[1].drop { $0 == " " })
-    }
-    if status == 204 || status == 304 { bodyLength = 0 }
+    received += bytes.count
+    // What isn't HTTP after the status doesn't change the verdict.
+    let isRead = (try? response.feed(bytes[...])) != nil
+    isComplete = !isRead || response.isComplete || received >= Self.limit
   }
 }

@@ -1,7 +1,7 @@
 /// A parser of one HTTP/1.1 response, which is fed piece by piece (RFC 9112). It keeps nothing of
 /// the body.
-struct HTTPResponse {
-  enum Failure: Error, Hashable { case malformed(String) }
+package struct HTTPResponse {
+  package enum Failure: Error, Hashable { case malformed(String) }
 
   private enum State: Hashable {
     case head
@@ -19,14 +19,16 @@ struct HTTPResponse {
   private var isChunked = false
   private var length: Int?
 
-  private(set) var status = 0
+  package private(set) var status = 0
   /// True if the server will close the connection, or must close it to end the response.
-  private(set) var closes = false
+  package private(set) var closes = false
 
-  var isComplete: Bool { state == .complete }
-  var isSuccess: Bool { (200..<400).contains(status) }
+  package var isComplete: Bool { state == .complete }
+  package var isSuccess: Bool { (200..<400).contains(status) }
 
-  mutating func feed(_ bytes: ArraySlice<UInt8>) throws(Failure) {
+  package init() {}
+
+  package mutating func feed(_ bytes: ArraySlice<UInt8>) throws(Failure) {
     var remaining = bytes
     while let byte = remaining.first {
       switch state {
@@ -54,7 +56,7 @@ struct HTTPResponse {
 
   /// Records that the server has closed the connection. Returns false if that cuts the response
   /// short.
-  mutating func end() -> Bool {
+  package mutating func end() -> Bool {
     if state == .untilClose { state = .complete }
     return isComplete
   }
