@@ -62,14 +62,12 @@ public struct BenchMachine: Codable, Hashable, Sendable {
 
   var sentence: String {
     let count = "\(cores) core\(cores == 1 ? "" : "s")"
-    let load = "load \(rounded(loadBefore)) to \(rounded(loadAfter))"
+    let load = "load \(fixed(loadBefore, 1)) to \(fixed(loadAfter, 1))"
     let swaps = swap.isEmpty ? "no swap" : "swap on \(swap.joined(separator: ", "))"
     return escaped(
       "\(count), \(processor), \(sizeText(memoryBytes)), Linux \(kernel), \(load), "
         + "huge pages \(hugePages), \(swaps)")
   }
-
-  private func rounded(_ value: Double) -> String { fixed(value, 1) }
 }
 
 /// The number of milliseconds as text, with about three significant digits, for columns.

@@ -66,8 +66,7 @@ private struct BenchPicture {
   }
 
   private var subtitle: String {
-    let command = shellText(report.command)
-    let name = command.count > 84 ? "\(command.prefix(83))…" : command
+    let name = shortened(shellText(report.command), to: 84)
     return "\(name), \(report.rounds) rounds; ms, logarithmic"
   }
 
@@ -114,7 +113,9 @@ private struct BenchPicture {
     guard let numbers = result.statistics else {
       return [
         title,
-        label(Self.left + 8, middle + 4, shorter(result.refusal ?? ""), size: 11, kind: "halo"),
+        label(
+          Self.left + 8, middle + 4, shortened("not measured: \(result.refusal ?? "")", to: 96),
+          size: 11, kind: "halo"),
       ]
     }
     let dots = result.milliseconds.enumerated().map { index, value in
@@ -134,11 +135,6 @@ private struct BenchPicture {
       Self.left + Self.plot + 16, middle + 4, "\(millisecondsText(numbers.median)) ms", size: 13,
       weight: "bold")
     return [title] + dots + [bar, figure]
-  }
-
-  private func shorter(_ reason: String) -> String {
-    let text = "not measured: \(reason)"
-    return text.count > 96 ? "\(text.prefix(95))…" : text
   }
 
   private func label(

@@ -68,15 +68,11 @@ extension BenchReport {
       + "hibernating took \(millisecondsText(took)) ms, \(speed) MB/s"
   }
 
-  /// The median of the fastest way to resume from an image, in milliseconds. A worker would use
-  /// that way.
-  private var quickestResume: Double? {
-    [BenchMechanism.lazy, .cached, .dropped].compactMap(median).min()
-  }
-
   /// The memory that sleep frees, and the time that the wake costs.
   private var breakEvenSentence: String? {
-    guard let resume = quickestResume else { return nil }
+    // A worker would use the fastest way to resume from an image.
+    let resumes = [BenchMechanism.lazy, .cached, .dropped].compactMap(median)
+    guard let resume = resumes.min() else { return nil }
     var sentences: [String] = []
     if let relaunch = median(.relaunch), resume > 0 {
       sentences.append(

@@ -59,12 +59,7 @@ struct FootprintLimitCheck: Sendable {
     default: return "\(transition) isn't a consequence of a footprint"
     }
     // An outcome has the cause of its beginning, and the limits may have changed since then.
-    return transition.to.isOutcome ? nil : check(excess, of: worker)
-  }
-}
-
-extension WorkerState {
-  fileprivate var isOutcome: Bool {
-    self == .suspended || self == .hibernated || self == .terminated
+    let isOutcome = [.suspended, .hibernated, .terminated].contains(transition.to)
+    return isOutcome ? nil : check(excess, of: worker)
   }
 }

@@ -17,18 +17,17 @@ struct HostName {
 
   /// The name for this process, or nil if no ancestor has a name.
   static func ofThisProcess() -> String? {
-    if isatty(STDIN_FILENO) == 1 { return terminal() }
+    if isatty(STDIN_FILENO) == 1 {
+      // It is the terminal's name, such as `pts/3`.
+      let path = readLink("/proc/self/fd/0")
+      return path.map { $0.hasPrefix("/dev/") ? String($0.dropFirst(5)) : $0 }
+    }
     return HostName { pid in
       // The process has ended, or belongs to another user.
       guard let stat = try? ProcessStat.read(pid), let command = try? ProcessCommand.read(pid)
       else { return nil }
       return Ancestor(arguments: command.arguments, parent: stat.parent)
     }.name(from: getppid())
-  }
-
-  /// The name of the terminal at standard input, such as `pts/3`.
-  private static func terminal() -> String? {
-    readLink("/proc/self/fd/0").map { $0.hasPrefix("/dev/") ? String($0.dropFirst(5)) : $0 }
   }
 
   /// The name of the nearest ancestor that isn't only there to start another program.

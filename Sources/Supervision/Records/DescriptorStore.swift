@@ -37,7 +37,9 @@ public final class DescriptorStore {
         refused.unsafe += 1
         continue
       }
-      if holds(descriptor) { continue }
+      if entries.contains(where: { clinux_same_file($0.descriptor.raw, descriptor.raw) == 1 }) {
+        continue
+      }
       guard entries.count < limit else {
         refused.noRoom += 1
         continue
@@ -64,10 +66,6 @@ public final class DescriptorStore {
     let kind = readLink("/proc/self/fd/\(descriptor.raw)") ?? ""
     return ["socket:[", "pipe:[", "anon_inode:"].contains { kind.hasPrefix($0) }
       || clinux_is_memory_file(descriptor.raw) == 1
-  }
-
-  private func holds(_ descriptor: Descriptor) -> Bool {
-    entries.contains { clinux_same_file($0.descriptor.raw, descriptor.raw) == 1 }
   }
 
   /// Returns the number of descriptors that were removed.

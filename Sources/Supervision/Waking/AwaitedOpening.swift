@@ -88,20 +88,16 @@ final class AwaitedOpening: Sendable {
   private static func find(_ path: String, from directory: Int32, of pid: Int32) -> Descriptor? {
     let base: String
     if path.hasPrefix("/") {
-      guard isOurRoot(pid) else { return nil }
+      // The path is valid only if the process has this root directory.
+      guard let ours = fileStatus(of: "/"), let other = fileStatus(of: "/proc/\(pid)/root"),
+        ours.isSameFile(as: other)
+      else { return nil }
       base = "/"
     } else {
       base = directory == AT_FDCWD ? "/proc/\(pid)/cwd" : "/proc/\(pid)/fd/\(directory)"
     }
     let result = clinux_open_cached(base, path)
     return result < 0 ? nil : Descriptor(owning: result)
-  }
-
-  private static func isOurRoot(_ pid: Int32) -> Bool {
-    guard let ours = fileStatus(of: "/"), let other = fileStatus(of: "/proc/\(pid)/root") else {
-      return false
-    }
-    return ours.isSameFile(as: other)
   }
 
   /// Whether the mode permits the worker's user to open the file: a daemon that is root must not

@@ -73,8 +73,9 @@ struct WorkerInputs {
       // Descriptors 1 and 2 are for output, whatever they are.
       guard open.isReadable, open.number != 1, open.number != 2 else { return false }
       if open.kind == .pipe, written.contains(open.inode) { return false }
+      // A controlling terminal gives its input to the foreground job only.
       if case .device(let device) = open.kind, let process = jobs[entry.pid],
-        Self.isForAnotherJob(device, process: process, groups: groups)
+        device == process.terminal, !groups.contains(process.terminalGroup)
       {
         return false
       }
@@ -108,13 +109,6 @@ struct WorkerInputs {
       if let input, isOutward(input) { try body(input) }
     }
     return refused
-  }
-
-  /// A controlling terminal gives its input to the foreground job only.
-  private static func isForAnotherJob(
-    _ device: Int32, process: ProcessStat, groups: Set<Int32>
-  ) -> Bool {
-    device == process.terminal && !groups.contains(process.terminalGroup)
   }
 
   /// Whether the error means that the process has ended. Until it is reaped, an ended process still
