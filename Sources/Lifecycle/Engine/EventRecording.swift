@@ -129,24 +129,20 @@ extension Event {
   public var subject: WorkerID? {
     switch self {
     case .added(let worker, _), .profileChanged(let worker, _), .removed(let worker),
-      .released(let worker),
-      .adopted(let worker, _, _), .moved(let worker, _, _), .launched(let worker),
-      .launchFailed(let worker, _),
-      .ready(let worker), .shedAnswered(let worker), .shedFinished(let worker, _, _),
-      .suspended(let worker), .suspendFailed(let worker, _), .staysAwake(let worker, _),
-      .hibernated(let worker, _),
-      .hibernateFailed(let worker, _, _), .resumed(let worker, _),
-      .resumeFailed(let worker, _, _), .exited(let worker, _), .footprint(let worker, _),
-      .taskBegan(let worker, _, _), .taskEnded(let worker, _), .activity(let worker),
-      .channelsChanged(let worker, _, _), .found(let worker, _), .worked(let worker),
-      .timerDue(let worker, _), .wakeNeeded(let worker, _), .unhealthy(let worker, _),
-      .hold(let worker, _),
+      .released(let worker), .adopted(let worker, _, _), .moved(let worker, _, _),
+      .launched(let worker), .launchFailed(let worker, _), .ready(let worker),
+      .shedAnswered(let worker), .shedFinished(let worker, _, _), .suspended(let worker),
+      .suspendFailed(let worker, _), .staysAwake(let worker, _), .hibernated(let worker, _),
+      .hibernateFailed(let worker, _, _), .resumed(let worker, _), .resumeFailed(let worker, _, _),
+      .exited(let worker, _), .footprint(let worker, _), .taskBegan(let worker, _, _),
+      .taskEnded(let worker, _), .activity(let worker), .channelsChanged(let worker, _, _),
+      .found(let worker, _), .worked(let worker), .timerDue(let worker, _),
+      .wakeNeeded(let worker, _), .unhealthy(let worker, _), .hold(let worker, _),
       .fileLocks(let worker, _), .watchdogInterval(let worker, _), .watchdogSeen(let worker, _),
-      .watchdogTriggered(let worker),
-      .extendTimeout(let worker, _), .purgeableOffered(let worker, _), .purged(let worker, _),
-      .purgeFailed(let worker, _), .swapped(let worker, _), .trimmed(let worker, _),
-      .trimFailed(let worker, _, _), .trimLost(let worker, _), .filled(let worker, _),
-      .fillFailed(let worker, _):
+      .watchdogTriggered(let worker), .extendTimeout(let worker, _),
+      .purgeableOffered(let worker, _), .purged(let worker, _), .purgeFailed(let worker, _),
+      .swapped(let worker, _), .trimmed(let worker, _), .trimFailed(let worker, _, _),
+      .trimLost(let worker, _), .filled(let worker, _), .fillFailed(let worker, _):
       worker
     case .request(let request): request.worker
     case .memory, .disk, .stalled, .pressureSet, .machineSlept, .deadline: nil

@@ -37,7 +37,9 @@ extension Engine {
     guard let time = workers[index].policy.terminate.ask else { return false }
     let worker = workers[index]
     if let notice = worker.run.notice, notice.episode == gauge.episode {
-      return now < notice.until && !isWorse(than: notice, at: level)
+      // Memory has fallen since the notice: to a higher level, or to half of what was available.
+      let isWorse = level > notice.level || available.bytes * 2 <= notice.available.bytes
+      return now < notice.until && !isWorse
     }
     let notice = TerminationNotice(
       asked: now, until: now + time, level: level, why: reason, available: available,
@@ -46,12 +48,6 @@ extension Engine {
     ladderState.noticed = (ladderState.noticed ?? []) + [worker.id]
     emit(.willTerminate(worker.id, notice))
     return true
-  }
-
-  /// Whether memory has fallen since the notice: to a higher level, or to half of what was
-  /// available.
-  private func isWorse(than notice: TerminationNotice, at level: PressureLevel) -> Bool {
-    level > notice.level || available.bytes * 2 <= notice.available.bytes
   }
 
   /// The clause that ends the reason for a termination, if the worker had a notice: `; asked, no

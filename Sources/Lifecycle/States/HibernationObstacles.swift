@@ -90,9 +90,8 @@ extension Engine {
 
   /// The checks, in the order in which they decide.
   private enum Check: CaseIterable {
-    case policy, refusal, measurement, footprint, largest, disk, smallest, relaunch, cooldown,
-      failure,
-      idle
+    case policy, refusal, measurement, footprint, largest, disk, smallest, relaunch, cooldown
+    case failure, idle
 
     var occasions: WorkerRecord.Occasion {
       switch self {
@@ -123,7 +122,11 @@ extension Engine {
     case .smallest:
       let minFootprint = worker.policy.hibernate.minFootprint
       return worker.movable < minFootprint ? .tooSmall(worker.movable, limit: minFootprint) : nil
-    case .relaunch: return relaunchObstacle(of: worker)
+    case .relaunch:
+      guard worker.policy.hibernate.onlyIfFasterThanRelaunch, let relaunch = worker.launchCost
+      else { return nil }
+      let expected = expectedResume(of: worker)
+      return expected > relaunch ? .slowerThanRelaunch(resume: expected, relaunch: relaunch) : nil
     case .cooldown:
       guard let over = worker.cooldownOver, now < over else { return nil }
       let whole = worker.policy.hibernate.cooldown
@@ -148,12 +151,5 @@ extension Engine {
     case _ where obstacle.isOfDisk: return .lacksRoom(image: worker.expectedImage)
     default: return .refused
     }
-  }
-
-  private func relaunchObstacle(of worker: WorkerRecord) -> HibernationObstacle? {
-    guard worker.policy.hibernate.onlyIfFasterThanRelaunch, let relaunch = worker.launchCost
-    else { return nil }
-    let expected = expectedResume(of: worker)
-    return expected > relaunch ? .slowerThanRelaunch(resume: expected, relaunch: relaunch) : nil
   }
 }

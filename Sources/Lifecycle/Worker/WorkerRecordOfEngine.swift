@@ -243,8 +243,7 @@ struct ShadowNotes: Codable, OptionSet, Sendable {
   let rawValue: UInt8
   static let suspension = ShadowNotes(rawValue: 1)
   static let hibernation = ShadowNotes(rawValue: 2)
-  static let shed = ShadowNotes(rawValue: 4)
-  static let watchdog = ShadowNotes(rawValue: 8)
+  // Earlier versions have used 4 and 8.
   static let heartbeat = ShadowNotes(rawValue: 16)
   static let purge = ShadowNotes(rawValue: 32)
   static let trim = ShadowNotes(rawValue: 64)
