@@ -22,7 +22,7 @@ public struct WrapSettings: Sendable {
   public var log: String?
   public var version: String
   /// Whether a daemon may terminate the program when memory is short.
-  public var mayBeTerminated: Bool
+  public var mayBeTerminated = false
   /// The first part of the wrapper's name. If it is nil, the command's name is used.
   public var label: String?
   /// How the program is asked to free memory; nil if it can't be asked.
@@ -31,7 +31,7 @@ public struct WrapSettings: Sendable {
   public var directory: String?
   /// The time from the moment at which its host has closed both standard input and output until the
   /// program is stopped; nil if it is never stopped for that.
-  public var hostGrace: Duration?
+  public var hostGrace: Duration? = defaultHostGrace
   /// If true, and the process that started the wrapper has ended, the end of one of the two is
   /// enough if the other isn't a pipe or socket.
   public var endsWithHost = false
@@ -41,10 +41,7 @@ public struct WrapSettings: Sendable {
 
   public init(
     command: [String], path: String, inheritance: Inheritance, policy: LifecyclePolicy,
-    stateDirectory: String, daemonSocket: String, log: String?, version: String,
-    mayBeTerminated: Bool = false, label: String? = nil,
-    shed: WorkerConfiguration.Shed? = nil, directory: String? = nil,
-    hostGrace: Duration? = WrapSettings.defaultHostGrace
+    stateDirectory: String, daemonSocket: String, version: String
   ) {
     self.command = command
     self.path = path
@@ -52,13 +49,7 @@ public struct WrapSettings: Sendable {
     self.policy = policy
     self.stateDirectory = stateDirectory
     self.daemonSocket = daemonSocket
-    self.log = log
     self.version = version
-    self.mayBeTerminated = mayBeTerminated
-    self.label = label
-    self.shed = shed
-    self.directory = directory
-    self.hostGrace = hostGrace
   }
 
   /// The wrapper's name, such as `clangd-4711`. It is unique while the wrapper lives, and is a

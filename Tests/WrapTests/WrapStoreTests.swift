@@ -67,7 +67,7 @@ import Testing
     WrapSettings(
       command: command, path: "/bin/true", inheritance: Inheritance(firstArgument: 1),
       policy: .wrapping(), stateDirectory: "/state", daemonSocket: "/run/dormouse/control.sock",
-      log: nil, version: "1"
+      version: "1"
     ).name
   }
 
@@ -92,7 +92,7 @@ import Testing
     let settings = WrapSettings(
       command: ["x"], path: "/bin/true", inheritance: Inheritance(firstArgument: 1),
       policy: .wrapping(), stateDirectory: "/state", daemonSocket: "/run/dormouse/control.sock",
-      log: nil, version: "1")
+      version: "1")
     #expect(settings.socketDirectory == "/run/dormouse/wrap")
   }
 }

@@ -115,10 +115,14 @@ struct WrapCommand: ParsableCommand {
     var settings = WrapSettings(
       command: wrapped, path: path, inheritance: inheritance, policy: try effectivePolicy(paths),
       stateDirectory: stateDirectory ?? paths.stateDirectory,
-      daemonSocket: paths.socket(option: socket), log: log, version: Dormouse.version,
-      mayBeTerminated: mayTerminate, label: try checkedName(), shed: try checkedShed(),
-      // Without the directory `ps` shows no project.
-      directory: try? currentDirectory(), hostGrace: try checkedHostGrace())
+      daemonSocket: paths.socket(option: socket), version: Dormouse.version)
+    settings.log = log
+    settings.mayBeTerminated = mayTerminate
+    settings.label = try checkedName()
+    settings.shed = try checkedShed()
+    // Without the directory `ps` shows no project.
+    settings.directory = try? currentDirectory()
+    settings.hostGrace = try checkedHostGrace()
     settings.endsWithHost = endWithHost
     let end = WrapComposition.run(settings)
     switch end {
