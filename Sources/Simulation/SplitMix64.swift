@@ -1,3 +1,5 @@
+import Glibc
+
 /// A small random generator whose whole state is one number, so that a seed replays a run on any
 /// machine (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014).
 public struct SplitMix64: RandomNumberGenerator, Sendable {
@@ -34,5 +36,19 @@ public struct SplitMix64: RandomNumberGenerator, Sendable {
 
   mutating func pick<Element>(_ choices: [Element]) -> Element {
     choices[Int(next() % UInt64(choices.count))]
+  }
+}
+
+extension SplitMix64 {
+  /// A number that is distributed uniformly in 0..<1.
+  mutating func unit() -> Double { Double(next() >> 11) / Double(UInt64(1) << 53) }
+
+  mutating func exponential(mean: Double) -> Double { -mean * log(1 - unit()) }
+
+  /// A standard normal number (Box and Muller 1958; only one of the pair is used).
+  mutating func normal() -> Double { sqrt(-2 * log(1 - unit())) * cos(2 * .pi * unit()) }
+
+  mutating func logNormal(median: Double, sigma: Double) -> Double {
+    median * exp(sigma * normal())
   }
 }
