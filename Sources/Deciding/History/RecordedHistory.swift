@@ -49,18 +49,13 @@ public struct RecordedHistory: Sendable {
   }
 
   /// The workers' profiles under another policy. Their own keys override it.
-  ///
-  /// - Parameter chosen: only these workers get the other policy; `nil`: all.
-  public func profiles(
-    under other: LifecyclePolicy, onlyFor chosen: Set<WorkerID>? = nil
-  ) throws -> [WorkerID: WorkerProfile] {
+  public func profiles(under other: LifecyclePolicy) throws -> [WorkerID: WorkerProfile] {
     let overlay = try PolicyOverlay(other)
-    var result = profiles
-    for (worker, profile) in profiles {
-      if let chosen, !chosen.contains(worker) { continue }
-      result[worker]?.policy = overlay.policy(of: profile, over: policy)
+    return profiles.mapValues { profile in
+      var profile = profile
+      profile.policy = overlay.policy(of: profile, over: policy)
+      return profile
     }
-    return result
   }
 
   /// A description for the result of a simulation of the history.

@@ -22,10 +22,10 @@ public struct PreparedLaunch: Sendable {
   /// Closes the descriptors after the fork; the child has its own copies. The last close of a file
   /// may wait for its file system. If the log may be in any file system, it is closed on a thread
   /// that may wait.
-  func dispose(_ jobs: JobPool = .files) {
+  func dispose() {
     guard plan.isLogPathConfigured, !files.isEmpty else { return }
     // If an earlier close hangs, the descriptors are closed when this object is freed.
-    _ = jobs.submitIfIdle(about: "close \(plan.name)") { [files] in
+    _ = JobPool.files.submitIfIdle(about: "close \(plan.name)") { [files] in
       withExtendedLifetime(files) {}
       return {}
     }

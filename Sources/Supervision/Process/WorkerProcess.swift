@@ -126,11 +126,11 @@ public final class WorkerProcess {
   ///
   /// - Parameter opensMemory: if false, the caller opens the memory by `memoryRefresh`.
   public static func adopt(
-    _ identity: ProcessIdentity, plan: LaunchPlan, logStart: Int64 = 0, opensMemory: Bool = true
+    _ identity: ProcessIdentity, plan: LaunchPlan, opensMemory: Bool = true
   ) throws(SystemCallError) -> WorkerProcess {
     WorkerProcess(
       plan: plan, identity: identity, pidfd: try identity.openPidfd(), cgroup: plan.cgroup,
-      cgroupRefusal: nil, logStart: logStart, opensMemory: opensMemory)
+      cgroupRefusal: nil, logStart: 0, opensMemory: opensMemory)
   }
 
   /// Whether the root process lives. It needs no new descriptor: it polls the pidfd that is open

@@ -41,14 +41,12 @@ public struct UnreadInputBaseline: Sendable {
   public init() {}
 
   /// The part of this input that a running worker still leaves unread: it is unread now and during
-  /// all of `timeout`, and nothing is added. The call takes that long if there is unread input, so
+  /// all of 250 ms, and nothing is added. The call takes that long if there is unread input, so
   /// don't call it on the event loop's thread.
-  public func stillUnread(
-    by tree: ProcessTree, daemonSockets: Set<String>, timeout: Duration = .milliseconds(250)
-  ) -> UnreadInputBaseline {
+  public func stillUnread(by tree: ProcessTree, daemonSockets: Set<String>) -> UnreadInputBaseline {
     var left = self
     if left.unread.isEmpty { return left }
-    let deadline = Deadline(in: timeout)
+    let deadline = Deadline(in: .milliseconds(250))
     let inputs = WorkerInputs(of: tree, daemonSockets: daemonSockets)
     while true {
       var now: [InputKey: UnreadInput] = [:]
