@@ -61,9 +61,8 @@ public struct MeasuredCosts: Sendable, Hashable {
   /// The machine's model with the measured costs in place of its defaults.
   public func applied(to machine: MachineModel) -> MachineModel {
     var machine = machine
-    let seconds = { (duration: Duration) in duration / .seconds(1) }
-    let (base, rate) = (seconds(machine.resumeBase), seconds(machine.resumePerMegabyte))
-    if let line = resume.line(base, rate) {
+    let (base, rate) = (machine.resumeBase, machine.resumePerMegabyte)
+    if let line = resume.line(base / .seconds(1), rate / .seconds(1)) {
       machine.resumeBase = .seconds(line.base)
       machine.resumePerMegabyte = .seconds(line.rate)
     }

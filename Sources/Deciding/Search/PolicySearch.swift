@@ -117,8 +117,7 @@ public struct PolicySearch {
       profiles: workers.map {
         CandidateChanges.WorkerPolicyAndSize(
           policy: profiles[WorkerID($0.name)]?.policy ?? base, footprint: $0.footprint,
-          launch: $0.launch,
-          resume: machine.expectedResume($0.footprint))
+          launch: $0.launch, resume: machine.resume($0.footprint.bytes))
       },
       refusedByDisk: now.report.hibernationsRefused > 0,
       endedForMemory: now.report.outOfMemory + now.report.terminated.values.reduce(0, +) > 0,

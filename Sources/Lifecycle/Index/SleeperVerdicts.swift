@@ -51,6 +51,8 @@ struct SleeperVerdicts: Sendable {
     order.remove(slot)
   }
 
+  /// Records what prevents a worker's hibernation. The verdict is valid until the worker, or what
+  /// it depends on, changes.
   mutating func set(_ verdict: SleeperVerdict, of slot: Int, isSpared: Bool = false) {
     didExamine(slot)
     if isSpared { spared.insert(slot) } else { spared.remove(slot) }
@@ -78,13 +80,5 @@ struct SleeperVerdicts: Sendable {
       order.outdated.insertAll()
     }
     return order.outdated.drain(of: unexamined.members.lazy.map { Int($0) }, by: criteria, at: now)
-  }
-}
-
-extension WorkerTable {
-  /// Records what prevents a worker's hibernation. The verdict is valid until the worker, or what
-  /// it depends on, changes.
-  mutating func setVerdict(_ index: Int, _ verdict: SleeperVerdict, isSpared: Bool) {
-    sleepers.set(verdict, of: slot(at: index), isSpared: isSpared)
   }
 }

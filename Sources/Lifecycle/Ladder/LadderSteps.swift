@@ -45,7 +45,7 @@ extension Engine {
     while let slot = workers.sleepers.order.first {
       let index = workers.index(ofSlot: slot)
       if let verdict = verdict(on: index) {
-        workers.setVerdict(index, verdict, isSpared: isSpared(index))
+        workers.sleepers.set(verdict, of: slot, isSpared: isSpared(index))
       } else if isShadow(index) {
         if countShadowHibernation(index, level) { return .acted }
         // Its record has changed, so it is ranked again if it is still to be examined.

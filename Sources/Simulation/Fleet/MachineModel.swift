@@ -69,9 +69,7 @@ public struct MachineModel: Sendable, Hashable {
 
   public init(memory: ByteCount) { self.memory = memory }
 
-  public func expectedResume(_ footprint: ByteCount) -> Duration { resume(footprint.bytes) }
-
-  func resume(_ footprint: Int64) -> Duration {
+  public func resume(_ footprint: Int64) -> Duration {
     resumeBase + resumePerMegabyte * (Double(footprint) / 1_048_576)
   }
 

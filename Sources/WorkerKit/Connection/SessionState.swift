@@ -32,7 +32,7 @@ struct SessionState {
     for task in endedTasks { outbox.append(WorkerMessage.endTask(name: task).line) }
     let now = ContinuousClock.now
     for task in tasks {
-      let remaining = task.deadline.map { max(0, ($0 - now).inSeconds) }
+      let remaining = task.deadline.map { max(0, ($0 - now) / .seconds(1)) }
       outbox.append(WorkerMessage.beginTask(name: task.name, limitSeconds: remaining).line)
     }
     if let status { outbox.append(WorkerMessage.status(status).line) }
@@ -40,11 +40,5 @@ struct SessionState {
     if let purgeable {
       outbox.append(WorkerMessage.purgeable.line, descriptor: purgeable.file)
     }
-  }
-}
-
-extension Duration {
-  var inSeconds: Double {
-    Double(components.seconds) + Double(components.attoseconds) * 1e-18
   }
 }

@@ -41,7 +41,7 @@ final class OpenTasks: Sendable {
       entries.append(Entry(name: unique, onExpiration: onExpiration))
       return unique
     }
-    let seconds = limit.map { max(0, $0.inSeconds) }
+    let seconds = limit.map { max(0, $0 / .seconds(1)) }
     connection?.update { session in
       session.endedTasks.removeAll { $0 == unique }
       session.tasks.append((unique, limit.map { ContinuousClock.now + $0 }))
