@@ -26,8 +26,6 @@ public final class MemoryCache<Key: Hashable & Sendable, Value: Sendable>: Senda
     @usableFromInline var pressure = PressureLevel.normal
     /// The counts so far. `count` and `cost` stay 0: the entries have them.
     @usableFromInline var statistics = CacheStatistics()
-
-    init(options: CacheOptions) { self.options = options }
   }
 
   /// How to discard values that are discardable content.
