@@ -34,7 +34,7 @@ public struct EventFormatter: Sendable {
   /// Returns the notice of a change of the machine-wide policy.
   public func notice(ofPolicy policy: LifecyclePolicy, at now: Instant) -> Notice {
     let mode = policy.mode == .shadow ? ", in shadow mode" : ""
-    return Notice(.policy, text: "policy \(policy.name) applied\(mode)", at: now)
+    return Notice(at: now, kind: .policy, text: "policy \(policy.name) applied\(mode)")
   }
 
   /// Returns the notice that comes before those of the event's directives.
@@ -59,33 +59,34 @@ public struct EventFormatter: Sendable {
       return failed(worker, "can't be resumed: \(reason)\(suffix)", at: now)
     case .purged(let worker, let freed):
       return Notice(
-        .memory, worker: worker, text: "purged: freed \(freed) of purgeable memory", at: now,
-        occasion: .purge, freed: freed)
+        at: now, kind: .memory, worker: worker, occasion: .purge,
+        text: "purged: freed \(freed) of purgeable memory", freed: freed)
     case .trimmed(let worker, let result):
       return Notice(
-        .memory, worker: worker, text: result.sentence, at: now, occasion: .trim,
+        at: now, kind: .memory, worker: worker, occasion: .trim, text: result.sentence,
         took: result.duration, freed: result.freed)
     case .filled(let worker, let swapped):
       let outcome = swapped > .zero ? "\(swapped) are still in swap" : "all of its memory is in RAM"
-      return Notice(.memory, worker: worker, text: "filled: \(outcome)", at: now, occasion: .fill)
+      return Notice(
+        at: now, kind: .memory, worker: worker, occasion: .fill, text: "filled: \(outcome)")
     case .trimFailed(let worker, let reason, _):
       return failed(worker, "can't be trimmed: \(reason)", at: now)
     case .trimLost(let worker, let reason):
       let text = "all of its trimmed memory came back: \(reason)"
-      return Notice(.memory, worker: worker, text: text, at: now, occasion: .fill)
+      return Notice(at: now, kind: .memory, worker: worker, occasion: .fill, text: text)
     case .fillFailed(let worker, let reason):
       return failed(worker, "can't be filled: \(reason)", at: now)
     case .purgeFailed(let worker, let reason):
       return failed(worker, "can't be purged: \(reason)", at: now)
     case .profileChanged(let worker, _):
-      return Notice(.policy, worker: worker, text: "configuration changed", at: now)
+      return Notice(at: now, kind: .policy, worker: worker, text: "configuration changed")
     default: break
     }
     return nil
   }
 
   private func failed(_ worker: WorkerID, _ text: String, at now: Instant) -> Notice {
-    Notice(.failed, worker: worker, text: text, at: now)
+    Notice(at: now, kind: .failed, worker: worker, text: text)
   }
 
   /// Returns nil for a worker that had nothing to free on its way to the background.
@@ -97,8 +98,9 @@ public struct EventFormatter: Sendable {
     let what =
       after < before ? "freed \(before - after) (from \(before) to \(after))" : "freed nothing"
     return Notice(
-      .memory, worker: worker, text: "\(what) \(kind.text)", at: now,
-      occasion: kind == .memoryWarning ? .warning : .background, freed: max(.zero, before - after))
+      at: now, kind: .memory, worker: worker,
+      occasion: kind == .memoryWarning ? .warning : .background, text: "\(what) \(kind.text)",
+      freed: max(.zero, before - after))
   }
 
   private mutating func notice(
@@ -108,40 +110,41 @@ public struct EventFormatter: Sendable {
     case .transition(let transition): return notice(of: transition, event, engine)
     case .pressureChanged(let from, let to, let reason):
       let text = "pressure \(from.name) → \(to.name): \(reason)"
-      return Notice(.pressure, text: text, at: now, level: to)
+      return Notice(at: now, kind: .pressure, level: to, text: text)
     case .report(let report): return notice(of: report, at: now)
     case .wouldHave(let worker, let what):
-      return Notice(.shadow, worker: worker, text: what, at: now)
+      return Notice(at: now, kind: .shadow, worker: worker, text: what)
     case .willTerminate(let worker, let notice):
       return Notice(
-        .memory, worker: worker, text: notice.sentence(of: worker, at: now), at: now,
-        level: notice.level, occasion: .notice, took: notice.until - now)
+        at: now, kind: .memory, worker: worker, level: notice.level, occasion: .notice,
+        text: notice.sentence(of: worker, at: now), took: notice.until - now)
     case .willNotTerminate(let worker, let reason):
       return Notice(
-        .memory, worker: worker, text: "not terminated: \(reason)", at: now, occasion: .withdrawn)
+        at: now, kind: .memory, worker: worker, occasion: .withdrawn,
+        text: "not terminated: \(reason)")
     case .overLimit(let worker, let excess, let consequence):
       return Notice(
-        .memory, worker: worker, text: "\(excess.sentence): \(consequence)", at: now,
-        occasion: .limit)
+        at: now, kind: .memory, worker: worker, occasion: .limit,
+        text: "\(excess.sentence): \(consequence)")
     case .leakSuspected(let worker, let leak):
       return Notice(
-        .memory, worker: worker, text: "leak suspected: \(leak.sentence)", at: now,
-        occasion: .leakSuspected)
+        at: now, kind: .memory, worker: worker, occasion: .leakSuspected,
+        text: "leak suspected: \(leak.sentence)")
     case .protectedLeft(let workers, let level):
       let text = Protection.sentence(onLeft: workers, at: level)
-      return Notice(.pressure, text: text, at: now, level: level)
+      return Notice(at: now, kind: .pressure, level: level, text: text)
     case .terminatesNone(let vain):
-      return Notice(.pressure, text: vain.sentence, at: now, level: vain.level)
+      return Notice(at: now, kind: .pressure, level: vain.level, text: vain.sentence)
     case .shed(let worker, let kind, _):
       sheds[worker] = kind
       guard kind == .memoryWarning else { return nil }
       return Notice(
-        .memory, worker: worker, text: "memory warning sent", at: now, occasion: .warning)
+        at: now, kind: .memory, worker: worker, occasion: .warning, text: "memory warning sent")
     case .watchdogMissed(let worker, let what): return failed(worker, what, at: now)
     case .expireTask(let worker, let task):
       return Notice(
-        .memory, worker: worker, text: "background task \(task) is out of time", at: now,
-        occasion: .task)
+        at: now, kind: .memory, worker: worker, occasion: .task,
+        text: "background task \(task) is out of time")
     case .answer(let id, let answer): return notice(of: answer, verbs.removeValue(forKey: id), now)
     default: return nil
     }
@@ -155,7 +158,7 @@ public struct EventFormatter: Sendable {
     case .failed: kind = .failed
     }
     let what = request.map { "`\($0.verb.rawValue)`: " } ?? ""
-    return Notice(kind, worker: request?.worker, text: what + answer.text, at: now)
+    return Notice(at: now, kind: kind, worker: request?.worker, text: what + answer.text)
   }
 
   private func notice(of report: JetsamReport, at now: Instant) -> Notice {
@@ -163,11 +166,10 @@ public struct EventFormatter: Sendable {
     let names = victims.map(\.worker.name).joined(separator: ", ")
     let freed = victims.reduce(ByteCount.zero) { $0 + ($1.gaveBack ?? .zero) }
     return Notice(
-      .jetsam,
+      at: now, kind: .jetsam, level: report.level,
       text:
         "terminated for lack of memory: \(names); freed \(freed), \(report.availableAfter) of "
-        + "\(report.budget) available (details: `dormouse jetsam`)", at: now, level: report.level,
-      freed: freed)
+        + "\(report.budget) available (details: `dormouse jetsam`)", freed: freed)
   }
 }
 
@@ -194,13 +196,12 @@ extension EventFormatter {
     if from == transition.to { from = transition.from }
     let isOutcome = transition.cause == .succeeded
     let cause = isOutcome ? pendingChange?.cause ?? transition.cause : transition.cause
-    var notice = Notice(.state, worker: worker, text: cause.sentence, at: transition.at)
+    var notice = Notice(
+      at: transition.at, kind: .state, worker: worker, from: from, to: transition.to, cause: cause,
+      text: cause.sentence)
     if cause == .adopted, case .adopted(_, let profile, _) = event, let rule = profile.rule {
       notice.text += " (rule \(rule))"
     }
-    notice.from = from
-    notice.to = transition.to
-    notice.cause = cause
     describeCost(in: &notice, of: event, cause: cause, pendingChange: pendingChange)
     return notice
   }

@@ -56,31 +56,16 @@ public struct Notice: Hashable, Sendable {
   public var took: Duration?
   /// The memory that was freed.
   public var freed: ByteCount?
-
-  init(
-    _ kind: Kind, worker: WorkerID? = nil, text: String, at: Instant, level: PressureLevel? = nil,
-    occasion: Occasion? = nil, took: Duration? = nil, freed: ByteCount? = nil
-  ) {
-    self.at = at
-    self.kind = kind
-    self.worker = worker
-    self.level = level
-    self.occasion = occasion
-    self.text = text
-    self.took = took
-    self.freed = freed
-  }
 }
 
 extension Notice {
   public init(daemonStarted header: SegmentHeader, at now: Instant) {
     self.init(
-      .daemon,
-      text: "daemon started: version \(header.version), policy \(header.policy.name)",
-      at: now)
+      at: now, kind: .daemon,
+      text: "daemon started: version \(header.version), policy \(header.policy.name)")
   }
 
   public init(gapAt now: Instant) {
-    self.init(.daemon, text: "gap in the journal: earlier events are missing", at: now)
+    self.init(at: now, kind: .daemon, text: "gap in the journal: earlier events are missing")
   }
 }
