@@ -8,16 +8,7 @@ public struct PreparedLaunch: Sendable {
   let request: SpawnRequest
   let logStart: Int64
   /// The descriptors whose numbers are in `request`.
-  private let files: [Descriptor]
-
-  fileprivate init(
-    _ plan: LaunchPlan, _ request: SpawnRequest, logStart: Int64 = 0, files: [Descriptor] = []
-  ) {
-    self.plan = plan
-    self.request = request
-    self.logStart = logStart
-    self.files = files
-  }
+  fileprivate let files: [Descriptor]
 
   /// Closes the descriptors after the fork; the child has its own copies. The last close of a file
   /// may wait for its file system. If the log may be in any file system, it is closed on a thread
@@ -46,7 +37,7 @@ extension LaunchPlan {
         input: STDIN_FILENO, output: STDOUT_FILENO, error: STDERR_FILENO,
         cgroup: cgroup?.directory.raw)
       request.inheritance = inheritance
-      return PreparedLaunch(self, request)
+      return PreparedLaunch(plan: self, request: request, logStart: 0, files: [])
     }
     try checkDescriptors()
     let log: WorkerLog
@@ -66,7 +57,8 @@ extension LaunchPlan {
     // The next daemon isn't its ancestor. (A program of `dormouse wrap` doesn't outlive that, and
     // another user's process may not be traced anyway.)
     request.permitsTracing = account == nil && Yama.current.forbidsStrangers
-    return PreparedLaunch(self, request, logStart: log.start, files: [log.descriptor, null])
+    return PreparedLaunch(
+      plan: self, request: request, logStart: log.start, files: [log.descriptor, null])
   }
 
   /// Prepares a command that runs for the worker with this pid, but isn't part of it. The call may
@@ -91,7 +83,7 @@ extension LaunchPlan {
       path: path, arguments: arguments, environment: environment, directory: directory,
       input: null.raw, output: output.raw, error: output.raw)
     request.terms = commandTerms
-    return PreparedLaunch(self, request, files: [null, output])
+    return PreparedLaunch(plan: self, request: request, logStart: 0, files: [null, output])
   }
 }
 
@@ -117,7 +109,7 @@ extension SideProgram {
       let request = SpawnRequest(
         path: try plan.executable(of: command), arguments: command, environment: environment,
         directory: directory, input: input.raw, output: output.raw, error: output.raw)
-      return PreparedLaunch(plan, request, files: [input, output])
+      return PreparedLaunch(plan: plan, request: request, logStart: 0, files: [input, output])
     }
   }
 }

@@ -119,14 +119,9 @@ private struct Register {
   var names: [InputName] = []
   var unreadBaseline = UnreadInputBaseline()
   /// Inputs that were unread before the freeze, by index, with what is needed to sample them again.
-  private var doubtful: [Int: (input: WorkerInput, before: UnreadInput)] = [:]
-  private var traffic: [Int: SocketFacts.Traffic] = [:]
-  private(set) var openings: [Int: AwaitedOpening] = [:]
-
-  init(set: Epoll, ignored: UnreadInputBaseline) {
-    self.set = set
-    self.ignored = ignored
-  }
+  var doubtful: [Int: (input: WorkerInput, before: UnreadInput)] = [:]
+  var traffic: [Int: SocketFacts.Traffic] = [:]
+  var openings: [Int: AwaitedOpening] = [:]
 
   mutating func add(_ input: WorkerInput) throws(SystemCallError) {
     let index = names.count
