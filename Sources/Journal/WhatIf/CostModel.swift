@@ -66,20 +66,18 @@ public struct CostModel: Sendable {
 
   private mutating func learn(_ event: Event, at now: Instant, _ engine: Engine) {
     guard let worker = event.subject else { return }
-    func since(_ operation: Operation) -> Double? {
-      begun[worker]?[operation].map { Double((now - $0).wholeNanoseconds) / 1e9 }
+    func chargeTime(since operation: Operation, to mean: WritableKeyPath<Costs, Mean>) {
+      guard let start = begun[worker]?[operation] else { return }
+      charge(worker) { $0[keyPath: mean].add(Double((now - start).wholeNanoseconds) / 1e9) }
     }
     switch event {
-    case .ready:
-      if let time = since(.launch) { charge(worker) { $0.launch.add(time) } }
-    case .suspended:
-      if let time = since(.suspend) { charge(worker) { $0.suspend.add(time) } }
+    case .ready: chargeTime(since: .launch, to: \.launch)
+    case .suspended: chargeTime(since: .suspend, to: \.suspend)
     case .staysAwake: staysAwake.insert(worker)
     case .exited:
-      if let time = since(.terminate) { charge(worker) { $0.terminate.add(time) } }
+      chargeTime(since: .terminate, to: \.terminate)
       begun[worker] = nil
-    case .shedAnswered:
-      if let time = since(.shed) { charge(worker) { $0.answer.add(time) } }
+    case .shedAnswered: chargeTime(since: .shed, to: \.answer)
     case .shedFinished(_, let before, let after) where before > .zero:
       charge(worker) { $0.leftShed.add(Double(after.bytes) / Double(before.bytes)) }
     case .trimmed(_, let result) where result.residentBefore > .zero:
