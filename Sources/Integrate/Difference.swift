@@ -142,8 +142,7 @@ struct Difference {
 
   private func shown(_ line: [UInt8]) -> String {
     let text = String(decoding: line.last == 0x0D ? line.dropLast() : line[...], as: UTF8.self)
-    let safe = escaped(text).replacingTabs
-    return shortened(safe, to: Self.maxLength)
+    return shortened(escaped(text).replacingTabs, to: Self.maxLength)
   }
 }
 

@@ -15,7 +15,6 @@ final class DeferredErrors: Sendable {
   /// Writes the errors to standard error.
   func write() {
     // The pipe is empty if no error waits (EAGAIN). The read fails for no other reason.
-    let bytes = (try? readEnd.read(upTo: 1 << 16)) ?? []
-    writeToStandardError(bytes)
+    writeToStandardError((try? readEnd.read(upTo: 1 << 16)) ?? [])
   }
 }

@@ -119,8 +119,7 @@ struct UnwrapEdits {
 
   /// Returns whether the range has one comma and else only blanks.
   private func isComma(_ range: Range<Int>) -> Bool {
-    let others = document.bytes[range].filter { !$0.isBlank }
-    return others == [UInt8(ascii: ",")]
+    document.bytes[range].filter { !$0.isBlank } == [UInt8(ascii: ",")]
   }
 }
 

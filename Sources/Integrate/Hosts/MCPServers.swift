@@ -49,8 +49,7 @@ extension MCPServers {
     [["mcp"], ["mcp", "servers"], ["lsp"]].flatMap { path in
       (root[path]?.members ?? []).compactMap { member in
         // `mcp.servers` isn't a server itself, and built-in language servers have no command.
-        let isServer = member.value["command"] != nil || member.value["type"] != nil
-        guard isServer else { return nil }
+        guard member.value["command"] != nil || member.value["type"] != nil else { return nil }
         var location = CommandLocation(
           name: member.name, shape: .list(path + [member.name, "command"]))
         location.refusal = member.value.refusal
@@ -93,8 +92,7 @@ extension ConfigValue {
       // A merged mapping of YAML may have the arguments.
       return self["<<"] != nil && self["args"] == nil ? .defaultArguments("`args`") : nil
     }
-    let isRemote = ["url", "serverUrl", "httpUrl", "uri"].contains { self[$0] != nil }
-    return isRemote ? .remote : nil
+    return ["url", "serverUrl", "httpUrl", "uri"].contains { self[$0] != nil } ? .remote : nil
   }
 
   func isWord(_ word: String) -> Bool {

@@ -29,8 +29,7 @@ extension Engine {
     }
     workers[index].run.unanswered = nil
     let rules = workers[index].policy.watchdog
-    let what = "no answer to \(missed.kind.rawValue) within watchdog.answer, "
-    let text = what + rules.answer.text
+    let text = "no answer to \(missed.kind.rawValue) within watchdog.answer, \(rules.answer.text)"
     guard rules.onTimeout == .terminate else {
       workers[index].lastMiss = Miss(at: now, text: text)
       emit(.watchdogMissed(workers[index].id, text))

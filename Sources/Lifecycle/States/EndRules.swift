@@ -98,8 +98,7 @@ extension Engine {
 
   /// Ends the run: waiting requests are answered, and what belonged to the run is dropped.
   mutating func concludeRun(_ index: Int, _ text: String) {
-    let wantedEnd = workers[index].goal?.destination.isEnd ?? false
-    if wantedEnd {
+    if workers[index].goal?.destination.isEnd ?? false {
       concludeGoal(index, code: .done, text: "\(workers[index].id) has ended")
     } else {
       failGoal(index, text)

@@ -105,8 +105,7 @@ extension Engine {
     let sentence = "\(name) was not ready within \(limit)"
     let mayEnd = workers[index].policy.watchdog.onTimeout == .terminate
     let isEnded = mayEnd && !isShadow(index)
-    let text = "\(sentence): it is \(isEnded ? "terminated" : "left running")"
-    failWaiting(index, text)
+    failWaiting(index, "\(sentence): it is \(isEnded ? "terminated" : "left running")")
     if isEnded { return beginEnding(index, cause, gracefully: true) }
     if mayEnd { reportImagined(index, "been terminated: \(cause.sentence)") }
     move(index, to: .launching, cause)

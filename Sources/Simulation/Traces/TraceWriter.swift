@@ -67,8 +67,7 @@ public struct TraceWriter {
     sink("app,func,end_timestamp,duration\n")
     for use in trace.uses where !use.isSelfInitiated {
       let duration = Double(use.duration) / 1000
-      let end = Double(use.at) / 1000 + duration
-      let line = "\(name(use.worker)),main,\(end),\(duration)\n"
+      let line = "\(name(use.worker)),main,\(Double(use.at) / 1000 + duration),\(duration)\n"
       for _ in 0..<use.count { sink(line) }
     }
   }

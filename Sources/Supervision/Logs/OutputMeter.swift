@@ -95,8 +95,6 @@ public struct OutputMeter: Sendable {
   private static func isFull(_ number: Int32, of pid: Int32) -> Bool {
     guard let pidfd = try? Descriptor.pidfd(of: pid) else { return false }
     let raw = clinux_pidfd_getfd(pidfd.raw, number)
-    guard raw >= 0 else { return false }
-    let duplicate = Descriptor(foreign: raw)
-    return !duplicate.isWritable
+    return raw >= 0 && !Descriptor(foreign: raw).isWritable
   }
 }
