@@ -17,8 +17,6 @@ struct JSONReader: ByteReader {
     return value
   }
 
-  private init(bytes: [UInt8]) { self.bytes = bytes }
-
   mutating func skipSpace() throws(ConfigSyntaxError) {
     while let byte = next {
       if byte.isBlank {

@@ -21,8 +21,6 @@ struct TOMLReader: ByteReader {
     return reader.root
   }
 
-  private init(bytes: [UInt8]) { self.bytes = bytes }
-
   /// Skips spaces and tabs.
   mutating func skipBlanks() {
     while let byte = next, byte == 0x20 || byte == 0x09 { position += 1 }

@@ -21,10 +21,6 @@ struct YAMLReader {
     } catch { throw ConfigSyntaxError(error, in: bytes) }
   }
 
-  private init(bytes: [UInt8], events: YAMLEventReader, offsets: ScalarOffsets) {
-    (self.bytes, self.events, self.offsets) = (bytes, events, offsets)
-  }
-
   private mutating func document() throws(YAMLError) -> ConfigValue {
     var root: ConfigValue?
     while true {
