@@ -51,6 +51,8 @@ struct YAMLReader {
   private mutating func value(_ event: YAMLEvent, depth: Int) throws(YAMLError) -> ConfigValue {
     let range = range(event)
     switch event.kind {
+    case .sequenceStart where depth >= Self.maxDepth, .mappingStart where depth >= Self.maxDepth:
+      throw failure("more than \(Self.maxDepth) levels are nested", at: event)
     case .sequenceStart: return try list(event, from: range.lowerBound, depth: depth)
     case .mappingStart: return try table(event, from: range.lowerBound, depth: depth)
     case .scalar(let text, let style):
@@ -68,9 +70,6 @@ struct YAMLReader {
   private mutating func list(
     _ start: YAMLEvent, from first: Int, depth: Int
   ) throws(YAMLError) -> ConfigValue {
-    if depth >= Self.maxDepth {
-      throw failure("more than \(Self.maxDepth) levels are nested", at: start)
-    }
     var values: [ConfigValue] = []
     while true {
       let event = try events.next()
@@ -87,9 +86,6 @@ struct YAMLReader {
   private mutating func table(
     _ start: YAMLEvent, from first: Int, depth: Int
   ) throws(YAMLError) -> ConfigValue {
-    if depth >= Self.maxDepth {
-      throw failure("more than \(Self.maxDepth) levels are nested", at: start)
-    }
     var table = ConfigTable()
     while true {
       let event = try events.next()
