@@ -28,7 +28,7 @@ import Testing
   private func ask(
     _ action: Probe.Action, _ worker: TestWorker, timeout: Duration = .seconds(20)
   ) throws -> ProbeRunner.Outcome {
-    let runner = ProbeRunner.start(Probe(action, timeout: timeout), worker: worker.process)
+    let runner = ProbeRunner(starting: Probe(action, timeout: timeout), of: worker.process)
     let deadline = Deadline(in: timeout)
     while case .awaiting(let interest) = runner.progress {
       let descriptor = try #require(runner.descriptor)

@@ -48,7 +48,7 @@ final class ProbeAsker: ProbeQuestions {
     _ probe: Policy.Probe, to process: WorkerProcess,
     then answer: @escaping (ProbeRunner.Outcome) -> Void
   ) -> () -> Void {
-    let question = Question(ProbeRunner.start(probe, worker: process), answer)
+    let question = Question(ProbeRunner(starting: probe, of: process), answer)
     questions[ObjectIdentifier(question)] = question
     question.timeout = timers.after(probe.timeout) { [unowned self] in
       question.timeout = nil

@@ -34,24 +34,19 @@ public final class ProbeRunner {
 
   /// Sends the request. A request that can't be sent counts as a failed probe. It starts a command,
   /// or connects.
-  public static func start(_ probe: Probe, worker: WorkerProcess) -> ProbeRunner {
-    let runner = ProbeRunner(probe)
-    switch probe.action {
-    case .exec(let arguments):
-      runner.command = worker.runBeside(arguments, as: "probe", keepsOutput: false)
-      runner.progress = .awaiting(.readable)
-      runner.checkCommand()
-    case .tcp(let host, let port): runner.connect(host, port)
-    case .http(let request):
-      runner.exchange = HTTPExchange(request)
-      runner.connect(request.host, request.port)
-    }
-    return runner
-  }
-
-  private init(_ probe: Probe) {
+  public init(starting probe: Probe, of worker: WorkerProcess) {
     self.probe = probe
     progress = .awaiting(.writable)
+    switch probe.action {
+    case .exec(let arguments):
+      command = worker.runBeside(arguments, as: "probe", keepsOutput: false)
+      progress = .awaiting(.readable)
+      checkCommand()
+    case .tcp(let host, let port): connect(host, port)
+    case .http(let request):
+      exchange = HTTPExchange(request)
+      connect(request.host, request.port)
+    }
   }
 
   /// Continues after `descriptor` became ready.
