@@ -15,8 +15,8 @@ extension FleetPicture {
     let x = Scale(from: 0, to: max(maxMemory, 0.001) * 1.15, at: 70, until: Self.right - 90)
     let waits = points.map(\.1).filter { $0 > 0 }
     let y = LogScale(
-      from: (waits.min() ?? 0.1) / 1.5, to: (waits.max() ?? 10) * 1.5, at: tradeBottom,
-      until: tradeTop)
+      axis: LogarithmicAxis(of: [(waits.min() ?? 0.1) / 1.5, (waits.max() ?? 10) * 1.5]),
+      at: tradeBottom, until: tradeTop)
     var lines = [
       svgText(
         24, tradeTop - 24, "Wait against memory", size: 13, weight: "bold"),
@@ -34,7 +34,7 @@ extension FleetPicture {
         svgText(
           x(tick), tradeBottom + 18, "\(short(tick)) GB", size: 11, kind: "dim", anchor: "middle"))
     }
-    let dots = points.map { (x: x($0.0), y: y(max($0.1, y.low))) }
+    let dots = points.map { (x: x($0.0), y: y($0.1)) }
     for (index, at) in dots.enumerated() { lines.append(dot(at.x, at.y, color(index), radius: 7)) }
     return lines + names(of: dots)
   }
@@ -62,8 +62,9 @@ extension FleetPicture {
 
   /// The plot of how many of a million uses waited longer than a given time.
   var tail: [String] {
-    let x = LogScale(from: 0.5, to: longest, at: 70, until: Self.right)
-    let y = LogScale(from: 1, to: maxPerMillion * 1.3, at: tailBottom, until: tailTop)
+    let x = LogScale(axis: LogarithmicAxis(of: [0.5, longest]), at: 70, until: Self.right)
+    let y = LogScale(
+      axis: LogarithmicAxis(of: [1, maxPerMillion * 1.3]), at: tailBottom, until: tailTop)
     var lines = [
       svgText(24, tailTop - 24, "The longest waits", size: 13, weight: "bold"),
       svgText(
@@ -148,34 +149,18 @@ struct Scale {
   }
 }
 
-/// A logarithmic axis.
+/// A logarithmic axis of a plot.
 struct LogScale {
-  var low: Double
-  var high: Double
+  var axis: LogarithmicAxis
   var at: Double
   var until: Double
 
-  init(from: Double, to: Double, at: Double, until: Double) {
-    low = max(from, 1e-6)
-    high = max(to, low * 3)
-    self.at = at
-    self.until = until
-  }
-
-  func callAsFunction(_ value: Double) -> Double {
-    at + log10(min(max(value, low), high) / low) / log10(high / low) * (until - at)
-  }
+  func callAsFunction(_ value: Double) -> Double { at + axis.position(of: value) * (until - at) }
 
   /// The powers of ten, and 2 and 5 times each power if there are few.
   var ticks: [Double] {
-    let powers =
-      Int(
-        log10(low).rounded(.up))...max(
-        Int(log10(low).rounded(.up)), Int(log10(high).rounded(.down)))
-    let tens = powers.map { pow(10, Double($0)) }.filter { $0 >= low && $0 <= high }
-    guard tens.count < 3 else { return tens }
-    return (powers.lowerBound - 1...powers.upperBound).flatMap { power in
-      [1, 2, 5].map { $0 * pow(10, Double(power)) }
-    }.filter { $0 >= low && $0 <= high }
+    let ticks = axis.ticks.filter(\.isLabelled)
+    let tens = ticks.filter(\.isDecade)
+    return (tens.count < 3 ? ticks : tens).map(\.value)
   }
 }
