@@ -16,6 +16,7 @@ public struct PolicyChange: Hashable, Sendable {
 
   init(_ settings: [Setting]) { self.settings = settings }
   init(_ key: String, _ value: String) { settings = [Setting(key: key, value: value)] }
+  init(_ key: String, bytes: Int64) { self.init(key, ByteCount(bytes).policyText) }
 
   var keys: [String] { settings.map(\.key) }
 
@@ -73,7 +74,7 @@ struct CandidateChanges {
   private var times: [PolicyChange] {
     var changes: [PolicyChange] = []
     func add(_ key: String, _ times: [Int64], never: Bool) {
-      changes += times.map { PolicyChange(key, Self.text($0)) }
+      changes += times.map { PolicyChange(key, Duration.seconds($0).policyText) }
       if never { changes.append(PolicyChange(key, "never")) }
     }
     if profiles.contains(where: { $0.policy.foreground.mode == .activity }) {
@@ -104,7 +105,7 @@ struct CandidateChanges {
       let limits = Self.sizes.filter { limit in
         limit > currentMax && larger.contains { $0 <= limit && $0 > limit / 2 }
       }
-      changes += limits.prefix(4).map { PolicyChange("hibernate.max_footprint", Self.size($0)) }
+      changes += limits.prefix(4).map { PolicyChange("hibernate.max_footprint", bytes: $0) }
       if !larger.isEmpty { changes.append(PolicyChange("hibernate.max_footprint", "unlimited")) }
     }
     let upper = policy.hibernate.maxFootprint?.bytes ?? .max
@@ -112,13 +113,13 @@ struct CandidateChanges {
       limit < upper && limit > policy.hibernate.minFootprint.bytes
         && sizes.contains { $0 > limit && $0 <= min(upper, limit * 2) }
     }
-    changes += smaller.suffix(2).map { PolicyChange("hibernate.max_footprint", Self.size($0)) }
+    changes += smaller.suffix(2).map { PolicyChange("hibernate.max_footprint", bytes: $0) }
     let currentMin = policy.hibernate.minFootprint.bytes
     let lower = Self.sizes.filter { limit in
       limit < currentMin && sizes.contains { $0 >= limit && $0 < currentMin }
     }
     return changes
-      + lower.suffix(2).map { PolicyChange("hibernate.min_footprint", Self.size($0)) }
+      + lower.suffix(2).map { PolicyChange("hibernate.min_footprint", bytes: $0) }
   }
 
   private var switches: [PolicyChange] {
@@ -136,8 +137,8 @@ struct CandidateChanges {
     let rules = policy.hibernate.disk
     return [2, 4].flatMap { factor in
       [
-        PolicyChange("hibernate.disk.daily_writes", Self.size(rules.dailyWrites.bytes * factor)),
-        PolicyChange("hibernate.disk.budget", Self.size(rules.budget.bytes * factor)),
+        PolicyChange("hibernate.disk.daily_writes", bytes: rules.dailyWrites.bytes * factor),
+        PolicyChange("hibernate.disk.budget", bytes: rules.budget.bytes * factor),
       ]
     }
   }
@@ -147,17 +148,5 @@ struct CandidateChanges {
     return ["[band, footprint]", "[band, recency, footprint]", "[band, regret]"].map {
       PolicyChange("terminate.order", $0)
     }
-  }
-
-  private static func text(_ seconds: Int64) -> String {
-    if seconds % 3600 == 0 { return "\(seconds / 3600)h" }
-    return seconds % 60 == 0 ? "\(seconds / 60)m" : "\(seconds)s"
-  }
-
-  private static func size(_ bytes: Int64) -> String {
-    for (unit, shift) in [("GB", 30), ("MB", 20), ("KB", 10)] where bytes % (1 << shift) == 0 {
-      return "\(bytes >> shift)\(unit)"
-    }
-    return "\(bytes)B"
   }
 }

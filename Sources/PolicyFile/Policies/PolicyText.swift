@@ -4,7 +4,7 @@ import Policy
 
 extension ByteCount {
   /// The size with the largest unit that gives a whole number: `16MB`, `1536MB`.
-  var policyText: String {
+  package var policyText: String {
     for unit in sizeUnits.reversed() where bytes != 0 && bytes % unit.bytes == 0 {
       return "\(bytes / unit.bytes)\(unit.name)"
     }
