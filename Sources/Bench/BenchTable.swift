@@ -39,15 +39,9 @@ extension BenchReport {
   // MARK: below it
 
   private var summary: [(String, String)] {
-    var rows: [(String, String)] = []
-    if hibernates {
-      rows.append(("memory", memorySentence))
-      rows.append(("image", imageSentence))
-    }
-    if let text = breakEvenSentence { rows.append(("break-even", text)) }
-    rows.append(("program", programSentence))
-    rows.append(("machine", machine.sentence))
-    return rows
+    let sleep = hibernates ? [("memory", memorySentence), ("image", imageSentence)] : []
+    let breakEven = breakEvenSentence.map { [("break-even", $0)] } ?? []
+    return sleep + breakEven + [("program", programSentence), ("machine", machine.sentence)]
   }
 
   private var memorySentence: String {
