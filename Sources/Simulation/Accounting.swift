@@ -41,13 +41,13 @@ struct Accounting {
     switch event {
     case .request(let request) where request.verb == .stop || request.verb == .terminate:
       unwanted.insert(request.worker)
-    case .launched(let worker): close(OpenOperation(kind: .launch, worker: worker))
+    case .launched(let worker): close(.launch, worker)
     case .suspended(let worker), .suspendFailed(let worker, _), .staysAwake(let worker, _):
-      close(OpenOperation(kind: .suspend, worker: worker))
-    case .hibernateFailed(let worker, _, _): close(OpenOperation(kind: .hibernate, worker: worker))
+      close(.suspend, worker)
+    case .hibernateFailed(let worker, _, _): close(.hibernate, worker)
     case .resumeFailed(let worker, _, let intact):
       if !intact { unverified.insert(worker) }
-      close(OpenOperation(kind: .resume, worker: worker))
+      close(.resume, worker)
     case .found(let worker, let condition): recordInspection(worker, condition)
     case .launchFailed(let worker, _), .exited(let worker, _), .released(let worker):
       forget(worker)
@@ -65,14 +65,14 @@ struct Accounting {
     case .swapped(let worker, let bytes):
       if states[worker]?.isAlive == true { swapped[worker] = bytes }
     case .trimmed(let worker, let result):
-      guard close(OpenOperation(kind: .trim, worker: worker)) else { return }
+      guard close(.trim, worker) else { return }
       swapped[worker] = result.swapped
       footprints[worker] = result.residentAfter + result.swapped
-    case .trimFailed(let worker, _, _): close(OpenOperation(kind: .trim, worker: worker))
+    case .trimFailed(let worker, _, _): close(.trim, worker)
     case .filled(let worker, let bytes):
-      guard close(OpenOperation(kind: .fill, worker: worker)) else { return }
+      guard close(.fill, worker) else { return }
       swapped[worker] = bytes
-    case .fillFailed(let worker, _): close(OpenOperation(kind: .fill, worker: worker))
+    case .fillFailed(let worker, _): close(.fill, worker)
     default: break
     }
   }
@@ -80,8 +80,8 @@ struct Accounting {
   /// Removes a directive that has an outcome. Returns false if the outcome came before, so that
   /// this is an echo.
   @discardableResult
-  private mutating func close(_ asked: OpenOperation) -> Bool {
-    open.removeValue(forKey: asked) != nil
+  private mutating func close(_ kind: OpenOperation.Kind, _ worker: WorkerID) -> Bool {
+    open.removeValue(forKey: OpenOperation(kind: kind, worker: worker)) != nil
   }
 
   private mutating func recordMemory(_ event: Event, _ states: [WorkerID: WorkerState]) {
@@ -90,16 +90,16 @@ struct Accounting {
       if states[worker]?.isAlive == true { footprints[worker] = size }
     case .hibernated(let worker, let result):
       // An echo isn't a second hibernation.
-      guard close(OpenOperation(kind: .hibernate, worker: worker)) else { return }
+      guard close(.hibernate, worker) else { return }
       footprints[worker] = result.footprintAfter
       beforeHibernation[worker] = result.footprintBefore
     case .resumed(let worker, _):
-      guard close(OpenOperation(kind: .resume, worker: worker)) else { return }
+      guard close(.resume, worker) else { return }
       if let before = beforeHibernation.removeValue(forKey: worker) { footprints[worker] = before }
     case .purged(let worker, let freed):
-      guard close(OpenOperation(kind: .purge, worker: worker)) else { return }
+      guard close(.purge, worker) else { return }
       footprints[worker] = max(.zero, (footprints[worker] ?? .zero) - freed)
-    case .purgeFailed(let worker, _): close(OpenOperation(kind: .purge, worker: worker))
+    case .purgeFailed(let worker, _): close(.purge, worker)
     default: break
     }
   }
@@ -120,9 +120,7 @@ struct Accounting {
   }
 
   private mutating func forgetOperations(of worker: WorkerID) {
-    for kind in [OpenOperation.Kind.suspend, .hibernate, .resume] {
-      close(OpenOperation(kind: kind, worker: worker))
-    }
+    for kind in [OpenOperation.Kind.suspend, .hibernate, .resume] { close(kind, worker) }
   }
 
   private mutating func forget(_ worker: WorkerID) {
@@ -159,8 +157,8 @@ struct Accounting {
       }
       if transition.to == .terminating {
         forgetOperations(of: transition.worker)
-        close(OpenOperation(kind: .trim, worker: transition.worker))
-        close(OpenOperation(kind: .fill, worker: transition.worker))
+        close(.trim, transition.worker)
+        close(.fill, transition.worker)
       }
       if transition.to == .hibernated { swapped[transition.worker] = nil }
       if transition.to == .suspending, isMoving(transition.worker) {
