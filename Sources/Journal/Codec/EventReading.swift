@@ -28,7 +28,6 @@ extension FieldReader {
     case .found: return .found(try worker(), try coded("found", as: WorkerCondition.self))
     case .worked: return .worked(try worker())
     case .timerDue: return .timerDue(try worker(), try text("why"))
-    case .moved: return try moved()
     case .removed: return .removed(try worker())
     case .released: return .released(try worker())
     case .request: return .request(try request())
@@ -39,7 +38,6 @@ extension FieldReader {
     case .shedFinished:
       return .shedFinished(try worker(), before: try bytes("before"), after: try bytes("after"))
     case .suspended: return .suspended(try worker())
-    case .suspendFailed, .staysAwake: return try suspensionRefused(kind)
     case .hibernated: return .hibernated(try worker(), try hibernation())
     case .hibernateFailed:
       return .hibernateFailed(try worker(), try text("why"), permanent: try boolean("permanent"))
@@ -77,20 +75,21 @@ extension FieldReader {
         try worker(), at: try optional("seen", as: Int64.self).map { Instant(nanoseconds: $0) })
     case .watchdogTriggered: return .watchdogTriggered(try worker())
     case .purgeableOffered, .purged, .purgeFailed, .swapped, .trimmed, .trimFailed, .filled,
-      .fillFailed, .trimLost:
-      return try memory(kind)
+      .fillFailed, .trimLost, .suspendFailed, .staysAwake, .moved:
+      return try placement(kind)
     case .disk: return .disk(try coded("disk", as: DiskReading.self))
     }
   }
 
-  private func suspensionRefused(_ kind: EventKind) throws -> Event {
-    let (worker, reason) = (try worker(), try text("why"))
-    return kind == .staysAwake ? .staysAwake(worker, reason) : .suspendFailed(worker, reason)
-  }
-
-  /// Reads an event about where a worker's memory is.
-  private func memory(_ kind: EventKind) throws -> Event {
+  /// Reads an event about where a worker's memory is, or about the state that it has or can't get.
+  private func placement(_ kind: EventKind) throws -> Event {
     switch kind {
+    case .suspendFailed: .suspendFailed(try worker(), try text("why"))
+    case .staysAwake: .staysAwake(try worker(), try text("why"))
+    case .moved:
+      .moved(
+        try worker(), try coded("state", as: WorkerState.self),
+        try optional("why", as: String.self))
     case .purgeableOffered: .purgeableOffered(try worker(), try bytes("bytes"))
     case .purged: .purged(try worker(), freed: try bytes("bytes"))
     case .purgeFailed: .purgeFailed(try worker(), try text("why"))
@@ -102,11 +101,6 @@ extension FieldReader {
     case .fillFailed: .fillFailed(try worker(), try text("why"))
     default: .swapped(try worker(), try bytes("bytes"))
     }
-  }
-
-  private func moved() throws -> Event {
-    .moved(
-      try worker(), try coded("state", as: WorkerState.self), try optional("why", as: String.self))
   }
 
   private func profile(_ profiles: ProfileCodec) throws -> WorkerProfile {
