@@ -80,6 +80,33 @@ struct RefusalTests {
     #expect(try victim.ask("sum") == sum)
   }
 
+  @Test
+  func `A worker whose first process has left its cgroup is neither hibernated nor trimmed`()
+    throws
+  {
+    guard let other = try Victim.makeGroup(for: .frozen) else {
+      return notTestedHere("no cgroup for workers can be made here")
+    }
+    defer {
+      try? other.kill()
+      try? other.remove(until: Deadline(in: .seconds(60)))
+    }
+    let victim = try Victim(ready: "torture", "1", "0", "1", parking: .frozen)
+    try other.add(victim.process.pid)
+    let (target, path) = (victim.target, Fixture.imagePath())
+    let trim = TrimRequest(HibernationRequest(target, to: path), record: path + ".trim")
+    let trimRefusal = #expect(throws: HibernationError.self) {
+      try service.wait { (h) throws(HibernationError) in try h.trim(trim) }
+    }
+    let errors = [try #require(trimRefusal), try victim.refusal(service, at: path)]
+    for error in errors {
+      #expect(error.reason.contains("(pid \(target.root.pid)) has moved to another cgroup"))
+      #expect(error.aftermath == .intact)
+    }
+    #expect(!fileExists(path))
+    #expect(try victim.ask("sum").hasPrefix("sum"))
+  }
+
   @Test(arguments: Nightly.one(of: Victim.Parking.available))
   func `A foreign SIGCONT doesn't wake a hibernated process`(parking: Victim.Parking) throws {
     let victim = try Victim(ready: "sigcont", parking: parking)

@@ -113,6 +113,33 @@ import Testing
     #expect(try eventually { tree.processes.allSatisfy { $0.identity.hasEnded } })
   }
 
+  @Test
+  func `A worker whose first process has left its cgroup is killed with its children there`()
+    throws
+  {
+    guard let root = try? CgroupRoot.detect(name: "dormouse-test-\(getpid())-moved") else {
+      return notTestedHere("no cgroup for workers can be made here")
+    }
+    defer { root.remove() }
+    let groups = try ["worker", "other"].map { try WorkerCgroup.create(in: root, name: $0) }
+    defer {
+      for group in groups {
+        try? group.kill()
+        try? group.remove(until: Deadline(in: .seconds(60)))
+      }
+    }
+    let worker = try TestWorker(
+      "sh", "-c", "echo $$ >'\(groups[1].path)/cgroup.procs'; sleep 60 & echo on; wait",
+      cgroup: groups[0])
+    try worker.waitForOutput("on")
+    #expect(try worker.process.tree().isEmpty)
+    let moved = try groups[1].processes().map { try ProcessIdentity.current(of: $0) }
+    #expect(moved.count == 2 && moved.contains(worker.process.identity))
+    try worker.process.killAll()
+    #expect(try worker.waitForExit() == .signaled(SIGKILL))
+    #expect(try eventually { moved.allSatisfy(\.hasEnded) })
+  }
+
   @Test func `Adoption takes a process only if its start time is the recorded one`() throws {
     let worker = try TestWorker("sleep", "60")
     let identity = worker.process.identity

@@ -24,7 +24,8 @@ struct Services {
   let socketFiles: SocketFiles
   let records: WorkerRecordKeeper
   let hibernation: HibernationService
-  let processes: any Processes = KernelProcesses()
+  /// Tests have a fake.
+  var processes: any Processes = KernelProcesses()
 
   /// - Parameter files: the threads for work that may wait for a file system. A test that runs
   ///   beside other tests passes threads of its own: a job is refused while another one about the

@@ -38,7 +38,10 @@ struct KernelWorkerProcesses: WorkerProcesses {
     return {
       // The worker may have other processes by then, so they are discovered on that thread.
       do throws(SystemCallError) {
-        try ProcessTree.discover(root: root, session: session, cgroup: cgroup).signalAll(signal)
+        let tree = try ProcessTree.discover(root: root, session: session, cgroup: cgroup)
+        try tree.signalAll(signal)
+        // The root process may have been moved to another cgroup.
+        if !tree.contains(root.pid) { _ = clinux_pidfd_send_signal(pidfd.raw, signal) }
       } catch {
         // The pidfd reaches the root process at least. Other processes that aren't reached are
         // killed when the grace is over.
@@ -94,15 +97,14 @@ struct KernelWorkerProcesses: WorkerProcesses {
   ) {
     let killing = process.killing
     let escaped = EscapedDescendants(
-      root: process.identity, mark: mark, notify: notify, processes: services.processes)
+      root: process.identity, mark: mark, notify: notify, cgroup: process.cgroup,
+      processes: services.processes)
     let done = services.loopReturn.callback(then)
     services.killers.submit(about: name, isUrgent: process.cgroup != nil) {
       let failure = failureText { try killing.perform(until: Deadline(in: Self.timeout)) }
       // The escaped processes have a time limit of their own, since the tree may have used all of
-      // its limit.
-      let escaped =
-        killing.cgroup == nil
-        ? escaped.kill(within: Self.escapedTimeout) : (killed: 0, failure: nil)
+      // its limit. They may also have been moved out of the worker's cgroup.
+      let escaped = escaped.kill(within: Self.escapedTimeout)
       done(Clearing(escaped: escaped.killed, failure: failure ?? escaped.failure))
     }
   }

@@ -159,11 +159,10 @@ struct KernelProcesses: Processes {
   }
 
   func end(_ record: WorkerRecord, _ target: HibernationTarget) throws {
-    guard let cgroup = target.cgroup else {
-      return try ProcessTree.killAll(root: record.process, session: record.session)
-    }
-    try cgroup.kill()
+    let hasLostRoot = target.cgroup?.hasLost(record.process) ?? true
+    try target.cgroup?.kill()
+    if hasLostRoot { try ProcessTree.killAll(root: record.process, session: record.session) }
     // A cgroup that isn't empty stays for the next daemon.
-    if record.external == nil { try? cgroup.remove(until: Deadline(in: .seconds(2))) }
+    if record.external == nil { try? target.cgroup?.remove(until: Deadline(in: .seconds(2))) }
   }
 }

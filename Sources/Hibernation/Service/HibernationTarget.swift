@@ -84,6 +84,7 @@ public struct HibernationTarget: Sendable {
   var hasLivingProcess: Bool {
     // While the processes can't be listed, they may live.
     guard let tree = try? discover() else { return true }
+    if cgroup?.hasLost(root) == true { return true }
     return tree.pids.contains { Self.lifeOfMemory($0) != .hasEnded }
   }
 

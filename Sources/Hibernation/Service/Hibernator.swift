@@ -92,9 +92,12 @@ public final class Hibernator {
     // The working set of the last resume is known when its fill has ended.
     if inherited == nil { try awaitFill(of: target.name) }
     let tree: ProcessTree
-    do throws(HibernationError) { tree = try attempt(.checking) { try target.discover() } } catch {
-      throw resolved(error, target, image: path)
-    }
+    do throws(HibernationError) {
+      tree = try attempt(.checking) {
+        try target.cgroup?.checkContains(target.root)
+        return try target.discover()
+      }
+    } catch { throw resolved(error, target, image: path) }
     if inherited == nil { try checkReplaceable(path, of: tree) }
     let plan = plan(request, tree)
     let overlays = request.overlay && !request.isSealed

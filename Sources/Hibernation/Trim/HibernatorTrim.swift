@@ -110,7 +110,10 @@ extension Hibernator {
     by body: (ProcessTree) throws(HibernationError) -> TrimSummary.Mechanism?
   ) throws(HibernationError) -> TrimSummary {
     do throws(HibernationError) {
-      let tree = try attempt(.checking) { try target.discover() }
+      let tree = try attempt(.checking) {
+        try target.cgroup?.checkContains(target.root)
+        return try target.discover()
+      }
       if tree.isEmpty { throw HibernationError(.checking, "it has ended", aftermath: .vanished) }
       let before = try attempt(.checking) { try Footprint.measure(tree.pids) }
       let mechanism = try body(tree)

@@ -172,6 +172,8 @@ public enum CgroupError: Error, Hashable, Sendable, CustomStringConvertible {
   case timedOut(path: String, waitingFor: String)
   /// Another program manages the group.
   case external(path: String)
+  /// The worker's first process is in another group.
+  case movedAway(pid: Int32)
   case failed(SystemCallError)
 
   public var description: String {
@@ -193,6 +195,9 @@ public enum CgroupError: Error, Hashable, Sendable, CustomStringConvertible {
     case .timedOut(let path, let what): "the cgroup \(path) didn't become \(what) in time"
     case .external(let path):
       "the cgroup \(path) is managed by another program; Dormouse only reads it"
+    case .movedAway(let pid):
+      "its first process (pid \(pid)) has moved to another cgroup; start the program without what "
+        + "moves it (systemd-run --scope, snap run, su -l)"
     case .failed(let error): "\(error)"
     }
   }

@@ -103,6 +103,19 @@ public final class WorkerCgroup: Sendable {
     return all
   }
 
+  /// True if a worker's first process lives, but isn't in its group: something has moved it, such
+  /// as `systemd-run --scope` or `su -l`. False if that isn't known.
+  public func hasLost(_ root: ProcessIdentity) -> Bool {
+    // A group that can't be read counts as one that contains the process.
+    guard let pids = try? processes() else { return false }
+    return !pids.contains(root.pid) && root.life == .lives
+  }
+
+  /// Throws `movedAway` if `hasLost`. What is done to the group then has no effect on the worker.
+  public func checkContains(_ root: ProcessIdentity) throws(CgroupError) {
+    if hasLost(root) { throw .movedAway(pid: root.pid) }
+  }
+
   /// Moves a process into the group. That takes milliseconds; starting the process in the group
   /// doesn't.
   public func add(_ pid: Int32) throws(SystemCallError) {

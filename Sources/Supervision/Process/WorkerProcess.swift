@@ -39,7 +39,13 @@ public struct WorkerKilling: Sendable {
   }
 
   private func kill(until deadline: Deadline) throws(CgroupError) {
-    if let cgroup { return try cgroup.kill() }
+    if let cgroup {
+      // After the kill, a process that is only ending would count as lost. One that has been moved
+      // to another group is killed below, with what it has started there.
+      let hasLostRoot = cgroup.hasLost(root)
+      try cgroup.kill()
+      if !hasLostRoot { return }
+    }
     // One call kills the whole process group, in which no process can fork in the meantime. A child
     // of this process keeps its pid until it is reaped, so the group can't be another one.
     do throws(SystemCallError) {

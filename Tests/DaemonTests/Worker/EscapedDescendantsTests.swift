@@ -1,5 +1,7 @@
+import DaemonFakes
 import Glibc
 import Linux
+import TestSupport
 import Testing
 
 @testable import Daemon
@@ -31,6 +33,28 @@ import Testing
       $0.environments[54] = []
     }
     #expect(kill().killed == 0 && children.killed == [])
+  }
+
+  @Test func `If the worker has a cgroup, the processes of other workers' cgroups aren't touched`()
+    throws
+  {
+    guard let root = try? CgroupRoot.detect(name: "dormouse-test-\(getpid())-escaped") else {
+      return notTestedHere("no cgroup for workers can be made here")
+    }
+    defer { root.remove() }
+    let group = try WorkerCgroup.create(in: root, name: "other")
+    let child = try SpawnedProcess.forTest()
+    defer {
+      child.endForTest()
+      try? group.remove(until: Deadline(in: .seconds(60)))
+    }
+    try group.add(child.pid)
+    children.set { [pid = child.pid] in $0.add(pid) }
+    let search = EscapedDescendants(
+      root: ProcessIdentity(pid: 50, startTime: 90), mark: "mark", notify: nil, cgroup: group,
+      processes: children)
+    #expect(search.kill(within: .seconds(60)).killed == 0)
+    #expect(kill().killed == 1, "it has the mark")
   }
 
   @Test("A process that is older than the worker isn't the worker's, whatever its environment has")

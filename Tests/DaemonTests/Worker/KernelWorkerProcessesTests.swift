@@ -41,6 +41,36 @@ struct KernelWorkerProcessesTests {
     #expect(processes.reap(process, of: "web") == .unknown)
   }
 
+  /// The files of a cgroup that no process is in: its worker's processes have left it.
+  private func leftGroup() throws -> WorkerCgroup {
+    try world.scratch.write("group/cgroup.events", "populated 0\n")
+    return try WorkerCgroup(path: world.scratch.path + "/group")
+  }
+
+  @Test func `A stop signal reaches a worker's first process in another cgroup`() throws {
+    let child = try SpawnedProcess.forTest()
+    defer { child.endForTest() }
+    let process = try WorkerProcess.forTest(child.identity, in: leftGroup())
+    processes.ask(process, of: "web", by: SIGTERM)
+    #expect(try eventually { process.life == .hasEnded })
+  }
+
+  @Test func `Processes that have left their worker's cgroup are ended after the worker`() throws {
+    let child = try SpawnedProcess.forTest()
+    defer { child.endForTest() }
+    let orphans = FakeProcesses { $0.add(51, at: .max) }
+    var services = world.services
+    services.processes = orphans
+    let processes = KernelWorkerProcesses(
+      services: services, state: world.state, scanner: world.senses.scanner)
+    let process = try WorkerProcess.forTest(child.identity, in: leftGroup())
+    var outcome: Clearing?
+    processes.clear(process, of: "web", mark: "mark", notify: nil) { outcome = $0 }
+    try world.turn { outcome != nil }
+    #expect(outcome == Clearing(escaped: 1) && orphans.killed == [51])
+    #expect(try eventually { process.life == .hasEnded })
+  }
+
   @Test func `The status of a process that isn't the daemon's child is unknown`() throws {
     #expect(processes.reap(try .forTest(), of: "web") == .unknown)
   }

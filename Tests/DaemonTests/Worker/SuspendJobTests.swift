@@ -60,6 +60,17 @@ import Testing
     #expect(try eventually { try !computing.isStopped })
   }
 
+  @Test func `A worker whose first process has moved out of its cgroup isn't suspended`() throws {
+    // The files of a cgroup that no process is in.
+    let files = try Scratch(["cgroup.events": "populated 0\nfrozen 0\n", "cgroup.freeze": "0\n"])
+    var job = job
+    job.cgroup = try WorkerCgroup(path: files.path)
+    let pid = computing.process.pid
+    #expect(throws: CgroupError.movedAway(pid: pid)) { try job.run() }
+    #expect(try readText(files.path + "/cgroup.freeze") == "0\n")
+    #expect(try !computing.isStopped)
+  }
+
   @Test func `A worker that has read something on the way to its stop continues, too`() throws {
     // A stop ends such a read early, with the bytes that have been read.
     let reading = try Computing("exec dd if=/dev/zero of=/dev/null bs=64M")

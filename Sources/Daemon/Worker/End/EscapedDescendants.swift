@@ -3,23 +3,28 @@ import Supervision
 
 /// Finds and ends processes that have left the tree of their worker. A process leaves it if it
 /// starts a session of its own and loses its parent (a classic daemon), unless a cgroup contains
-/// it. It then becomes a child of the daemon, which is its subreaper, and it still has the worker's
-/// variables in its environment.
+/// it; or if it is moved out of the worker's cgroup. When its parent has ended, it is a child of
+/// the daemon, which is its subreaper, and it still has the worker's variables in its environment.
 struct EscapedDescendants: Sendable {
   /// The root process of the worker, which has ended.
   let root: ProcessIdentity
   private let entries: Set<String>
+  /// What the paths of all workers' cgroups contain; nil: the worker has no cgroup.
+  private let groups: String?
   private let processes: any Processes
 
   /// - Parameters:
   ///   - mark: the worker's DORMOUSE_RUN.
   ///   - notify: the worker's NOTIFY_SOCKET. It is used because the daemon of an earlier version
   ///     started workers without a mark.
+  ///   - cgroup: the worker's cgroup. What has left it is in no worker's cgroup.
   init(
-    root: ProcessIdentity, mark: String, notify: String?, processes: any Processes
+    root: ProcessIdentity, mark: String, notify: String?, cgroup: WorkerCgroup? = nil,
+    processes: any Processes
   ) {
     self.root = root
     self.processes = processes
+    groups = cgroup?.path.split(separator: "/").dropLast().last.map { "/\($0)/worker-" }
     var entries: Set = ["\(LaunchPlan.markVariable)=\(mark)"]
     if let notify { entries.insert("NOTIFY_SOCKET=\(notify)") }
     self.entries = entries
@@ -39,7 +44,7 @@ struct EscapedDescendants: Sendable {
     for round in 1... {
       let new = processes.adoptedOrphans().filter {
         $0.startTime >= root.startTime && !killed.contains($0.identity) && $0.identity != root
-          && holdsMark($0.pid)
+          && !isInGroup($0.pid) && holdsMark($0.pid)
       }
       if new.isEmpty { break }
       let isLate = deadline.hasPassed
@@ -57,6 +62,14 @@ struct EscapedDescendants: Sendable {
       }
     }
     return (killed.count, failure)
+  }
+
+  /// Whether a process is in the cgroup of a worker. The memory of other workers, which may be in
+  /// their images, isn't touched for their environment.
+  private func isInGroup(_ pid: Int32) -> Bool {
+    // The environment of a process that can't be read is empty.
+    guard let groups, let text = try? readText("/proc/\(pid)/cgroup") else { return false }
+    return text.contains(groups)
   }
 
   private func holdsMark(_ pid: Int32) -> Bool {

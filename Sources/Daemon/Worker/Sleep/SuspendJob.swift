@@ -65,6 +65,7 @@ struct SuspendJob: Sendable {
     // A stop while the freezer keeps a prefork master would outlast the next thaw.
     masters.release()
     let began = Clocks.monotonic
+    try cgroup?.checkContains(identity)
     let tree = try discover()
     if let thread = try DivisibleCall.thread(
       in: tree, until: Deadline(in: Self.divisibleTimeout))
