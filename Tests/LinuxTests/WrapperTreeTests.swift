@@ -38,6 +38,14 @@ import Testing
     #expect(try Self.members(WrapperTree(wrapper: 10, others: [60])) == [20, 40, 50])
   }
 
+  @Test func `A program beside the worker has none of the worker's orphans`() throws {
+    let root = ProcessIdentity(pid: 45, startTime: 45)
+    let all = try Self.all() + [try Self.process(45, "shed", of: 10, session: 45)]
+    let members = ProcessTree.members(
+      of: all, root: root, session: 45, wrapper: WrapperTree(wrapper: 10, others: [45, 60]))
+    #expect(members.map(\.pid) == [45])
+  }
+
   @Test func `To a daemon the wrapper in a worker is a part of the worker`() throws {
     #expect(try Self.members(nil) == [20, 30, 31, 32, 33, 40])
   }

@@ -65,13 +65,15 @@ public struct ProcessTree: Hashable, Sendable {
     // that was reused.
     let recent = all.filter { $0.startTime >= root.startTime }
     let candidates = wrapper?.withoutInner(recent, root: root) ?? recent
+    // A side program has none of the worker's orphans.
+    let claimant = wrapper?.others?.contains(root.pid) == true ? nil : wrapper
     var grew = true
     while grew {
       grew = false
       for stat in candidates where !members.contains(stat.pid) {
         guard
           stat.identity == root || members.contains(stat.parent) || sessions.contains(stat.session)
-            || wrapper?.claims(stat) == true
+            || claimant?.claims(stat) == true
         else { continue }
         members.insert(stat.pid)
         if stat.session == stat.pid { sessions.insert(stat.pid) }

@@ -43,8 +43,8 @@ public struct WrapperTree: Hashable, Sendable {
     shared.withLock { _ = $0?.others?.insert(child) }
   }
 
-  /// Ends `exclude` for a child that has been reaped or is being killed. An orphan may get its pid
-  /// soon.
+  /// Ends `exclude` for a child that has been reaped, or that has been killed with what it has
+  /// started. An orphan may get its pid soon.
   public static func forget(_ child: Int32) {
     shared.withLock { _ = $0?.others?.remove(child) }
   }

@@ -28,6 +28,8 @@ public final class ProcessRemover: Sendable {
     queue.submit { [self] in
       // The scan may be refused. SIGKILL for the program itself has been sent already.
       try? ProcessTree.killAll(root: process.identity, session: process.pid)
+      // Before the kill, the worker's orphans would have counted as what the program has started.
+      WrapperTree.forget(process.pid)
       // The order matters: either a scan for orphans in between reaps it, or SIGCHLD arrives later.
       pids.withLock { _ = $0.remove(process.pid) }
       process.reapIfEnded()

@@ -123,6 +123,7 @@ public final class SideProgram {
   }
 
   private func fail(_ error: LaunchError) {
+    if let start { WrapperTree.forget(start.process.pid) }
     start = nil
     preparation = nil
     phase = .failed(error)
@@ -153,12 +154,12 @@ public final class SideProgram {
     guard !isOver else { return }
     preparation?.result.abandon()
     preparation = nil
-    start?.abandon()
-    start = nil
-    if let process {
-      WrapperTree.forget(process.pid)
-      remover.remove(process)
+    if let start {
+      start.abandon()
+      WrapperTree.forget(start.process.pid)
     }
+    start = nil
+    if let process { remover.remove(process) }
     process = nil
     phase = .cancelled
   }
