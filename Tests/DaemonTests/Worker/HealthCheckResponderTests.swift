@@ -178,6 +178,18 @@ import Testing
     #expect(wakes.all.isEmpty && clients.allSatisfy { !$0.readToEnd() })
   }
 
+  @Test func `At most 64 connections are accepted before the loop handles other events`() throws {
+    answer("/healthz")
+    let clients = try (0..<100).map { _ in try LoopbackClient(listener.port) }
+    try #require(try eventually { listener.asleep.queued == 100 })
+    try watches.serveOnce()
+    #expect(listener.asleep.queued == 36)
+    try watches.serve()
+    #expect(listener.asleep.queued == 0)
+    // 64 clients at the same time may send their request.
+    #expect(try eventually { clients.count { $0.readToEnd() } == 36 })
+  }
+
   // MARK: end
 
   @Test("When the worker wakes, waiting clients are answered with 503, and no watch is left")

@@ -22,6 +22,8 @@ final class HealthCheckResponder {
   /// of the server.
   private static let silenceLimit = Duration.milliseconds(200)
   private static let maxVisits = 64
+  /// The maximum number of connections that are accepted in one turn of the loop.
+  private static let maxAccepts = 64
   /// If no descriptor is free for a connection, the port is checked again after this time.
   static let shortagePause = Duration.seconds(1)
 
@@ -164,7 +166,10 @@ final class HealthCheckResponder {
   // MARK: a port and a path
 
   private func receive(at listener: AsleepListener, _ paths: [String], _ session: Session) {
-    while self.session === session {
+    // A port with more connections stays readable. The loop handles other events before the next
+    // call, even if clients connect faster than they are accepted.
+    for _ in 0..<Self.maxAccepts {
+      guard self.session === session else { return }
       let connection: Descriptor
       do throws(SystemCallError) {
         // nil: the queue is empty, or the connection has been closed.
