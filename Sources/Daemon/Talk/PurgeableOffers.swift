@@ -18,6 +18,7 @@ private struct PurgeableOffer: Sendable {
 final class PurgeableOffers {
   private let handle: WorkerHandle
   private let timers: any Timers
+  private let jobs: LoopJobs
   private let recordWriter: WorkerRecordWriter
   private var offers: [PurgeableOffer] = []
   /// The bytes that the files used when they were last counted, and when the footprint was last
@@ -26,11 +27,20 @@ final class PurgeableOffers {
   private var allocatedAtMeasurement: Int64 = 0
   /// Whether a recount is scheduled.
   private var recountIsDue = false
+  /// Whether a thread counts the memory on offer.
+  private(set) var isCounting = false
+  /// Whether the memory on offer may have changed since that count was begun.
+  private var isCountOutdated = false
   private var isOver = false
 
-  init(of handle: WorkerHandle, timers: any Timers, recordWriter: WorkerRecordWriter) {
+  private static let countTimeout = Duration.seconds(1)
+
+  init(
+    of handle: WorkerHandle, timers: any Timers, jobs: LoopJobs, recordWriter: WorkerRecordWriter
+  ) {
     self.handle = handle
     self.timers = timers
+    self.jobs = jobs
     self.recordWriter = recordWriter
   }
 
@@ -105,10 +115,34 @@ final class PurgeableOffers {
     }
   }
 
-  /// Counts the memory on offer now. A running worker changes it without a message.
+  /// Counts the memory on offer now. A running worker changes it without a message. Another thread
+  /// reads the tables of the slots: a page of them may be in swap.
   func recount() {
     guard !isOver else { return }
-    let bytes = ByteCount(offers.reduce(0) { $0 + $1.region.volatileBytes() })
+    isCountOutdated = isCounting
+    if offers.isEmpty { return report(.zero) }
+    guard !isCounting else { return }
+    isCounting = true
+    let regions = offers.map(\.region)
+    jobs.run(about: "purgeable memory of \(handle.id)", within: Self.countTimeout) {
+      ByteCount(regions.reduce(0) { $0 + $1.volatileBytes() })
+    } then: { [weak self] in
+      self?.didCount($0)
+    }
+  }
+
+  private func didCount(_ outcome: JobOutcome<ByteCount>) {
+    isCounting = false
+    if isOver { return }
+    if isCountOutdated { return recount() }
+    switch outcome {
+    case .done(let bytes): report(bytes)
+    // The next sample counts again.
+    case .overdue, .busy: allocatedAtRecount = -1
+    }
+  }
+
+  private func report(_ bytes: ByteCount) {
     if handle.driver.state.snapshot(of: handle.id)?.purgeable != bytes {
       handle.send(.purgeableOffered(handle.id, bytes))
     }

@@ -50,7 +50,9 @@ final class WorkerConversation {
     }
     pressure = channels.pressure.map { PressureChannel($0, watches) }
     talk = channels.talk.map { WorkerTalk($0, timers: timers) }
-    offers = PurgeableOffers(of: handle, timers: timers, recordWriter: conversations.recordWriter)
+    offers = PurgeableOffers(
+      of: handle, timers: timers, jobs: conversations.services.jobs,
+      recordWriter: conversations.recordWriter)
   }
 
   deinit { unwatch() }

@@ -181,6 +181,7 @@ import WorkerProtocol
     let memory = try OfferedMemory()
     try worker.say(.purgeable, passing: memory.descriptor)
     try world.watches.serve()
+    try world.adapters.turn { !conversation.offers.isCounting }
     #expect(world.events == [.purgeableOffered(id, ByteCount(memory.bytes))])
     #expect(conversation.offers.inodes.count == 1)
     worker.hangUp()
