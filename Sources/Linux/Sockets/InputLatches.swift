@@ -20,7 +20,7 @@ public final class InputLatches {
     fileprivate let token: UInt64
     fileprivate let request: UnsafeMutableRawPointer
     public fileprivate(set) var isArmed = false
-    /// True if the latch has fired since the last `arm`.
+    /// True if the latch has fired since the last `arm`, even if that failed.
     public fileprivate(set) var hasFired = false
 
     fileprivate init(token: UInt64) {
@@ -50,12 +50,13 @@ public final class InputLatches {
 
   /// Arms a latch from now on. If input is already present, it fires at once.
   public func arm(_ latch: Latch, at descriptor: Descriptor) throws(SystemCallError) {
+    // A latch that can't be armed again reports its input once.
+    latch.hasFired = false
     try shim("io_submit", on: "a poll") {
       clinux_aio_poll(
         context, latch.request, descriptor.raw, UInt32(CLINUX_EPOLLIN), latch.token)
     }
     latch.isArmed = true
-    latch.hasFired = false
   }
 
   /// Disarms the latch and forgets it.

@@ -74,7 +74,7 @@ public final class TrafficMonitor {
   /// performed.
   public func begin() -> Sample {
     let hasInput = latch?.hasFired ?? false
-    let isListed = latch == nil || hasInput || samplesUntilScan == 0
+    let isListed = latch?.isArmed != true || samplesUntilScan == 0
     if hasInput || isFirst {
       // The next sample lists the descriptors again: a connection that the worker accepts after
       // this listing isn't in it, and causes no event any more.
@@ -95,7 +95,7 @@ public final class TrafficMonitor {
   private func arm() -> [UInt64] {
     guard let latch, let latches else { return [] }
     let fired = inputs.set.drain().map(\.token)
-    // If the latch can't be armed, each sample asks the kernel again.
+    // If the latch can't be armed, each sample tries it again, and lists the descriptors.
     try? latches.arm(latch, at: inputs.set.descriptor)
     return fired
   }
