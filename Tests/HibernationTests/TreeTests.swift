@@ -78,6 +78,47 @@ struct TreeTests {
     #expect(after <= before + 4 << 20, "\(before) bytes have become \(after)")
   }
 
+  @Test(arguments: Victim.Parking.available, [false, true])
+  func `A child that was stopped before its worker fell asleep stays stopped when the worker wakes`(
+    parking: Victim.Parking, hibernates: Bool
+  ) throws {
+    let script = "sleep 1000 & echo $!; while read line; do echo $line; done"
+    let victim = try Victim(["sh", "-c", script], parking: parking)
+    let child = try ProcessIdentity.current(of: try #require(Int32(try victim.line())))
+    func isStopped() throws -> Bool { try ProcessStat.read(child.pid).state == .stopped }
+    // A process that is stopped before it waits in a call can't be hibernated.
+    try #require(
+      try eventually {
+        let stat = try ProcessStat.read(child.pid)
+        return stat.name == "sleep" && stat.state == .sleeping
+      })
+    kill(child.pid, SIGSTOP)
+    try #require(try eventually { try isStopped() })
+    let target = victim.target
+    for _ in 1...2 {
+      let tree = try target.discover()
+      try #require(tree.contains(child.pid))
+      target.waits.recordStopped(in: tree)
+      try victim.suspend()
+      if hibernates {
+        let path = Fixture.imagePath()
+        _ = try service.wait { (h) throws(HibernationError) in
+          try h.hibernate(HibernationRequest(target, to: path))
+        }
+        _ = try service.wait { (h) throws(HibernationError) in
+          try h.resume(target, from: RestingImage(path: path))
+        }
+      } else {
+        try target.wake(isStopped: parking == .traced)
+      }
+      #expect(try victim.ask("on") == "on")
+      // A process that isn't traced any more needs a moment until it is stopped again.
+      #expect(try eventually { try isStopped() })
+    }
+    kill(child.pid, SIGCONT)
+    #expect(try eventually { try !isStopped() })
+  }
+
   @Test(
     .enabled(if: hasHugePages(), "this kernel gives no huge pages"),
     arguments: Nightly.one(of: Victim.Parking.available))

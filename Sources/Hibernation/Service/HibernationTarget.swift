@@ -241,7 +241,7 @@ public struct HibernationTarget: Sendable {
       for master in stoppedMasters { try master.signal(SIGSTOP) }
       if isSignalled {
         tree.processes.removeAll { stoppedMasters.contains($0.identity) }
-        try tree.continueAll()
+        try waits.continueAll(tree)
       }
     }
     try freezer?.thaw(until: Deadline(in: Self.timeout))

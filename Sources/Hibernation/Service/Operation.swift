@@ -95,7 +95,7 @@ struct Operation {
     let tree = tree
     detach()
     // A process that can't be signalled stays stopped, as the next attempt wants it.
-    _ = try? tree.continueAll()
+    _ = try? target.waits.continueAll(tree)
   }
 
   /// The stopped and seized processes. They can't have made others.
@@ -208,8 +208,8 @@ struct Operation {
     detach()
     // The freezer alone should keep the worker from running; without it, a stop does. (A failure
     // may have undone the stop.) What can't be signalled stays stopped: a wake continues it.
-    let tree = try? target.discover()
-    if isFrozen { try? tree?.continueAll() } else { _ = try? tree?.signalAll(SIGSTOP) }
+    guard let tree = try? target.discover() else { return }
+    if isFrozen { try? target.waits.continueAll(tree) } else { _ = try? tree.signalAll(SIGSTOP) }
   }
 
   // MARK: from commit A on the image is what counts

@@ -13,7 +13,7 @@ extension Operation {
       detach()
       FaultPoint.detached.pass()
       // The worker is frozen, so it doesn't run. This ends the stop: only the freezer is left.
-      try attempt(.resting) { try tree.continueAll() }
+      try attempt(.resting) { try target.waits.continueAll(tree) }
       HugePages.clearUseMarks(of: tree)
       return try finish(moved: moved, processes: tree.processes.count)
     }

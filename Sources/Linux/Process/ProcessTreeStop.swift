@@ -100,10 +100,13 @@ extension ProcessTree {
     }
   }
 
-  /// Continues processes, children first, as `continueAll` does. A process that has ended needs no
-  /// SIGCONT.
+  /// Continues processes, children first, as `continueAll` does, except those that were stopped
+  /// already when they were read.
   private static func undo(_ stopped: [ProcessStat]) {
-    for stat in stopped.reversed() { _ = try? stat.identity.signal(SIGCONT) }
+    // A process that has ended needs no SIGCONT.
+    for stat in stopped.reversed() where stat.state != .stopped {
+      _ = try? stat.identity.signal(SIGCONT)
+    }
   }
 
   /// Waits until all threads are at rest. If a thread has been in uninterruptible sleep for longer

@@ -50,6 +50,8 @@ public final class TimedWaits: Sendable {
   }
 
   private let state = Mutex(State())
+  /// The processes that were stopped before the worker was.
+  let stoppedBefore = Mutex<Set<ProcessIdentity>>([])
 
   public init() {}
 
@@ -59,11 +61,8 @@ public final class TimedWaits: Sendable {
   /// are stopped, because a stop makes them run for a moment. It needs the right to trace.
   public func willRest(_ tree: ProcessTree) {
     let seen = Self.readWaits(of: tree)
-    state.withLock {
-      $0.seen = seen
-      $0.lastRan = [:]
-      $0.restsSince = nil
-    }
+    state.withLock { ($0.seen, $0.lastRan, $0.restsSince) = (seen, [:], nil) }
+    recordStopped(in: tree)
   }
 
   private static func readWaits(of tree: ProcessTree) -> [Int32: Seen] {

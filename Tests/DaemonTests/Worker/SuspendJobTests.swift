@@ -71,6 +71,18 @@ import Testing
     #expect(try !computing.isStopped)
   }
 
+  @Test func `A child that was stopped before stays stopped when its worker continues`() throws {
+    let parent = try Computing("sleep 1000 & while :; do :; done")
+    let child = try #require(children(of: parent.process.pid).first)
+    defer { kill(child, SIGKILL) }
+    kill(child, SIGSTOP)
+    try #require(try eventually { try ProcessStat.read(child).state == .stopped })
+    #expect(throws: (any Error).self) { try Self.job(for: parent).run() }
+    #expect(try eventually { try !parent.isStopped })
+    // For a moment it is traced.
+    #expect(try eventually { try ProcessStat.read(child).state == .stopped })
+  }
+
   @Test func `A worker that has read something on the way to its stop continues, too`() throws {
     // A stop ends such a read early, with the bytes that have been read.
     let reading = try Computing("exec dd if=/dev/zero of=/dev/null bs=64M")
