@@ -85,6 +85,14 @@ import Testing
     }
     #expect(connections.list.map(\.unread).sorted() == [0, 5])
     #expect(count == 3)
+    // An open connection suffices to see that the port is in use.
+    var use = UnacceptedConnections(port: 8080, stopsAtUse: true)
+    count = 0
+    use.add {
+      defer { count += 1 }
+      return Array(readings[count].utf8)
+    }
+    #expect(use.list.map(\.unread) == [0] && count == 1)
     // A table that fits into a page is read once.
     var short = UnacceptedConnections(port: 8080)
     short.add { Array(("head\n" + one).utf8) }

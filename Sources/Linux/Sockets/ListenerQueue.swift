@@ -14,10 +14,13 @@ public struct UnacceptedConnection: Hashable, Sendable {
 
   /// Lists the connections at a port in the network namespace of a process. A connection that was
   /// reset isn't listed.
+  ///
+  /// - Parameter stopsAtUse: true: others may be missing if one isn't empty. Long tables are then
+  ///   read once.
   public static func list(
-    at port: UInt16, networkOf pid: Int32
+    at port: UInt16, networkOf pid: Int32, stopsAtUse: Bool = false
   ) throws(SystemCallError) -> [UnacceptedConnection] {
-    var all = UnacceptedConnections(port: port)
+    var all = UnacceptedConnections(port: port, stopsAtUse: stopsAtUse)
     for table in ["tcp", "tcp6"] {
       do throws(SystemCallError) {
         try all.add { () throws(SystemCallError) in try readFile("/proc/\(pid)/net/\(table)") }
@@ -35,10 +38,14 @@ public struct UnacceptedConnection: Hashable, Sendable {
 /// again from the start of the table, and lists a connection twice or not at all.
 struct UnacceptedConnections {
   let port: UInt16
+  /// True if a connection that isn't empty suffices.
+  let stopsAtUse: Bool
   /// The connections by their address columns, local and remote.
   private var connections: [ArraySlice<UInt8>: UnacceptedConnection] = [:]
 
-  init(port: UInt16) { self.port = port }
+  init(port: UInt16, stopsAtUse: Bool = false) {
+    (self.port, self.stopsAtUse) = (port, stopsAtUse)
+  }
 
   var list: [UnacceptedConnection] { Array(connections.values) }
 
@@ -49,6 +56,7 @@ struct UnacceptedConnections {
       let countBefore = connections.count
       let table = try read()
       add(table)
+      if stopsAtUse, connections.values.contains(where: { !$0.isEmpty }) { return }
       if !mayBeTorn(table) || reading > 0 && connections.count == countBefore { return }
     }
   }

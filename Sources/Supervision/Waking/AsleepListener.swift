@@ -41,10 +41,11 @@ public struct AsleepListener: Sendable {
   public func inspect() -> Queue {
     let count = queued
     if count == 0 { return .empty }
-    // If the kernel doesn't list the connections, they count as a request.
-    guard let waiting = try? UnacceptedConnection.list(at: port, networkOf: pid) else {
-      return .request
-    }
+    // A request that is missing beside a silent client is found by the next inspection. If the
+    // kernel doesn't list the connections, they count as a request.
+    guard
+      let waiting = try? UnacceptedConnection.list(at: port, networkOf: pid, stopsAtUse: true)
+    else { return .request }
     if waiting.contains(where: { $0.unread > 0 }) { return .request }
     return waiting.allSatisfy(\.isEmpty) ? .onlyChecks(count) : .silent
   }
