@@ -4,10 +4,10 @@ import Linux
 /// Opens `/proc/PID/mem` of a worker's processes. It may be used on any thread.
 public struct MemoryRefresh: Sendable {
   let root: ProcessIdentity
-  let session: Int32
+  let session: Int32?
   let cgroup: WorkerCgroup?
 
-  public init(root: ProcessIdentity, session: Int32, cgroup: WorkerCgroup?) {
+  public init(root: ProcessIdentity, session: Int32?, cgroup: WorkerCgroup?) {
     (self.root, self.session, self.cgroup) = (root, session, cgroup)
   }
 

@@ -39,8 +39,7 @@ final class FakeMemory: WorkerMemory {
   func loseOutcome() { current.end() }
 
   func suspend(
-    _ job: SuspendJob, of name: String, missing: MissingBytes?,
-    then: @escaping (SuspensionOutcome) -> Void
+    _ job: SuspendJob, missing: MissingBytes?, then: @escaping (SuspensionOutcome) -> Void
   ) -> OperationFlag {
     suspended = then
     let trimmed = missing?.isTrimmed == true ? "suspend, trimmed" : "settle and suspend"

@@ -44,9 +44,9 @@ final class ShellMemory: WorkerMemory {
   }
 
   func suspend(
-    _ job: SuspendJob, of name: String, missing: MissingBytes?,
-    then: @escaping (SuspensionOutcome) -> Void
+    _ job: SuspendJob, missing: MissingBytes?, then: @escaping (SuspensionOutcome) -> Void
   ) -> OperationFlag {
+    let name = job.target.name
     if let run = world.run(of: WorkerID(name)) { world.liveness.willStop(run) }
     return operate(
       "suspended", on: name, in: [.running],

@@ -38,9 +38,9 @@ import Testing
 
   private static func job(for computing: Computing) -> SuspendJob {
     var job = SuspendJob(
-      identity: computing.process.identity, session: computing.process.pid, cgroup: nil,
-      daemonSockets: [], unreadBaseline: UnreadInputBaseline(), waits: TimedWaits(),
-      masters: PreforkMasters(), dependsOnInputs: false)
+      target: HibernationTarget(
+        name: "web", root: computing.process.identity, session: computing.process.pid),
+      daemonSockets: [], unreadBaseline: UnreadInputBaseline(), dependsOnInputs: false)
     job.mustBeIdle = true
     return job
   }
@@ -179,7 +179,7 @@ import Testing
   func stillStopped() throws {
     var job = job
     job.wake = { _, _ in throw TestFailure("not permitted") }
-    let error = #expect(throws: SuspendJob.StillStopped.self) { try job.run() }
+    let error = #expect(throws: SuspensionRefusal.self) { try job.run() }
     let refusal = error.map { Refusal(suspending: $0) }
     #expect(refusal?.stillStopped == "not permitted")
     #expect(refusal?.text.hasPrefix("not idle: its thread ") == true)

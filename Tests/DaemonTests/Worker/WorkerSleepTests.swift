@@ -159,7 +159,7 @@ import Testing
   func worksByTimer() {
     sleep.suspend()
     memory.refuseSuspension(
-      Refusal(suspending: SuspendJob.WorksByTimer(timer: .seconds(1))))
+      Refusal(suspending: SuspensionRefusal.worksByTimer(.seconds(1))))
     #expect(world.named == ["staysAwake"] && !sleep.isBusy)
   }
 

@@ -31,23 +31,28 @@ struct KernelMemory: WorkerMemory {
   }
 
   func suspend(
-    _ job: SuspendJob, of name: String, missing: MissingBytes?,
-    then: @escaping (SuspensionOutcome) -> Void
+    _ job: SuspendJob, missing: MissingBytes?, then: @escaping (SuspensionOutcome) -> Void
   ) -> OperationFlag {
     let (operation, done) = callback(then)
-    let hibernation = missing == nil ? nil : services.hibernation
-    let job =
-      missing?.isTrimmed == true
-      ? job.keepingTrim(of: name, image: state.image(of: name), by: services.hibernation) : job
-    services.mechanics.submit(about: name) {
+    let (target, name, hibernation) = (job.target, job.target.name, services.hibernation)
+    var job = job
+    if missing?.isTrimmed == true {
+      // The worker's memory stays in the image.
+      job.freezeTrimmed = { try hibernation.freezeTrimmed(name) }
+      job.wake = { [image = state.image(of: name), wake = job.wake] target, isStopped in
+        try hibernation.serveTrimmed(target, image: image)
+        try wake(target, isStopped)
+      }
+    }
+    services.mechanics.submit(about: name) { [job] in
       // The memory is opened while that may still be permitted: a worker's children have memory,
       // too. If some memory can't be opened, the hibernation that needs it reports that.
       let opened = try? MemoryRefresh(
-        root: job.identity, session: job.session, cgroup: job.cgroup
+        root: target.root, session: target.session, cgroup: target.cgroup
       ).perform()
       let result = Result {
         // A process that waits for a missing page can't be frozen.
-        if job.freezeTrimmed == nil { try hibernation?.awaitFill(of: name) }
+        if missing != nil, job.freezeTrimmed == nil { try hibernation.awaitFill(of: name) }
         return try job.run()
       }.mapError(Refusal.init(suspending:))
       done(SuspensionOutcome(opened: opened, result: result))
@@ -235,29 +240,12 @@ extension RecoveryOutcome {
   }
 }
 
-extension SuspendJob {
-  /// Returns the job for a worker whose memory stays in the image of a trim.
-  fileprivate func keepingTrim(
-    of name: String, image path: String, by hibernation: HibernationService
-  ) -> SuspendJob {
-    var job = self
-    job.freezeTrimmed = { try hibernation.freezeTrimmed(name) }
-    job.wake = { [wake] target, isStopped in
-      var worker = target
-      worker.name = name
-      try hibernation.serveTrimmed(worker, image: path)
-      try wake(target, isStopped)
-    }
-    return job
-  }
-}
-
 extension Refusal {
   init(suspending error: any Error) {
-    if let stopped = error as? SuspendJob.StillStopped {
-      self.init(text: stopped.reason, stillStopped: stopped.failure)
-    } else {
-      self.init(text: "\(error)", staysAwake: error is SuspendJob.WorksByTimer)
+    switch error as? SuspensionRefusal {
+    case .stillStopped(let reason, let failure)?: self.init(text: reason, stillStopped: failure)
+    case .worksByTimer?: self.init(text: "\(error)", staysAwake: true)
+    default: self.init(text: "\(error)")
     }
   }
 }

@@ -48,11 +48,11 @@ extension WorkerSleep {
   /// Suspends the worker. The outcome is reported when the engine also knows how much space the
   /// images may use.
   func stop(then: @escaping (Result<Asleep, Refusal>) -> Void) {
-    guard let worker, let process = worker.process else {
+    guard let worker, let target = worker.target() else {
       return refuse(then, .failure(Refusal(text: Self.noProcess)))
     }
     let job = SuspendJob(
-      of: worker, process, unreadBaseline: watch.unreadBaseline,
+      of: worker, target, unreadBaseline: watch.unreadBaseline,
       as: driver.state.snapshot(of: id, at: timers.now))
     worker.traffic = nil
     var (result, isRead): (Result<Asleep, Refusal>?, Bool) = (nil, false)
@@ -62,9 +62,9 @@ extension WorkerSleep {
       isRead = true
       end()
     }
-    current = memory.suspend(job, of: id.name, missing: missing) { [weak worker] in
+    current = memory.suspend(job, missing: missing) { [weak worker] in
       let process = worker?.process
-      if let opened = $0.opened, process?.identity == job.identity { process?.store(opened) }
+      if let opened = $0.opened, process?.identity == target.root { process?.store(opened) }
       result = $0.result
       end()
     }

@@ -23,13 +23,9 @@ struct Asleep: Sendable {
 /// Suspends a worker, and finds its inputs, so that they can be watched while it sleeps. Runs on a
 /// thread of `mechanics`.
 struct SuspendJob: Sendable {
-  var identity: ProcessIdentity
-  var session: Int32
-  var cgroup: WorkerCgroup?
+  let target: HibernationTarget
   var daemonSockets: Set<String>
   var unreadBaseline: UnreadInputBaseline
-  var waits: TimedWaits
-  var masters: PreforkMasters
   /// Nothing but its inputs would ever wake the worker.
   let dependsOnInputs: Bool
   /// The worker's own timers can wake it.
@@ -60,10 +56,10 @@ struct SuspendJob: Sendable {
   private static let shortWait = Duration.seconds(2)
 
   /// Stops the worker, and finds its inputs. If this throws, the worker runs, unless the error is
-  /// `StillStopped`.
+  /// `SuspensionRefusal.stillStopped`.
   func run() throws -> Asleep {
     // A stop while the freezer keeps a prefork master would outlast the next thaw.
-    masters.release()
+    target.masters.release()
     let began = Clocks.monotonic
     try cgroup?.checkContains(identity)
     let tree = try discover()
@@ -72,10 +68,10 @@ struct SuspendJob: Sendable {
     {
       // If the worker's manager has frozen it, the call can't end, and that is the reason.
       try checkManagerIsAway()
-      throw InTheMiddle(thread: thread)
+      throw SuspensionRefusal.inTheMiddle(thread: thread)
     }
     let ignored = unreadBaseline.stillUnread(by: tree, daemonSockets: daemonSockets)
-    waits.willRest(tree)
+    target.waits.willRest(tree)
     let missing = try stop()
     do { return try inspectStopped(ignored, missing, since: began) } catch {
       throw wakeAgain(because: error)
@@ -87,12 +83,13 @@ struct SuspendJob: Sendable {
   /// - Returns: the memory that stays in the image of a trim; nil: none does.
   private func stop() throws -> MissingBytes? {
     if let missing = try freezeTrimmed?() { return missing }
-    if let freezer = cgroup?.freezer {
+    if let freezer = target.cgroup?.freezer {
       try freezer.freeze(until: Deadline(in: Self.timeout))
     } else {
       try checkManagerIsAway()
       _ = try ProcessTree.stopAll(
-        root: identity, session: session, cgroup: cgroup, until: Deadline(in: Self.timeout))
+        root: target.root, session: target.session, cgroup: target.cgroup,
+        until: Deadline(in: Self.timeout))
     }
     return nil
   }
@@ -101,14 +98,15 @@ struct SuspendJob: Sendable {
     _ ignored: UnreadInputBaseline, _ missing: MissingBytes?, since began: Int64
   ) throws -> Asleep {
     try waitUntilAtRest()
-    let manager = isExternal ? SleepWatch(of: try discover(), in: cgroup) : nil
-    if let job = try jobs?.running(in: discover()) { throw ManagerIsAtWork(job: job) }
+    let manager = isExternal ? SleepWatch(of: try discover(), in: target.cgroup) : nil
+    try checkManagerRunsNothing()
     let tree = try discover()
-    waits.didRest(tree)
-    try masters.find(in: tree)
+    target.waits.didRest(tree)
+    try target.masters.find(in: tree)
     if mustBeIdle { try checkIsIdle() }
     let sources = watch(ignored, since: began)
-    let times = wantsTimes(sources) ? try DueTime.timers(of: discover()) + waits.dueTimes : []
+    let times =
+      wantsTimes(sources) ? try DueTime.timers(of: discover()) + target.waits.dueTimes : []
     if mustBeIdle, case .success(let inputs) = sources, !inputs.hasClients {
       try checkTimers(times, of: tree)
     }
@@ -121,7 +119,7 @@ struct SuspendJob: Sendable {
         sources: sources, times: times, measurement: Self.measure(tree, missing), missing: missing,
         manager: manager)
     }
-    throw Unwatchable(reason: refusal)
+    throw SuspensionRefusal.unwatchable(refusal)
   }
 
   /// Timers may wake the worker, or it works only by its timers: nothing else gives it work.
@@ -149,17 +147,17 @@ struct SuspendJob: Sendable {
 
   private func waitUntilAtRest() throws {
     if let thread = try discover().threadOnItsWay(until: Deadline(in: Self.timeout)) {
-      throw NotAtRest(thread: thread)
+      throw SuspensionRefusal.notAtRest(thread: thread)
     }
   }
 
   private func checkIsIdle() throws {
     let tree = try discover()
-    if let thread = tree.threadAtWork { throw AtWork(thread: thread) }
+    if let thread = tree.threadAtWork { throw SuspensionRefusal.atWork(thread: thread) }
     if let thread = tree.threadWithResult(until: Deadline(in: .seconds(1))) {
-      throw AtWork(thread: thread)
+      throw SuspensionRefusal.atWork(thread: thread)
     }
-    if let process = tree.processWithSignal { throw AtWork(thread: process) }
+    if let process = tree.processWithSignal { throw SuspensionRefusal.atWork(thread: process) }
     // The check by ptrace has moved the threads.
     try waitUntilAtRest()
   }
@@ -171,8 +169,10 @@ struct SuspendJob: Sendable {
       // What is left of a long wait says little.
       time.whole.map { $0 < staysAwakeBelow } ?? (time.remaining < Self.shortWait)
     }
-    if let timer { throw WorksByTimer(timer: timer.whole ?? timer.remaining) }
-    if let thread = waits.unrecordedThread(in: tree) { throw AtWork(thread: thread) }
+    if let timer { throw SuspensionRefusal.worksByTimer(timer.whole ?? timer.remaining) }
+    if let thread = target.waits.unrecordedThread(in: tree) {
+      throw SuspensionRefusal.atWork(thread: thread)
+    }
   }
 
   /// Throws if the manager of an external worker uses its cgroup. A cgroup that the manager has
@@ -180,28 +180,25 @@ struct SuspendJob: Sendable {
   /// stopped, because the manager waits for them.
   private func checkManagerIsAway() throws {
     guard isExternal else { return }
-    if ForeignFreeze.holds(identity.pid) { throw ManagerHasFrozenIt(process: identity.pid) }
-    guard cgroup != nil else { return }
-    if let job = try jobs?.running(in: discover()) { throw ManagerIsAtWork(job: job) }
+    let pid = target.root.pid
+    if ForeignFreeze.holds(pid) { throw SuspensionRefusal.frozenByManager(process: pid) }
+    if target.cgroup != nil { try checkManagerRunsNothing() }
+  }
+
+  private func checkManagerRunsNothing() throws {
+    if let job = try jobs?.running(in: discover()) { throw SuspensionRefusal.managerAtWork(job) }
   }
 
   /// Wakes the worker after a failed suspension.
   ///
-  /// - Returns: `reason`; or `StillStopped` if the worker couldn't be woken.
+  /// - Returns: `reason`; or `stillStopped` if the worker couldn't be woken.
   private func wakeAgain(because reason: any Error) -> any Error {
-    let target = HibernationTarget(
-      name: "", root: identity, session: session, cgroup: cgroup, waits: waits, masters: masters)
     do {
-      try wake(target, cgroup?.freezer == nil)
+      try wake(target, target.cgroup?.freezer == nil)
       return reason
-    } catch { return StillStopped(reason: "\(reason)", failure: "\(error)") }
-  }
-
-  /// The worker was stopped, isn't to be suspended, and couldn't be woken.
-  struct StillStopped: Error, CustomStringConvertible {
-    let reason: String
-    let failure: String
-    var description: String { "\(reason); and it could not be woken: \(failure)" }
+    } catch {
+      return SuspensionRefusal.stillStopped(reason: "\(reason)", failure: "\(error)")
+    }
   }
 
   /// The maximum age of an open request that keeps the worker awake. For an idle worker it is that
@@ -226,29 +223,25 @@ struct SuspendJob: Sendable {
   }
 
   private func discover() throws(SystemCallError) -> ProcessTree {
-    try ProcessTree.discover(root: identity, session: session, cgroup: cgroup)
+    try ProcessTree.discover(root: target.root, session: target.session, cgroup: target.cgroup)
   }
 }
 
 extension SuspendJob {
   /// - Parameter snapshot: the worker while it is `suspending`.
   init(
-    of worker: WorkerUnit, _ process: WorkerProcess, unreadBaseline: UnreadInputBaseline,
+    of worker: WorkerUnit, _ target: HibernationTarget, unreadBaseline: UnreadInputBaseline,
     as snapshot: WorkerSnapshot?
   ) {
+    let policy = worker.configuration.policy
     self.init(
-      identity: process.identity, session: process.session, cgroup: process.cgroup,
-      daemonSockets: worker.daemonSockets, unreadBaseline: unreadBaseline, waits: worker.waits,
-      masters: worker.run.masters,
-      dependsOnInputs: worker.configuration.policy.foreground.mode == .activity,
-      wakesForTimers: worker.configuration.policy.background.wakeForTimers != nil,
-      answeredPorts: worker.answeredPorts)
-    isExternal = worker.external != nil
-    jobs = worker.external?.jobs
-    mustBeIdle = snapshot?.isForIdleness == true
-    if snapshot?.mayStayAwake == true {
+      target: target, daemonSockets: worker.daemonSockets, unreadBaseline: unreadBaseline,
+      dependsOnInputs: policy.foreground.mode == .activity,
+      wakesForTimers: policy.background.wakeForTimers != nil,
       // A worker that works more often than the policy wakes for timers is in use.
-      staysAwakeBelow = worker.configuration.policy.background.wakeForTimers ?? .seconds(1 << 40)
-    }
+      staysAwakeBelow: snapshot?.mayStayAwake == true
+        ? policy.background.wakeForTimers ?? .seconds(1 << 40) : nil,
+      answeredPorts: worker.answeredPorts, mustBeIdle: snapshot?.isForIdleness == true,
+      jobs: worker.external?.jobs, isExternal: worker.external != nil)
   }
 }

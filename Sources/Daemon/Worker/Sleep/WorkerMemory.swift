@@ -17,8 +17,7 @@ protocol WorkerMemory {
   /// - Parameter missing: the memory that a lazy restore of the worker hasn't restored yet, or that
   ///   is in the image of a trim, where it stays. A lazy restore is awaited first.
   func suspend(
-    _ job: SuspendJob, of name: String, missing: MissingBytes?,
-    then: @escaping (SuspensionOutcome) -> Void
+    _ job: SuspendJob, missing: MissingBytes?, then: @escaping (SuspensionOutcome) -> Void
   ) -> OperationFlag
 
   /// Hibernates a suspended worker. The image gets its name when a later daemon would find the
