@@ -181,7 +181,7 @@ import Testing
       ("Sources/Daemon/ControlService/WorkerFactsReader.swift", coded),
       ("Sources/Daemon/State/JetsamKeeper.swift", coded),
       ("Sources/Daemon/Sense/KernelKillWatch.swift", coded),
-      ("Sources/Daemon/Takeover/ResumeChoice.swift", coded),
+      ("Sources/Daemon/Worker/Sleep/WorkerMemory.swift", coded),
       ("Sources/Daemon/Worker/Sleep/WorkerSleep.swift", coded),
       ("Sources/Daemon/App/Daemon.swift", coded),
       ("Sources/dormouse/Commands/Inspection/JetsamCommand.swift", coded),

@@ -33,9 +33,9 @@ package struct DaemonRole {
     // A cgroup that the operator has named is used as it is.
     DaemonRole(
       log: DaemonLog(), hasSuccessor: true, leavesCgroup: getenv("DORMOUSE_CGROUP") == nil,
-      resumeOverride: ResumeChoice(
-        environment: getenv("DORMOUSE_RESUME").map { String(cString: $0) }
-      ).override,
+      resumeOverride: getenv("DORMOUSE_RESUME").flatMap {
+        ResumePreference(rawValue: String(cString: $0))
+      },
       scansOnlyDescendants: false, metersWork: false)
   }
 

@@ -24,7 +24,7 @@ struct RunComponents {
       standby: .pager(
         jobs: services.jobs, hibernation: services.hibernation, log: log,
         hasSuccessors: role.hasSuccessor, lock: shared.state.lockPath),
-      resumeChoice: ResumeChoice(override: role.resumeOverride))
+      resumeOverride: role.resumeOverride)
     ends = WorkerEnds(
       loop: loop,
       processes: KernelWorkerProcesses(

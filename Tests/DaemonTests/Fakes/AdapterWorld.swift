@@ -146,13 +146,15 @@ final class AdapterWorld {
     })
   private(set) lazy var sleeps = makeSleeps(over: fakeMemory ?? makeMemory())
 
-  func makeMemory(recordTimeout: Duration = RecordWait.timeout) -> KernelMemory {
+  func makeMemory(
+    recordTimeout: Duration = RecordWait.timeout, resumeOverride: ResumePreference? = nil
+  ) -> KernelMemory {
     KernelMemory(
       services: services, state: state, bootID: Self.bootID,
       standby: .pager(
         jobs: services.jobs, hibernation: services.hibernation, log: log, hasSuccessors: false,
         lock: state.lockPath),
-      resumeChoice: ResumeChoice(override: nil), recordTimeout: recordTimeout)
+      resumeOverride: resumeOverride, recordTimeout: recordTimeout)
   }
 
   func makeSleeps(over memory: any WorkerMemory) -> WorkerSleeps {

@@ -95,16 +95,19 @@ import Testing
   }
 }
 
-@Suite("How a worker is resumed") struct ResumeChoiceTests {
-  @Test func `The policy decides how a worker is resumed, unless the environment says otherwise`() {
+@Suite("How a worker is resumed") struct ResumePreferenceTests {
+  @Test("The policy decides how a worker is resumed, unless the environment says otherwise")
+  func overridden() throws {
+    let world = try AdapterWorld()
     var rules = LifecyclePolicy().hibernate
     for rule in ResumeRule.allCases {
       rules.resume = rule
-      #expect(
-        ResumeChoice(environment: nil).preference(rules).rawValue == rule.rawValue, "\(rule)")
-      #expect(ResumeChoice(environment: "lazy").preference(rules) == .lazy)
-      #expect(ResumeChoice(environment: "eager").preference(rules) == .eager)
-      #expect(ResumeChoice(environment: "fast").preference(rules).rawValue == rule.rawValue)
+      #expect(world.makeMemory().resumePreference(rules).rawValue == rule.rawValue, "\(rule)")
+      for preference in [ResumePreference.lazy, .eager] {
+        let memory = world.makeMemory(resumeOverride: preference)
+        #expect(memory.resumePreference(rules) == preference)
+      }
     }
+    #expect(ResumePreference(rawValue: "fast") == nil)
   }
 }

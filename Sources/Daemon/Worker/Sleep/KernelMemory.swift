@@ -12,8 +12,13 @@ struct KernelMemory: WorkerMemory {
   let state: StateDirectory
   let bootID: String
   let standby: StandbyStarter<StandbyPagerConnection>
-  let resumeChoice: ResumeChoice
+  /// How workers are resumed, whatever their policies say; nil: the policies decide.
+  let resumeOverride: ResumePreference?
   var recordTimeout = RecordWait.timeout
+
+  func resumePreference(_ rules: HibernationRules) -> ResumePreference {
+    resumeOverride ?? ResumePreference(rawValue: rules.resume.rawValue) ?? .auto
+  }
 
   /// Makes the closure that the thread of an operation calls with the outcome.
   func callback<Outcome: Sendable>(
@@ -68,7 +73,7 @@ struct KernelMemory: WorkerMemory {
     services.records.whenSaved(name) { recordWait.answer($0) }
     var request = HibernationRequest(
       target, to: state.image(of: name), by: order.rules,
-      restore: resumeChoice.preference(order.rules), isMemoryShort: order.isMemoryShort)
+      restore: resumePreference(order.rules), isMemoryShort: order.isMemoryShort)
     request.obstacle = { recordWait.obstacle(waits: $0) }
     let (pids, missing, removal) = (Array(target.memories.keys), order.missing, order.removal)
     let before = FootprintBeforeHibernation(order.footprint)

@@ -54,7 +54,7 @@ extension KernelMemory {
     services.records.whenSaved(name) { recordWait.answer($0) }
     var image = HibernationRequest(
       order.target, to: state.image(of: name), by: order.rules,
-      restore: resumeChoice.preference(order.rules), isMemoryShort: order.isMemoryShort)
+      restore: resumePreference(order.rules), isMemoryShort: order.isMemoryShort)
     let diskObstacle = order.diskObstacle
     image.obstacle = { diskObstacle ?? recordWait.obstacle(waits: $0) }
     return TrimRequest(

@@ -1,3 +1,4 @@
+import Control
 import Hibernation
 import Lifecycle
 import Linux
@@ -245,4 +246,13 @@ enum ResumeMethod: Sendable {
     case .unverified: .unverified
     }
   }
+}
+
+extension CodedText {
+  /// How a worker's memory is restored, for `status`.
+  static func of(_ plan: RestorePlan) -> CodedText {
+    plan.isLazy ? CodedText("lazy", "lazily (\(plan.reason))") : .eager(plan.reason)
+  }
+
+  static func eager(_ reason: String) -> CodedText { CodedText("eager", "in full (\(reason))") }
 }
