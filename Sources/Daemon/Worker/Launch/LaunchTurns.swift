@@ -39,8 +39,9 @@ final class LaunchTurns {
   private let machine: Machine
   /// The launches that count, in the order in which they began.
   private var counted: [(id: WorkerID, since: Instant)] = []
-  private var wanted = WaitingLaunches()
-  private var others = WaitingLaunches()
+  /// Launches that wait, in the order in which they were requested.
+  private var wanted: [(id: WorkerID, begin: () -> Void)] = []
+  private var others: [(id: WorkerID, begin: () -> Void)] = []
   private var isAdvancing = false
   private let nextCheck: TimedOperation
 
@@ -58,7 +59,7 @@ final class LaunchTurns {
   /// - Parameter isWanted: a client or another worker waits for it. Such launches precede those
   ///   that only start automatically.
   func enqueue(_ id: WorkerID, isWanted: Bool, _ begin: @escaping () -> Void) {
-    if isWanted { wanted.append(id, begin) } else { others.append(id, begin) }
+    if isWanted { wanted.append((id, begin)) } else { others.append((id, begin)) }
     advance()
   }
 
@@ -73,10 +74,9 @@ final class LaunchTurns {
     guard !isAdvancing else { return }
     isAdvancing = true
     while !wanted.isEmpty || !others.isEmpty, hasRoom() {
-      if let launch = wanted.popNext() ?? others.popNext() {
-        counted.append((launch.id, timers.now))
-        launch.begin()
-      }
+      let launch = wanted.isEmpty ? others.removeFirst() : wanted.removeFirst()
+      counted.append((launch.id, timers.now))
+      launch.begin()
     }
     isAdvancing = false
     scheduleNext()
@@ -100,29 +100,5 @@ final class LaunchTurns {
     let isFull = recent.count >= machine.maxLaunches
     let wait = isFull ? recent.first.map { Self.countedTime - (now - $0.since) } : nil
     nextCheck.wait(wait ?? Self.interval) { [unowned self] in advance() }
-  }
-}
-
-/// Launches in the order in which they were requested.
-private struct WaitingLaunches {
-  /// An entry is nil when its launch has begun. A slice would keep removed elements, and with them
-  /// the worker, in memory.
-  private var launches: [(id: WorkerID, begin: () -> Void)?] = []
-  private var next = 0
-
-  var isEmpty: Bool { next == launches.count }
-
-  mutating func append(_ id: WorkerID, _ begin: @escaping () -> Void) {
-    launches.append((id, begin))
-  }
-
-  mutating func popNext() -> (id: WorkerID, begin: () -> Void)? {
-    guard !isEmpty else { return nil }
-    defer {
-      launches[next] = nil
-      next += 1
-      if next == launches.count { (launches, next) = ([], 0) }
-    }
-    return launches[next]
   }
 }
