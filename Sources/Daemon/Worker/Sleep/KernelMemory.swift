@@ -76,7 +76,8 @@ struct KernelMemory: WorkerMemory {
       restore: resumePreference(order.rules), isMemoryShort: order.isMemoryShort)
     request.obstacle = { recordWait.obstacle(waits: $0) }
     let (pids, missing, removal) = (Array(target.memories.keys), order.missing, order.removal)
-    let before = FootprintBeforeHibernation(order.footprint)
+    // Unless it is known, it is measured on the thread of the hibernation.
+    let before = Mutex(order.footprint)
     let (operation, done) = callback { [standby] (outcome: HibernationOutcome) in
       if case .success(let summary) = outcome.result, summary.image.restore.isLazy {
         standby.startStandbyPager()
@@ -87,32 +88,17 @@ struct KernelMemory: WorkerMemory {
       request,
       first: {
         removal?()
-        before.measure(pids, missing)
+        before.withLock { $0 = $0 ?? Measurement.measure(pids, missing).footprint }
       }
     ) { result in
       // If the remaining memory can't be measured, it counts as 0. Memory that a trim has moved to
       // swap stays there, and isn't in RAM.
       let left = try? Footprint.measure(pids)
       let after = left.map { $0.footprint - $0.swapped } ?? 0
-      done(HibernationOutcome(result: result, before: before.footprint, after: ByteCount(after)))
+      let footprint = before.withLock { $0 } ?? .zero
+      done(HibernationOutcome(result: result, before: footprint, after: ByteCount(after)))
     }
     return operation
-  }
-
-  /// The footprint of a worker right before it is hibernated, measured on the thread of the
-  /// hibernation.
-  private final class FootprintBeforeHibernation: Sendable {
-    private let value: Mutex<ByteCount?>
-
-    init(_ measured: ByteCount?) { value = Mutex(measured) }
-
-    var footprint: ByteCount { value.withLock { $0 } ?? .zero }
-
-    func measure(_ pids: [Int32], _ missing: MissingBytes?) {
-      if value.withLock({ $0 != nil }) { return }
-      let measurement = Measurement.measure(pids, missing)
-      value.withLock { $0 = measurement.footprint }
-    }
   }
 
   func thaw(
