@@ -17,9 +17,6 @@ final class ReadinessWatch {
   private let process: WorkerProcess
   private let handle: WorkerHandle
   private let timers: any Timers
-  private let jobs: LoopJobs
-  private let processes: any Processes
-  private let probes: any ProbeQuestions
   private unowned let holder: ProcessHolder
   private var probe: ProbeState?
   private var timer: EventLoop.Token?
@@ -34,8 +31,7 @@ final class ReadinessWatch {
     self.process = process
     self.handle = handle
     self.holder = holder
-    (timers, jobs) = (holder.loop, holder.jobs)
-    (processes, probes) = (holder.processes, holder.probes)
+    timers = holder.loop
   }
 
   deinit { end() }
@@ -93,7 +89,8 @@ final class ReadinessWatch {
   private func confirm(_ port: UInt16) {
     readiness.reject()
     let (root, session, cgroup) = (process.identity, process.session, process.cgroup)
-    jobs.run(about: "port of \(handle.id)", within: Self.jobTimeout) { [processes] in
+    let processes = holder.processes
+    holder.jobs.run(about: "port of \(handle.id)", within: Self.jobTimeout) {
       processes.holder(of: port, earlierThan: root, session: session, cgroup: cgroup)
     } then: { [weak self] outcome in
       guard let self, !isOver, readiness.needsChecking, isLaunching else { return }
@@ -118,7 +115,7 @@ final class ReadinessWatch {
   /// Searches the log on another thread: it may be in a file system that doesn't respond, and
   /// matching an expression may take long.
   private func search(_ scan: LogScan) {
-    jobs.run(about: "log of \(handle.id)", within: Self.jobTimeout) {
+    holder.jobs.run(about: "log of \(handle.id)", within: Self.jobTimeout) {
       Result { () throws(SystemCallError) in try scan.scan() }
     } then: { [weak self] outcome in
       guard let self, !isOver, readiness.needsChecking, timer == nil else { return }
@@ -150,7 +147,7 @@ final class ReadinessWatch {
   private func ask() {
     guard let asked = probe?.probe, isLaunching else { return }
     let began = timers.now
-    cancelQuestion = probes.put(asked, to: process) { [weak self] outcome in
+    cancelQuestion = holder.probes.put(asked, to: process) { [weak self] outcome in
       guard let self, cancelQuestion != nil, probe != nil else { return }
       cancelQuestion = nil
       if probe?.record(success: outcome == .success) == .passing { return didReportReady() }
