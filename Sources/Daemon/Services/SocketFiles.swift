@@ -71,13 +71,13 @@ final class SocketFiles {
   /// Opens a worker's channels. `then` is called on the loop.
   func open(
     _ plan: ChannelPlan, within limit: Duration,
-    then: @escaping (JobOutcome<Result<ChannelPlan.Made, ChannelPlan.Refusal>>) -> Void
+    then: @escaping (JobOutcome<Result<ChannelPlan.Made, Refusal>>) -> Void
   ) {
     let removals = plan.paths.compactMap { self.removals[$0] }
     jobs.run(about: "channels of \(plan.name)", within: limit) {
       for removal in removals { removal.wait() }
       do { return .success(try plan.open()) } catch {
-        return .failure(ChannelPlan.Refusal(text: "\(error)"))
+        return .failure(Refusal(text: "\(error)"))
       }
     } then: {
       then($0)

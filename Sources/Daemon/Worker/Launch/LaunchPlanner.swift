@@ -107,9 +107,9 @@ extension LaunchPlanner {
   /// Called while the daemon starts, when it may wait.
   func complete(adopted plan: inout LaunchPlan, of worker: WorkerUnit) {
     guard worker.isDeclared || !worker.configuration.settings.isEmpty else { return }
-    do throws(TermsError) {
+    do throws(Refusal) {
       plan.account = try WantedAccount(worker.configuration).lookUp()
-    } catch { log(.warning, "\(worker.id): \(error)") }
+    } catch { log(.warning, "\(worker.id): \(error.text)") }
     planFiles(&plan, worker)
     plan.umask = worker.configuration.umask
     plan.newKeyring = geteuid() == 0

@@ -3,21 +3,6 @@ import Linux
 import Policy
 import PolicyFile
 
-/// The reason for which a worker can't be launched as its configuration requests.
-enum TermsError: Error, CustomStringConvertible {
-  case account(AccountError)
-  case notRoot(String)
-
-  var description: String {
-    switch self {
-    case .account(let error): "\(error)"
-    case .notRoot(let account):
-      "only root can start a worker as \(account): run `dormouse daemon` as root, "
-        + "or remove `user` and `group`"
-    }
-  }
-}
-
 /// The user and group that a worker will run as.
 struct WantedAccount: Sendable {
   private let user: String?
@@ -32,15 +17,17 @@ struct WantedAccount: Sendable {
 
   /// Looks up the account; nil: the daemon's user. This asks the name service (nsswitch.conf(5)),
   /// which may be on another machine: don't call it on the loop's thread once the loop runs.
-  func lookUp() throws(TermsError) -> Account? {
+  func lookUp() throws(Refusal) -> Account? {
     if isOurs { return nil }
     let account: Account
     do throws(AccountError) { account = try Account(user: user, group: group) } catch {
-      throw .account(error)
+      throw Refusal(text: "\(error)")
     }
     if geteuid() == 0 { return account }
-    guard account.isOfThisProcess else { throw .notRoot(names) }
-    return nil
+    if account.isOfThisProcess { return nil }
+    throw Refusal(
+      text: "only root can start a worker as \(names): run `dormouse daemon` as root, "
+        + "or remove `user` and `group`")
   }
 
   private var names: String {
@@ -85,11 +72,9 @@ struct TermsQuery: Sendable {
   func perform() -> Result<LaunchTerms, Refusal> {
     if let left = leftovers?.refusal(ofLaunching: name) { return .failure(Refusal(text: left)) }
     var terms = LaunchTerms()
-    do throws(TermsError) {
+    do throws(Refusal) {
       if leftovers != nil { terms.account = try wanted.lookUp() }
-    } catch {
-      return .failure(Refusal(text: "\(error)"))
-    }
+    } catch { return .failure(error) }
     guard let cgroups else { return .success(terms) }
     do throws(CgroupError) {
       terms.cgroup = try WorkerCgroup.create(in: cgroups, name: name)

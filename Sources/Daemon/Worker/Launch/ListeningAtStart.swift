@@ -24,7 +24,7 @@ extension ListeningSockets {
       recoverSockets(worker) { [weak self] in
         let configuration = worker.configuration
         self?.relisten(worker) { then in
-          then(Result { () throws(TermsError) in try WantedAccount(configuration).lookUp() })
+          then(Result { () throws(Refusal) in try WantedAccount(configuration).lookUp() })
         } then: {
           self?.unopened.remove(worker.id)
           if self?.unopened.isEmpty == true { self?.endOpening() }

@@ -72,7 +72,7 @@ final class ListeningSockets {
       if wanted.isOurs { return then(.success(nil)) }
       let limit = WorkerStart.timeout
       jobs.run(about: "user of \(worker.id)", within: limit) {
-        Result { () throws(TermsError) in try wanted.lookUp() }
+        Result { () throws(Refusal) in try wanted.lookUp() }
       } then: { [weak self] outcome in
         switch outcome {
         case .done(let result): then(result)
@@ -88,7 +88,7 @@ final class ListeningSockets {
   /// and then the launch fails.
   func relisten(
     _ worker: WorkerUnit,
-    as lookUp: (@escaping (Result<Account?, TermsError>) -> Void) -> Void,
+    as lookUp: (@escaping (Result<Account?, Refusal>) -> Void) -> Void,
     then: @escaping () -> Void = {}
   ) {
     let configuration = worker.configuration
@@ -101,7 +101,7 @@ final class ListeningSockets {
     }
     lookUp { [weak self] account in
       guard let self, isWanted() else { return then() }
-      do {
+      do throws(Refusal) {
         let account = try account.get()
         openFiles(of: worker, as: account) { [weak self] refusal in
           defer { then() }
@@ -110,7 +110,7 @@ final class ListeningSockets {
           finish(relistening: worker, as: account)
         }
       } catch {
-        warn(worker, "\(error)")
+        warn(worker, error.text)
         offer(worker)
         then()
       }

@@ -48,10 +48,6 @@ struct ChannelPlan: Sendable {
     func claim() -> sending WorkerChannels? { channels.withLock { $0.take() } }
   }
 
-  struct Refusal: Error {
-    let text: String
-  }
-
   /// Opens the channels so that a worker of another user can reach them: then the sockets belong to
   /// that user, in a directory that all users may pass through, but only the daemon's user may
   /// list.
