@@ -29,14 +29,14 @@ final class LogKeeper {
     case failed(String)
   }
 
-  /// Checks a log on another thread, for as long as that takes. `then` is called on the loop.
-  /// `watch` is the number under which the log's next write will be reported.
+  /// Records the size of a log on another thread, for as long as that takes, and rotates it if it
+  /// has a limit and exceeds it. `then` is called on the loop. `watch` is the number under which
+  /// the log's next write will be reported.
   typealias Check = (
-    WorkerID, LogRotation, _ then: @escaping (_ outcome: Outcome, _ watch: Int32?) -> Void
+    WorkerID, LogDestination, LogRotation?,
+    _ then: @escaping (_ outcome: Outcome, _ watch: Int32?) -> Void
   ) -> Void
-  private let rotate: Check
-  /// Records the size of a log on another thread. It can't fail.
-  private let recordSize: (WorkerID, LogDestination, _ then: @escaping () -> Void) -> Void
+  private let performCheck: Check
   private let unwatch: (Int32) -> Void
   private let log: (DaemonLog.Priority, String) -> Void
   /// Returns whether a worker runs, so that its log may be rotated.
@@ -56,16 +56,11 @@ final class LogKeeper {
   private var scheduledChecks = 0
 
   init(
-    _ timers: any Timers, rotate: @escaping Check,
-    recordSize: @escaping (WorkerID, LogDestination, _ then: @escaping () -> Void) -> Void = {
-      $2()
-    },
-    unwatch: @escaping (Int32) -> Void = { _ in },
+    _ timers: any Timers, check: @escaping Check, unwatch: @escaping (Int32) -> Void = { _ in },
     log: @escaping (DaemonLog.Priority, String) -> Void
   ) {
     self.timers = timers
-    self.rotate = rotate
-    self.recordSize = recordSize
+    performCheck = check
     self.unwatch = unwatch
     self.log = log
   }
@@ -73,20 +68,20 @@ final class LogKeeper {
   /// - Parameter times: returns the path of the file that records the sizes of a worker's log.
   convenience init(_ services: Services, times: @escaping (WorkerID) -> String) {
     let writes = LogWrites(services.loop)
-    self.init(services.loop) { [jobs = services.jobs] id, rotation, then in
+    self.init(services.loop) { [jobs = services.jobs] id, destination, rotation, then in
       let times = LogTimes(path: times(id))
-      let watch = writes.watch
+      let watch = rotation == nil ? nil : writes.watch
       // An hour is as good as no limit: a large log on a slow disk takes seconds.
       jobs.run(about: "log size of \(id)", within: .seconds(3600)) {
         // The report is requested first, so that a write after the check is reported. Without it
         // the log is checked with each sample.
-        let number = watch.flatMap { try? rotation.destination.awaitWrite($0) }
+        let number = watch.flatMap { try? destination.awaitWrite($0) }
         var outcome = Outcome.small
         let failure = failureText {
-          if try rotation.rotateIfTooLarge() { outcome = .rotated }
+          if try rotation?.rotateIfTooLarge() == true { outcome = .rotated }
         }
         // Without this record, `logs --since` shows more lines; the next sample makes one.
-        try? times.record(rotation.destination, at: Int64(time(nil)))
+        try? times.record(destination, at: Int64(time(nil)))
         return (failure.map { .failed($0) } ?? outcome, number)
       } then: { (outcome: JobOutcome<(Outcome, Int32?)>) in
         if case .done(let (outcome, number)) = outcome {
@@ -94,14 +89,6 @@ final class LogKeeper {
         } else {
           then(.small, nil)
         }
-      }
-    } recordSize: { [jobs = services.jobs] id, destination, then in
-      let times = LogTimes(path: times(id))
-      jobs.run(about: "log times of \(id)", within: .seconds(3600)) {
-        // Without this record, `logs --since` shows more lines; the next sample makes one.
-        try? times.record(destination, at: Int64(time(nil)))
-      } then: { _ in
-        then()
       }
     } unwatch: {
       writes.watch?.removeWatch($0)
@@ -124,13 +111,12 @@ final class LogKeeper {
     guard pauses[id] == nil, checking.insert(id).inserted else { return }
     guard let limit = output.maxSize else {
       forget(id)
-      return recordSize(id, destination) { [weak self] in self?.checking.remove(id) }
+      return check(destination, of: id)
     }
     var destination = destination
     destination.keep = output.keep
-    let rotation = LogRotation(destination, limit: limit.bytes)
-    rotations[id] = rotation
-    check(rotation, of: id)
+    rotations[id] = LogRotation(destination, limit: limit.bytes)
+    check(destination, of: id)
   }
 
   /// The run has ended: writes to its log aren't awaited any more.
@@ -143,8 +129,8 @@ final class LogKeeper {
     }
   }
 
-  private func check(_ rotation: LogRotation, of id: WorkerID) {
-    rotate(id, rotation) { [weak self] outcome, watch in
+  private func check(_ destination: LogDestination, of id: WorkerID) {
+    performCheck(id, destination, rotations[id]) { [weak self] outcome, watch in
       guard let self else { return }
       if let watch { claim(watch, for: id) }
       didCheck(at: id, outcome: outcome)
@@ -171,7 +157,7 @@ final class LogKeeper {
       // The worker's next run may have begun, whose log is read for readiness.
       guard let rotation = rotations[id], mayRotate(id) else { return _ = checking.remove(id) }
       written.remove(id)
-      check(rotation, of: id)
+      check(rotation.destination, of: id)
     }
   }
 
