@@ -35,22 +35,38 @@ final class HealthCheckResponder {
   /// One sleep, from the suspension to the wake. All watches and timers end with it.
   private final class Session {
     let wake: (String) -> Void
-    var watched: [(descriptor: Descriptor, token: EventLoop.Token)] = []
-    var timers: [ObjectIdentifier: EventLoop.Token] = [:]
+    var ports: [Port] = []
     var visits: [ObjectIdentifier: Visit] = [:]
     var count = 0
     init(_ wake: @escaping (String) -> Void) { self.wake = wake }
   }
 
+  /// A port during one sleep.
+  private final class Port {
+    let listener: AsleepListener
+    /// The paths of its health checks; empty: a connection alone is a health check.
+    let paths: [String]
+    let session: Session
+    var token: EventLoop.Token?
+    var timer: EventLoop.Token?
+    init(_ listener: AsleepListener, _ checks: [AsleepAnswer], in session: Session) {
+      self.listener = listener
+      paths = checks.filter { $0.port == listener.port }.compactMap(\.path)
+      self.session = session
+    }
+  }
+
   /// A connection that was accepted for the worker.
   private final class Visit {
     let connection: Descriptor
+    let port: Port
     var request: HealthRequest
     var token: EventLoop.Token?
     var timeout: EventLoop.Token?
-    init(_ connection: Descriptor, paths: [String]) {
+    init(_ connection: Descriptor, at port: Port) {
       self.connection = connection
-      request = HealthRequest(paths: paths)
+      self.port = port
+      request = HealthRequest(paths: port.paths)
     }
   }
 
@@ -76,16 +92,8 @@ final class HealthCheckResponder {
     guard !listeners.isEmpty else { return }
     let session = Session(wake)
     self.session = session
-    for listener in listeners {
-      let paths = checks.filter { $0.port == listener.port }.compactMap(\.path)
-      watch(listener, session) { [unowned self] in
-        if paths.isEmpty {
-          inspect(at: listener, session, since: timers.now)
-        } else {
-          receive(at: listener, paths, session)
-        }
-      }
-    }
+    session.ports = listeners.map { Port($0, checks, in: session) }
+    for port in session.ports { watch(port) }
   }
 
   /// Ends all watches: the worker runs again, or never will. Connections that it can still serve
@@ -93,127 +101,103 @@ final class HealthCheckResponder {
   func stop() {
     guard let session else { return }
     self.session = nil
-    for (descriptor, token) in session.watched { watches.unwatch(descriptor, token) }
-    session.watched = []
-    for timer in session.timers.values { timers.cancel(timer) }
-    session.timers = [:]
-    for visit in session.visits.values {
-      finish(visit, session: session, response: Self.unavailable)
+    for port in session.ports {
+      unwatch(port)
+      if let timer = port.timer { timers.cancel(timer) }
+      port.timer = nil
     }
+    session.ports = []
+    for visit in session.visits.values { finish(visit, response: Self.unavailable) }
   }
 
-  private func watch(
-    _ listener: AsleepListener, _ session: Session, _ action: @escaping () -> Void
-  ) {
+  private func watch(_ port: Port) {
+    guard port.token == nil else { return }
     do throws(SystemCallError) {
-      let token = try watches.whenReadable(listener.descriptor, do: action)
-      session.watched.append((listener.descriptor, token))
+      port.token = try watches.whenReadable(port.listener.descriptor) { [unowned self] in
+        if port.paths.isEmpty { inspect(port, since: timers.now) } else { receive(at: port) }
+      }
     } catch {
-      warn("can't answer health checks on port \(listener.port): \(error)")
+      warn("can't answer health checks on port \(port.listener.port): \(error)")
     }
   }
 
-  private func wake(_ session: Session, _ reason: String) {
-    if self.session === session { session.wake(reason) }
+  private func unwatch(_ port: Port) {
+    if let token = port.token { watches.unwatch(port.listener.descriptor, token) }
+    port.token = nil
+  }
+
+  /// Ends the watch of a port that stays readable, so that it isn't reported again and again.
+  private func pause(_ port: Port, for time: Duration, then proceed: @escaping () -> Void) {
+    unwatch(port)
+    port.timer = timers.after(time) {
+      port.timer = nil
+      proceed()
+    }
+  }
+
+  private func pauseForShortage(_ port: Port, after error: SystemCallError) {
+    warn("can't answer health checks on port \(port.listener.port) for now: \(error)")
+    pause(port, for: Self.shortagePause) { [unowned self] in watch(port) }
+  }
+
+  private func isOpen(_ port: Port) -> Bool { session === port.session }
+
+  private func wake(_ port: Port, _ reason: String) {
+    if isOpen(port) { port.session.wake(reason) }
   }
 
   // MARK: a port alone
 
-  private func inspect(at listener: AsleepListener, _ session: Session, since: Instant) {
-    let key = ObjectIdentifier(listener.descriptor)
-    guard self.session === session, session.timers[key] == nil else { return }
-    switch listener.inspect() {
-    case .empty: resume(listener, session)
+  private func inspect(_ port: Port, since: Instant) {
+    guard isOpen(port), port.timer == nil else { return }
+    switch port.listener.inspect() {
+    case .empty: watch(port)
     case .onlyChecks(let count):
-      do throws(SystemCallError) { try listener.discard(count) } catch {
-        return pauseForShortage(listener, in: session, after: error) { [unowned self] in
-          inspect(at: listener, session, since: timers.now)
-        }
+      do throws(SystemCallError) { try port.listener.discard(count) } catch {
+        return pauseForShortage(port, after: error)
       }
-      session.count += count
-      resume(listener, session)
+      port.session.count += count
+      watch(port)
     case .silent where timers.now - since < Self.silenceLimit:
-      // The connections in the queue would make the port readable again at once, so a timer checks
-      // them until each has closed or sent data.
-      pause(listener, session)
-      session.timers[key] = timers.after(.milliseconds(20)) { [unowned self] in
-        session.timers[key] = nil
-        inspect(at: listener, session, since: since)
-      }
+      // A timer checks the connections in the queue until each has closed or sent data.
+      pause(port, for: .milliseconds(20)) { [unowned self] in inspect(port, since: since) }
     case .silent, .request:
-      pause(listener, session)
-      wake(session, "a connection on port \(listener.port)")
-    }
-  }
-
-  private func pause(_ listener: AsleepListener, _ session: Session) {
-    guard
-      let index = session.watched.firstIndex(where: { $0.descriptor === listener.descriptor })
-    else { return }
-    watches.unwatch(listener.descriptor, session.watched[index].token)
-    session.watched.remove(at: index)
-  }
-
-  private func resume(_ listener: AsleepListener, _ session: Session) {
-    guard !session.watched.contains(where: { $0.descriptor === listener.descriptor }) else {
-      return
-    }
-    watch(listener, session) { [unowned self] in
-      inspect(at: listener, session, since: timers.now)
+      unwatch(port)
+      wake(port, "a connection on port \(port.listener.port)")
     }
   }
 
   // MARK: a port and a path
 
-  private func receive(at listener: AsleepListener, _ paths: [String], _ session: Session) {
+  private func receive(at port: Port) {
     // A port with more connections stays readable. The loop handles other events before the next
     // call, even if clients connect faster than they are accepted.
     for _ in 0..<Self.maxAccepts {
-      guard self.session === session else { return }
+      guard isOpen(port) else { return }
       let connection: Descriptor
       do throws(SystemCallError) {
         // nil: the queue is empty, or the connection has been closed.
-        guard let next = try acceptConnection(listener.descriptor) else { return }
+        guard let next = try acceptConnection(port.listener.descriptor) else { return }
         connection = next
-      } catch {
-        return pauseForShortage(listener, in: session, after: error) { [unowned self] in
-          watch(listener, session) { [unowned self] in receive(at: listener, paths, session) }
-        }
-      }
-      let visit = Visit(connection, paths: paths)
-      if session.visits.count >= Self.maxVisits {
-        finish(visit, session: session, response: Self.unavailable)
+      } catch { return pauseForShortage(port, after: error) }
+      let visit = Visit(connection, at: port)
+      if port.session.visits.count >= Self.maxVisits {
+        finish(visit, response: Self.unavailable)
         continue
       }
-      session.visits[ObjectIdentifier(visit)] = visit
+      port.session.visits[ObjectIdentifier(visit)] = visit
       visit.timeout = timers.after(Self.requestTimeout) { [unowned self] in
         visit.timeout = nil
-        refuse(visit, listener: listener, session: session)
+        refuse(visit)
       }
       // A connection that can't be watched is answered with 503 when its time limit is reached.
       visit.token = try? watches.whenReadable(connection) { [unowned self] in
-        didReceiveData(visit, listener: listener, session: session)
+        didReceiveData(visit)
       }
     }
   }
 
-  /// Pauses the port, because no connection can be accepted now. The port stays readable, so a
-  /// watch would report it again and again.
-  private func pauseForShortage(
-    _ listener: AsleepListener, in session: Session, after error: SystemCallError,
-    then retry: @escaping () -> Void
-  ) {
-    let key = ObjectIdentifier(listener.descriptor)
-    guard session.timers[key] == nil else { return }
-    warn("can't answer health checks on port \(listener.port) for now: \(error)")
-    pause(listener, session)
-    session.timers[key] = timers.after(Self.shortagePause) { [unowned self] in
-      session.timers[key] = nil
-      if self.session === session { retry() }
-    }
-  }
-
-  private func didReceiveData(_ visit: Visit, listener: AsleepListener, session: Session) {
+  private func didReceiveData(_ visit: Visit) {
     let bytes: [UInt8]
     do throws(SystemCallError) {
       bytes = try visit.connection.read(upTo: 8 << 10)
@@ -221,36 +205,35 @@ final class HealthCheckResponder {
       if error.code == EAGAIN { return }
       bytes = []
     }
+    let session = visit.port.session
     if bytes.isEmpty {
       // The client connected and closed the connection, which is a check of the port.
-      let isCheck = visit.request.isEmpty
-      if isCheck { session.count += 1 }
-      if !isCheck { wake(session, Self.reason(listener)) }
-      return finish(visit, session: session, response: nil)
+      if visit.request.isEmpty { session.count += 1 } else { wakeForRequest(visit) }
+      return finish(visit, response: nil)
     }
     switch visit.request.receive(bytes) {
     case .incomplete: break
     case .check(let hasBody):
       session.count += 1
-      finish(visit, session: session, response: hasBody ? Self.healthy + "asleep\n" : Self.healthy)
-    case .other: refuse(visit, listener: listener, session: session)
+      finish(visit, response: hasBody ? Self.healthy + "asleep\n" : Self.healthy)
+    case .other: refuse(visit)
     }
   }
 
-  private func refuse(_ visit: Visit, listener: AsleepListener, session: Session) {
-    finish(visit, session: session, response: Self.unavailable)
-    wake(session, Self.reason(listener))
+  private func refuse(_ visit: Visit) {
+    finish(visit, response: Self.unavailable)
+    wakeForRequest(visit)
   }
 
-  private static func reason(_ listener: AsleepListener) -> String {
-    "a request on port \(listener.port), not a health check"
+  private func wakeForRequest(_ visit: Visit) {
+    wake(visit.port, "a request on port \(visit.port.listener.port), not a health check")
   }
 
-  private func finish(_ visit: Visit, session: Session, response: String?) {
+  private func finish(_ visit: Visit, response: String?) {
     if let token = visit.token { watches.unwatch(visit.connection, token) }
     if let timeout = visit.timeout { timers.cancel(timeout) }
     (visit.token, visit.timeout) = (nil, nil)
-    session.visits[ObjectIdentifier(visit)] = nil
+    visit.port.session.visits[ObjectIdentifier(visit)] = nil
     guard let response else { return }
     // The buffer of a new connection has room for the whole response.
     let bytes = Array(response.utf8)
