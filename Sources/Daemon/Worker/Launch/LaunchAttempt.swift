@@ -56,7 +56,7 @@ final class LaunchAttempt {
 
   private let launch: any LaunchSteps
   private let warn: (String) -> Void
-  private var end: ((Outcome) -> Void)?
+  private let end: (Outcome) -> Void
   private var steps: ArraySlice<LaunchStep>
   private let operation: TimedOperation
 
@@ -78,7 +78,7 @@ final class LaunchAttempt {
   /// Performs the next step, or ends the launch after the last one.
   func proceed() {
     guard launch.isWanted else { return undo(.unwanted) }
-    guard let step = steps.popFirst() else { return conclude(.launched) }
+    guard let step = steps.popFirst() else { return end(.launched) }
     let lost: String? = "no outcome of its step `\(step)`"
     operation.begin(within: Self.lossTimeout, orElse: lost) {
       launch.perform(step, within: Self.stepTimeout, then: $0)
@@ -92,13 +92,7 @@ final class LaunchAttempt {
       launch.undo { done(true) }
     } then: { [unowned self] isUndone in
       if !isUndone { warn("can't undo its launch within \(Self.undoTimeout.text)") }
-      conclude(outcome)
+      end(outcome)
     }
-  }
-
-  private func conclude(_ outcome: Outcome) {
-    let end = end
-    self.end = nil
-    end?(outcome)
   }
 }
