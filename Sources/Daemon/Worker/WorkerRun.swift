@@ -71,14 +71,6 @@ final class WorkerRun {
   var isKilled: Bool { ending?.isKilled ?? false }
   /// The root process has been reaped. Its pid may be that of another process by now.
   var isReaped: Bool { ending?.isReaped ?? false }
-
-  /// The names of the watches and timers that the loop still has for this run.
-  var openWatches: [String] {
-    var names: [String] = []
-    if exitWatch != nil { names.append("exitWatch") }
-    if wakeWatch?.isActive == true { names.append("wakeWatch") }
-    return names
-  }
 }
 
 /// Numbers the operations on a worker, so that outcomes of earlier operations are dropped.

@@ -95,7 +95,7 @@ import Testing
     inputs.answered = [listener.asleep]
     watch.end()
     listen()
-    #expect(world.watches.active == 0 && !watch.isActive && watch.isOver)
+    #expect(world.watches.active == 0 && watch.answeredCount == nil && watch.isOver)
     watch.wakeForWaitingInput()
     #expect(world.events.isEmpty && world.logged.isEmpty)
   }

@@ -146,15 +146,6 @@ struct WorkerRunTests {
       ])
   }
 
-  @Test func `A run lists the watches that the loop still has for it`() throws {
-    let run = WorkerRun()
-    #expect(run.openWatches.isEmpty)
-    run.exitWatch = timers.after(.zero) {}
-    run.wakeWatch = wakes.makeWatch()
-    run.wakeWatch?.timer.set(at: .zero, "a timer that it has set")
-    #expect(run.openWatches == ["exitWatch", "wakeWatch"])
-  }
-
   @Test func `A run lists the configuration keys that have changed since its launch`() {
     let worker = worker()
     #expect(worker.keysChangedSinceLaunch.isEmpty, "it doesn't run")

@@ -76,9 +76,6 @@ final class WakeWatch {
     answerer = HealthCheckResponder(watches, timers) { log(.warning, "\(id): \($0)") }
   }
 
-  /// An input is still watched, or a timer is set.
-  var isActive: Bool { watched != nil || timer.due != nil || answeredCount != nil }
-
   /// The worker's inputs are watched.
   var isWatching: Bool { watched != nil }
 
