@@ -108,9 +108,7 @@ public struct OfflineRecovery {
   private func target(of record: WorkerRecord) throws -> HibernationTarget {
     HibernationTarget(
       name: record.name, root: record.process, session: record.session,
-      cgroup: try record.cgroupPath.map {
-        try WorkerCgroup(path: $0, isExternal: record.external != nil)
-      }, waits: record.waits.map { TimedWaits($0) } ?? TimedWaits())
+      cgroup: try record.cgroup(), waits: record.waits.map { TimedWaits($0) } ?? TimedWaits())
   }
 
   /// The name of the engine's state for a running worker, in a record.

@@ -4,16 +4,20 @@ import Linux
 import Supervision
 
 extension WorkerRecord {
+  /// The worker's cgroup; nil: it has none.
+  func cgroup() throws -> WorkerCgroup? {
+    try cgroupPath.map { try WorkerCgroup(path: $0, isExternal: external != nil) }
+  }
+
   /// The record, corrected if the worker's cgroup notes that the worker was resumed from the image
   /// that the record names. Then the record only couldn't be written after the resume, and the
   /// worker may run.
   func correctedByNote() -> WorkerRecord {
-    guard state == WorkerState.hibernated.rawValue, let path = cgroupPath, let imageMark else {
-      return self
-    }
+    guard state == WorkerState.hibernated.rawValue, let imageMark else { return self }
     do {
-      let group = try WorkerCgroup(path: path, isExternal: external != nil)
-      guard try ResumeMarker.read(of: group)?.text == imageMark else { return self }
+      guard let group = try cgroup(), try ResumeMarker.read(of: group)?.text == imageMark else {
+        return self
+      }
     } catch {
       // Without the cgroup there is no note. The record is right unless a note contradicts it.
       return self
@@ -26,9 +30,6 @@ extension WorkerRecord {
 }
 
 extension ImageExpectation {
-  /// What to expect of the image of a worker whose memory is in an image.
-  static func of(_ mark: ImageMark?) -> ImageExpectation { mark.map { .image($0) } ?? .hibernated }
-
   /// What to expect of a worker's image, by its record. Only a worker that is recorded as
   /// hibernated is certain to have its memory in an image: a resume is recorded before the image is
   /// removed. A hibernation is recorded before the image gets its name.

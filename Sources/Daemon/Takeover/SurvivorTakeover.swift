@@ -27,9 +27,7 @@ extension SurvivorAdoption {
   }
 
   private func attach(_ record: WorkerRecord, to worker: WorkerUnit) throws {
-    let cgroup = try record.cgroupPath.map {
-      try WorkerCgroup(path: $0, isExternal: record.external != nil)
-    }
+    let cgroup = try record.cgroup()
     let channels = SurvivorChannels(
       record: record, acceptsDescriptors: worker.configuration.fdstore > 0, log: log)
     conversations.makeConversation(worker, over: channels.open())

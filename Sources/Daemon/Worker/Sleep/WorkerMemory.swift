@@ -204,9 +204,8 @@ struct ImageOnDisk: Sendable {
 }
 
 extension ImageOnDisk {
-  /// - Parameter mark: distinguishes the image from others; nil: it isn't recorded.
-  init(path: String, mark: ImageMark? = nil, length: Int64? = nil) {
-    self.init(resting: RestingImage(path: path, expecting: .of(mark)), length: length)
+  init(path: String, length: Int64? = nil) {
+    self.init(resting: RestingImage(path: path), length: length)
   }
 }
 
