@@ -145,3 +145,52 @@ final class WorkerUnit {
       memories: process.memories, waits: run.waits, masters: run.masters)
   }
 }
+
+/// One worker, for the components of its run: its id, its state in the engine, and the log. It
+/// doesn't keep the worker alive.
+struct WorkerHandle {
+  let id: WorkerID
+  let driver: EngineDriver
+  private let daemonLog: DaemonLog
+  private(set) weak var worker: WorkerUnit?
+
+  init(worker: WorkerUnit, driver: EngineDriver, log: DaemonLog) {
+    self.worker = worker
+    id = worker.id
+    self.driver = driver
+    daemonLog = log
+  }
+
+  /// The worker's state; nil: the engine doesn't know it.
+  var state: WorkerState? { driver.state.state(of: id) }
+
+  func send(_ event: Event) { driver.send(event) }
+
+  func log(_ priority: DaemonLog.Priority, _ text: String) {
+    daemonLog(priority, "\(id): \(text)")
+  }
+}
+
+/// The workers of the daemon, by name. Belongs to the loop's thread.
+final class WorkerRegistry: Sequence {
+  private var workers: [WorkerID: WorkerUnit] = [:]
+  /// The workers whose launch was begun and has no outcome yet; see `WorkerLauncher`.
+  var launching: Set<WorkerID> = []
+
+  /// Setting nil removes the worker.
+  subscript(id: WorkerID) -> WorkerUnit? {
+    get { workers[id] }
+    set { workers[id] = newValue }
+  }
+
+  /// The workers, in no order.
+  var values: some Collection<WorkerUnit> { workers.values }
+  var keys: some Collection<WorkerID> { workers.keys }
+  var count: Int { workers.count }
+
+  func removeAll() { workers.removeAll() }
+
+  func makeIterator() -> some IteratorProtocol<(key: WorkerID, value: WorkerUnit)> {
+    workers.makeIterator()
+  }
+}
