@@ -12,18 +12,12 @@ final class LearnedMemoryKeeper {
     _ path: String, _ memory: LearnedMemory, _ now: Instant, _ then: @escaping (String?) -> Void
   ) -> Void
 
-  private struct Sources {
-    let driver: EngineDriver
-    let workers: WorkerRegistry
-    /// The ends of a worker's runs; nil if the worker isn't known.
-    let exits: (WorkerID) -> [ExitRecord]?
-  }
-
   private let clock: any Timers
   private let writeFacts: Write
   /// The file; nil if nothing is kept.
   private let path: String?
-  private var sources: Sources?
+  private var sources:
+    (driver: EngineDriver, workers: WorkerRegistry, exits: (WorkerID) -> [ExitRecord]?)?
   /// What an earlier daemon's engine had learned; nil once it was handed over.
   private var learned: Learned?
   /// The ends of runs by worker, the latest last.
@@ -105,7 +99,7 @@ final class LearnedMemoryKeeper {
     _ driver: EngineDriver, _ workers: WorkerRegistry,
     exits: @escaping (WorkerID) -> [ExitRecord]?
   ) {
-    sources = Sources(driver: driver, workers: workers, exits: exits)
+    sources = (driver, workers, exits)
   }
 
   /// How earlier runs of a worker of that name ended.
@@ -153,16 +147,10 @@ final class LearnedMemoryKeeper {
   }
 }
 
-// The facts about workers that outlive the daemon: what the engine has learned, and how the
-// workers' last runs ended. They are in one file:
-//
-//     dormouse memory 1
-//     {"exits":…,"learned":…,"savedAt":…}    a line of JSON; times as distances from `savedAt`
-//     crc32c 0123abcd                        the checksum of all before it
-//
-// The file is replaced when something has changed, at most every half minute, and when the daemon
-// ends. A damaged file counts as missing: all in it can be learned again.
-
+/// The facts about workers that outlive the daemon: what the engine has learned, and how the
+/// workers' last runs ended. They are in one file (`SealedFacts`), with times as distances from
+/// `savedAt`. It is replaced when something has changed, at most every half minute, and when the
+/// daemon ends. A damaged file counts as missing: all in it can be learned again.
 struct LearnedMemory: Codable, Hashable, Sendable {
   /// Seconds since 1970.
   var savedAt: Int64 = 0
@@ -182,7 +170,9 @@ struct LearnedMemory: Codable, Hashable, Sendable {
     moved.learned = learned.moved(by: Instant.zero - now)
     return try SealedFacts.encode(moved, title: Self.title)
   }
+}
 
+extension LearnedMemory {
   /// Reads a file's content; nil if `encoded` hasn't written it.
   ///
   /// - Parameters:
@@ -197,6 +187,4 @@ struct LearnedMemory: Codable, Hashable, Sendable {
     let elapsed = min(max(time - savedAt, 0), 366 * 86_400)
     learned = learned.moved(by: (now - .zero) - .seconds(elapsed))
   }
-
-  init() {}
 }
