@@ -108,9 +108,20 @@ struct Leftovers {
   }
 
   private func findRefusal(ofLaunching name: String) throws -> String? {
-    let group = try processes.group(of: name, in: groups)
-    let pids = try pids(of: name, in: group)
-    if pids.isEmpty { return group.map { Self.refusal(ofLaunching: name, beside: $0.path) } }
+    let pids: [Int32]
+    if let group = try processes.group(of: name, in: groups) {
+      pids = group.pids.sorted()
+      if pids.isEmpty {
+        // They can't be listed: they are threads of a threaded cgroup, or in another pid namespace.
+        return "processes of an earlier instance still run without a valid record in "
+          + "\(group.path): run `echo 1 > \(group.path)/cgroup.kill`, then `dormouse start \(name)`"
+      }
+    } else {
+      // Without a cgroup, only a damaged record shows that there may be such processes.
+      guard records.contains(name), (try? records.load(name)) == nil else { return nil }
+      pids = try processes.writers(of: "\(logs)/\(name).log").sorted()
+      if pids.isEmpty { return nil }
+    }
     let shown = pids.prefix(20).map(String.init).joined(separator: " ")
     let what =
       pids.count == 1
@@ -118,27 +129,5 @@ struct Leftovers {
       : "\(pids.count) processes of an earlier instance still run"
     return "\(what) without a valid record: run `kill -9 \(shown)`, then "
       + "`dormouse start \(name)`"
-  }
-
-  /// The refusal if the processes can't be listed: they are threads of a threaded cgroup, or in
-  /// another pid namespace.
-  private static func refusal(ofLaunching name: String, beside group: String) -> String {
-    "processes of an earlier instance still run without a valid record in \(group): "
-      + "run `echo 1 > \(group)/cgroup.kill`, then `dormouse start \(name)`"
-  }
-
-  private func pids(
-    of name: String, in group: (path: String, pids: [Int32])?
-  ) throws -> [Int32] {
-    if let group { return group.pids.sorted() }
-    return isDamaged(name) ? try processes.writers(of: "\(logs)/\(name).log").sorted() : []
-  }
-
-  private func isDamaged(_ name: String) -> Bool {
-    guard records.contains(name) else { return false }
-    do throws(WorkerRecordError) {
-      _ = try records.load(name)
-      return false
-    } catch { return true }
   }
 }
