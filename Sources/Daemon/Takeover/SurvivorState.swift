@@ -66,16 +66,13 @@ extension KernelMemory {
     of target: HibernationTarget, daemonSockets: Set<String>, answering ports: Set<UInt16>,
     then: @escaping (Result<any WakeInputs, SystemCallError>) -> Void
   ) -> OperationFlag {
-    let (operation, done) = callback(then)
-    services.mechanics.submit(about: target.name) {
-      done(
-        Result { () throws(SystemCallError) in
-          let tree = try ProcessTree.discover(
-            root: target.root, session: target.session, cgroup: target.cgroup)
-          return try WakeSources(of: tree, daemonSockets: daemonSockets, answering: ports)
-        })
+    perform(about: target.name, then: then) {
+      Result { () throws(SystemCallError) in
+        let tree = try ProcessTree.discover(
+          root: target.root, session: target.session, cgroup: target.cgroup)
+        return try WakeSources(of: tree, daemonSockets: daemonSockets, answering: ports)
+      }
     }
-    return operation
   }
 
   // MARK: ended workers

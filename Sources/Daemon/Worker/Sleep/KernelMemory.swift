@@ -16,10 +16,6 @@ struct KernelMemory: WorkerMemory {
   let resumeOverride: ResumePreference?
   var recordTimeout = RecordWait.timeout
 
-  func resumePreference(_ rules: HibernationRules) -> ResumePreference {
-    resumeOverride ?? ResumePreference(rawValue: rules.resume.rawValue) ?? .auto
-  }
-
   /// Makes the closure that the thread of an operation calls with the outcome.
   func callback<Outcome: Sendable>(
     _ then: @escaping (Outcome) -> Void
@@ -35,10 +31,19 @@ struct KernelMemory: WorkerMemory {
     )
   }
 
+  /// Runs a job about a worker on a thread of `mechanics`.
+  func perform<Outcome: Sendable>(
+    about name: String, isUrgent: Bool = false, then: @escaping (Outcome) -> Void,
+    _ job: @escaping @Sendable () -> Outcome
+  ) -> OperationFlag {
+    let (operation, done) = callback(then)
+    services.mechanics.submit(about: name, isUrgent: isUrgent) { done(job()) }
+    return operation
+  }
+
   func suspend(
     _ job: SuspendJob, missing: MissingBytes?, then: @escaping (SuspensionOutcome) -> Void
   ) -> OperationFlag {
-    let (operation, done) = callback(then)
     let (target, name, hibernation) = (job.target, job.target.name, services.hibernation)
     var job = job
     if missing?.isTrimmed == true {
@@ -49,7 +54,7 @@ struct KernelMemory: WorkerMemory {
         try wake(target, isStopped)
       }
     }
-    services.mechanics.submit(about: name) { [job] in
+    return perform(about: name, then: then) { [job] in
       // The memory is opened while that may still be permitted: a worker's children have memory,
       // too. If some memory can't be opened, the hibernation that needs it reports that.
       let opened = try? MemoryRefresh(
@@ -60,22 +65,48 @@ struct KernelMemory: WorkerMemory {
         if missing != nil, job.freezeTrimmed == nil { try hibernation.awaitFill(of: name) }
         return try job.run()
       }.mapError(Refusal.init(suspending:))
-      done(SuspensionOutcome(opened: opened, result: result))
+      return SuspensionOutcome(opened: opened, result: result)
     }
-    return operation
+  }
+
+  func resumePreference(_ rules: HibernationRules) -> ResumePreference {
+    resumeOverride ?? ResumePreference(rawValue: rules.resume.rawValue) ?? .auto
+  }
+
+  /// A request for an image that gets its name when a later daemon would find the worker.
+  ///
+  /// - Parameters:
+  ///   - isMemoryShort: neither the image's pages nor the working set stay in memory.
+  ///   - diskObstacle: why no image may be written; nil: the disk has room.
+  func imageRequest(
+    of target: HibernationTarget, by rules: HibernationRules, isMemoryShort: Bool,
+    diskObstacle: String? = nil
+  ) -> HibernationRequest {
+    let recordWait = RecordWait(timeout: recordTimeout)
+    services.records.whenSaved(target.name) { recordWait.answer($0) }
+    let compression: Compression =
+      switch rules.compressionAlgorithm {
+      case .zstd: .zstd(level: Int32(rules.compressionLevel))
+      case .lz4: .lz4
+      }
+    var request = HibernationRequest(
+      target, to: state.image(of: target.name), compression: compression,
+      restore: resumePreference(rules),
+      // Encrypted images are always complete: a base is kept only without encryption.
+      overlay: rules.overlay && !rules.encrypt, isSealed: rules.encrypt,
+      dropsFilePages: rules.dropFilePages, keepsWorkingSet: rules.keepWorkingSet && !isMemoryShort,
+      storage: ImageStorage(
+        durability: rules.durability == .synced ? .synced : .cached, dropsCache: isMemoryShort))
+    request.obstacle = { diskObstacle ?? recordWait.obstacle(waits: $0) }
+    return request
   }
 
   func hibernate(_ order: HibernationOrder, then: @escaping (HibernationOutcome) -> Void)
     -> OperationFlag
   {
-    let (target, name) = (order.target, order.target.name)
-    let recordWait = RecordWait(timeout: recordTimeout)
-    services.records.whenSaved(name) { recordWait.answer($0) }
-    var request = HibernationRequest(
-      target, to: state.image(of: name), by: order.rules,
-      restore: resumePreference(order.rules), isMemoryShort: order.isMemoryShort)
-    request.obstacle = { recordWait.obstacle(waits: $0) }
-    let (pids, missing, removal) = (Array(target.memories.keys), order.missing, order.removal)
+    let request = imageRequest(
+      of: order.target, by: order.rules, isMemoryShort: order.isMemoryShort)
+    let (pids, missing, removal) = (Array(order.target.memories.keys), order.missing, order.removal)
     // Unless it is known, it is measured on the thread of the hibernation.
     let before = Mutex(order.footprint)
     let (operation, done) = callback { [standby] (outcome: HibernationOutcome) in
@@ -105,22 +136,19 @@ struct KernelMemory: WorkerMemory {
     _ target: HibernationTarget, isStopped: Bool, missing: MissingBytes?,
     then: @escaping (String?) -> Void
   ) -> OperationFlag {
-    let (operation, done) = callback(then)
     let (trimRecord, path) = (state.trimRecord(of: target.name), state.image(of: target.name))
     // The wake of another worker doesn't depend on the disk of the images.
     let hibernation = missing?.isTrimmed == true ? services.hibernation : nil
-    services.mechanics.submit(about: target.name, isUrgent: true) {
-      done(
-        failureText {
-          try DescriptorReserve.use {
-            try Hibernator.repairTrim(record: trimRecord, of: target.root)
-            try hibernation?.serveTrimmed(target, image: path)
-            let tree = target.restartInterruptedSyscalls()
-            try target.wake(tree, isStopped: isStopped)
-          }
-        })
+    return perform(about: target.name, isUrgent: true, then: then) {
+      failureText {
+        try DescriptorReserve.use {
+          try Hibernator.repairTrim(record: trimRecord, of: target.root)
+          try hibernation?.serveTrimmed(target, image: path)
+          let tree = target.restartInterruptedSyscalls()
+          try target.wake(tree, isStopped: isStopped)
+        }
+      }
     }
-    return operation
   }
 
   func restore(
@@ -174,13 +202,12 @@ struct KernelMemory: WorkerMemory {
     then: @escaping (WorkerState?, ImageOnDisk?) -> Void
   ) -> OperationFlag {
     let path = state.image(of: target.name)
-    let (operation, done) = callback { (state: WorkerState?) in
+    let report = { (state: WorkerState?) in
       then(state, state == .hibernated ? lastImage ?? ImageOnDisk(path: path) : nil)
     }
-    services.mechanics.submit(about: target.name) {
-      done(Self.sleepState(of: target, image: path, expecting: lastImage?.resting.expectation))
+    return perform(about: target.name, then: report) {
+      Self.sleepState(of: target, image: path, expecting: lastImage?.resting.expectation)
     }
-    return operation
   }
 
   private static func sleepState(
@@ -237,31 +264,6 @@ extension Refusal {
     case .stillStopped(let reason, let failure)?: self.init(text: reason, stillStopped: failure)
     case .worksByTimer?: self.init(text: "\(error)", staysAwake: true)
     default: self.init(text: "\(error)")
-    }
-  }
-}
-
-extension HibernationRequest {
-  /// - Parameter isMemoryShort: neither the image's pages nor the working set stay in memory.
-  init(
-    _ target: HibernationTarget, to path: String, by rules: HibernationRules,
-    restore: ResumePreference, isMemoryShort: Bool
-  ) {
-    self.init(
-      target, to: path, compression: Compression(rules), restore: restore,
-      // Encrypted images are always complete: a base is kept only without encryption.
-      overlay: rules.overlay && !rules.encrypt, isSealed: rules.encrypt,
-      dropsFilePages: rules.dropFilePages, keepsWorkingSet: rules.keepWorkingSet && !isMemoryShort,
-      storage: ImageStorage(
-        durability: rules.durability == .synced ? .synced : .cached, dropsCache: isMemoryShort))
-  }
-}
-
-extension Compression {
-  init(_ rules: HibernationRules) {
-    switch rules.compressionAlgorithm {
-    case .zstd: self = .zstd(level: Int32(rules.compressionLevel))
-    case .lz4: self = .lz4
     }
   }
 }

@@ -49,16 +49,12 @@ extension KernelMemory {
   }
 
   private func request(for order: TrimOrder) -> TrimRequest {
-    let name = order.target.name
-    let recordWait = RecordWait(timeout: recordTimeout)
-    services.records.whenSaved(name) { recordWait.answer($0) }
-    var image = HibernationRequest(
-      order.target, to: state.image(of: name), by: order.rules,
-      restore: resumePreference(order.rules), isMemoryShort: order.isMemoryShort)
-    let diskObstacle = order.diskObstacle
-    image.obstacle = { diskObstacle ?? recordWait.obstacle(waits: $0) }
-    return TrimRequest(
-      image, record: state.trimRecord(of: name), mechanism: TrimRequest.Mechanism(order.mechanism),
+    TrimRequest(
+      imageRequest(
+        of: order.target, by: order.rules, isMemoryShort: order.isMemoryShort,
+        diskObstacle: order.diskObstacle),
+      record: state.trimRecord(of: order.target.name),
+      mechanism: TrimRequest.Mechanism(order.mechanism),
       imageObstacle: order.rules.enabled
         ? nil : "hibernate.enabled is false, so only trim.mechanism: userfaultfd writes an image",
       maxStandstill: Self.maxStandstill)
