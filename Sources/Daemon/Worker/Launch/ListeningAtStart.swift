@@ -18,27 +18,19 @@ extension ListeningSockets {
   ) {
     let listening = configurations.filter { !$0.listen.isEmpty }
       .compactMap { workers[WorkerID($0.name)] }
-    whenOpened = then
-    unopened = Set(listening.map(\.id))
+    var unopened = Set(listening.map(\.id))
+    var whenOpened: (() -> Void)? = then
+    let endOpening = { if let then = whenOpened.take() { then() } }
     for worker in listening {
       recoverSockets(worker) { [weak self] in
-        let configuration = worker.configuration
-        self?.relisten(worker) { then in
-          then(Result { () throws(Refusal) in try WantedAccount(configuration).lookUp() })
-        } then: {
-          self?.unopened.remove(worker.id)
-          if self?.unopened.isEmpty == true { self?.endOpening() }
+        self?.relisten(worker, mayWait: true) {
+          unopened.remove(worker.id)
+          if unopened.isEmpty { endOpening() }
         }
       }
     }
     if unopened.isEmpty { return endOpening() }
-    timers.after(Self.startTimeout) { [weak self] in self?.endOpening() }
-  }
-
-  private func endOpening() {
-    let then = whenOpened
-    whenOpened = nil
-    then?()
+    timers.after(Self.startTimeout, do: endOpening)
   }
 
   /// Copies the sockets from the worker's processes, if it has any. A file system on which the

@@ -23,10 +23,6 @@ final class ListeningSockets {
   private var sets: [WorkerID: Sockets] = [:]
   /// Workers whose sockets with files are being opened, and the closures that wait for that.
   private var openings: [WorkerID: [() -> Void]] = [:]
-  /// Workers whose sockets aren't open yet at the daemon's start.
-  var unopened: Set<WorkerID> = []
-  /// Called when the sockets have been opened at the daemon's start.
-  var whenOpened: (() -> Void)?
 
   /// The sockets of one worker.
   private final class Sockets {
@@ -64,64 +60,59 @@ final class ListeningSockets {
 
   // MARK: opening
 
-  /// Opens the sockets of a worker whose configuration has changed. The name service may take a
-  /// long time.
-  func relisten(_ worker: WorkerUnit) {
-    let wanted = WantedAccount(worker.configuration)
-    relisten(worker) { then in
-      if wanted.isOurs { return then(.success(nil)) }
-      let limit = WorkerStart.timeout
-      jobs.run(about: "user of \(worker.id)", within: limit) {
-        Result { () throws(Refusal) in try wanted.lookUp() }
-      } then: { [weak self] outcome in
-        switch outcome {
-        case .done(let result): then(result)
-        case .overdue: self?.warn(worker, wanted.timeoutText(limit))
-        case .busy: self?.warn(worker, wanted.stillWaitingText)
-        }
+  /// Opens missing sockets, closes those that are no longer in the configuration, and waits for
+  /// connections if these start the worker. What fails is tried again when the worker is launched,
+  /// and then the launch fails.
+  ///
+  /// - Parameters:
+  ///   - mayWait: the daemon starts, so this thread may wait for the name service.
+  ///   - then: called when the sockets have an outcome, perhaps before this returns; never if the
+  ///     name service has none.
+  func relisten(_ worker: WorkerUnit, mayWait: Bool = false, then: @escaping () -> Void = {}) {
+    let configuration = worker.configuration
+    let isOpen = sets[worker.id]?.all.isEmpty == false
+    guard isOpen || !configuration.listen.isEmpty else { return then() }
+    let wanted = WantedAccount(configuration)
+    let lookUp: @Sendable () -> Result<Account?, Refusal> = {
+      Result { () throws(Refusal) in try wanted.lookUp() }
+    }
+    if mayWait || wanted.isOurs {
+      return openSockets(configuration, of: worker, as: lookUp(), then)
+    }
+    let limit = WorkerStart.timeout
+    jobs.run(about: "user of \(worker.id)", within: limit, lookUp) { [weak self] outcome in
+      switch outcome {
+      case .done(let account): self?.openSockets(configuration, of: worker, as: account, then)
+      case .overdue: self?.warn(worker, wanted.timeoutText(limit))
+      case .busy: self?.warn(worker, wanted.stillWaitingText)
       }
     }
   }
 
-  /// Opens missing sockets, closes those that are no longer in the configuration, and waits for
-  /// connections if these start the worker. What fails is tried again when the worker is launched,
-  /// and then the launch fails.
-  func relisten(
-    _ worker: WorkerUnit,
-    as lookUp: (@escaping (Result<Account?, Refusal>) -> Void) -> Void,
-    then: @escaping () -> Void = {}
+  private func openSockets(
+    _ configuration: WorkerConfiguration, of worker: WorkerUnit,
+    as account: Result<Account?, Refusal>, _ then: @escaping () -> Void
   ) {
-    let configuration = worker.configuration
-    let isOpen = sets[worker.id]?.all.isEmpty == false
-    guard isOpen || !configuration.listen.isEmpty else { return then() }
     // If the worker was removed, changed again or started meanwhile, that opens its sockets.
     let isWanted = { [unowned self] in
       isCurrent(worker) && worker.configuration == configuration
         && !workers.launching.contains(worker.id)
     }
-    lookUp { [weak self] account in
-      guard let self, isWanted() else { return then() }
-      do throws(Refusal) {
-        let account = try account.get()
-        openFiles(of: worker, as: account) { [weak self] refusal in
-          defer { then() }
-          guard let self, isWanted() else { return }
-          if let refusal { warn(worker, refusal) }
-          finish(relistening: worker, as: account)
-        }
-      } catch {
-        warn(worker, error.text)
+    guard isWanted() else { return then() }
+    do throws(Refusal) {
+      let account = try account.get()
+      openFiles(of: worker, as: account) { [weak self] refusal in
+        defer { then() }
+        guard let self, isWanted() else { return }
+        if let refusal { warn(worker, refusal) }
+        do { _ = try listeners(for: worker, as: account) } catch { warn(worker, "\(error)") }
         offer(worker)
-        then()
       }
+    } catch {
+      warn(worker, error.text)
+      offer(worker)
+      then()
     }
-  }
-
-  private func finish(relistening worker: WorkerUnit, as account: Account?) {
-    do {
-      _ = try listeners(for: worker, as: account)
-    } catch { warn(worker, "\(error)") }
-    offer(worker)
   }
 
   /// Opens the missing Unix sockets, whose files may be in any file system. A further call for the
