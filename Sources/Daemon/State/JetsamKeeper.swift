@@ -69,7 +69,7 @@ final class JetsamKeeper {
       host: memoryAtBurst)
     let burst = burstProcesses
     (memoryAtBurst, burstProcesses) = (nil, nil)
-    if let burst { save(record, burst) } else { save(record) }
+    save(record, burst)
   }
 
   /// Writes a report with the largest processes as they are now.
@@ -87,11 +87,12 @@ final class JetsamKeeper {
   }
 
   /// Writes a report without waiting for the processes. It is written again when they are found.
-  private func save(_ record: JetsamRecord, _ burst: BurstProcesses) {
+  private func save(_ record: JetsamRecord, _ burst: BurstProcesses?) {
     var record = record
-    record.largestProcesses = burst.processes
-    if burst.processes == nil { burst.record = record }
-    save(record)
+    record.largestProcesses = burst?.processes
+    if burst?.processes == nil { burst?.record = record }
+    ids = Array((ids + [record.id]).sorted(by: >).prefix(JetsamStore.maxKept))
+    write(record, saying: "jetsam report \(record.id) written (`dormouse jetsam` shows it)")
   }
 
   /// The id of a report that begins at this time: the time without punctuation, and a number if one
@@ -101,11 +102,6 @@ final class JetsamKeeper {
     let used = Set(ids)
     if !used.contains(base) { return base }
     return (2...).lazy.map { "\(base)-\($0)" }.first { !used.contains($0) } ?? base
-  }
-
-  private func save(_ record: JetsamRecord) {
-    ids = Array((ids + [record.id]).sorted(by: >).prefix(JetsamStore.maxKept))
-    write(record, saying: "jetsam report \(record.id) written (`dormouse jetsam` shows it)")
   }
 
   private func write(_ record: JetsamRecord, saying text: String? = nil) {
