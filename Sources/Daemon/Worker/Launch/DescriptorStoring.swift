@@ -16,8 +16,8 @@ final class DescriptorStoring {
   /// calls the returned closure.
   private let returning: (@escaping (UInt64) -> Void) -> @Sendable (UInt64) -> Void
   private var store: DescriptorStore?
-  /// The warnings that this run has logged: the store is full, or a descriptor can't be stored.
-  private var hasWarned = (noRoom: false, unsafe: false)
+  /// The warnings that this run has logged.
+  private var logged: Set<KeyPath<DescriptorStore.Refused, Int>> = []
 
   init(
     _ handle: WorkerHandle, timers: any Timers, workers: WorkerRegistry,
@@ -52,7 +52,7 @@ final class DescriptorStoring {
 
   /// The descriptors for the next run. The limit may have been lowered since they were stored.
   func entriesForLaunch() -> [DescriptorStore.Entry] {
-    hasWarned = (false, false)
+    logged = []
     guard let store else { return [] }
     let dropped = store.keep(atMost: limit)
     if dropped > 0 {
@@ -78,19 +78,18 @@ final class DescriptorStoring {
 
   /// Logs what couldn't be stored; each warning once a run.
   private func report(_ refused: DescriptorStore.Refused, _ name: String) {
-    if refused.noRoom > 0, !hasWarned.noRoom {
-      hasWarned.noRoom = true
-      handle.log(
-        .warning,
-        "\(refused.noRoom) descriptors named \(name) closed: the store is full "
-          + "(fdstore: \(limit))")
-    }
-    if refused.unsafe > 0, !hasWarned.unsafe {
-      hasWarned.unsafe = true
-      handle.log(
-        .warning,
-        "\(refused.unsafe) descriptors named \(name) closed: only sockets, pipes, "
-          + "memfds and anonymous inodes (eventfd, timerfd) can be stored")
+    let reasons: [(count: KeyPath<DescriptorStore.Refused, Int>, text: String)] = [
+      (\.noRoom, "the store is full (fdstore: \(limit))"),
+      (
+        \.unsafe,
+        "only sockets, pipes, memfds and anonymous inodes (eventfd, timerfd) can be stored"
+      ),
+    ]
+    for (count, text) in reasons {
+      let closed = refused[keyPath: count]
+      if closed > 0, logged.insert(count).inserted {
+        handle.log(.warning, "\(closed) descriptors named \(name) closed: \(text)")
+      }
     }
   }
 
