@@ -13,11 +13,6 @@ struct Asleep: Sendable {
   var missing: MissingBytes?
   /// Detects that the manager of an external worker wants it to run.
   var manager: SleepWatch?
-
-  /// No other process gives the worker work. False if that isn't known.
-  var hasNoClients: Bool {
-    if case .success(let sources) = sources { !sources.hasClients } else { false }
-  }
 }
 
 /// Suspends a worker, and finds its inputs, so that they can be watched while it sleeps. Runs on a
@@ -105,11 +100,11 @@ struct SuspendJob: Sendable {
     try target.masters.find(in: tree)
     if mustBeIdle { try checkIsIdle() }
     let sources = watch(ignored, since: began)
+    // Timers may wake the worker, or it works only by its timers: nothing else gives it work.
     let times =
-      wantsTimes(sources) ? try DueTime.timers(of: discover()) + target.waits.dueTimes : []
-    if mustBeIdle, case .success(let inputs) = sources, !inputs.hasClients {
-      try checkTimers(times, of: tree)
-    }
+      wakesForTimers || sources.hasNoClients
+      ? try DueTime.timers(of: discover()) + target.waits.dueTimes : []
+    if mustBeIdle, sources.hasNoClients { try checkTimers(times, of: tree) }
     // A resource that is short now may be free in a moment, so the next attempt may succeed. If
     // Yama forbids this daemon to open the worker's sockets, its clients would wait for ever.
     guard let refusal = sources.refusal,
@@ -120,13 +115,6 @@ struct SuspendJob: Sendable {
         manager: manager)
     }
     throw SuspensionRefusal.unwatchable(refusal)
-  }
-
-  /// Timers may wake the worker, or it works only by its timers: nothing else gives it work.
-  private func wantsTimes(_ sources: Result<any WakeInputs, SystemCallError>) -> Bool {
-    if wakesForTimers { return true }
-    guard case .success(let sources) = sources else { return false }
-    return !sources.hasClients
   }
 
   /// Measures the footprint, unless the worker is big: a wake would wait for the measurement. The
@@ -212,13 +200,10 @@ struct SuspendJob: Sendable {
     _ ignored: UnreadInputBaseline, since began: Int64
   ) -> Result<any WakeInputs, SystemCallError> {
     let limit = limitOfRequests(after: .nanoseconds(Clocks.monotonic - began))
-    do throws(SystemCallError) {
-      return .success(
-        try WakeSources(
-          of: discover(), daemonSockets: daemonSockets, ignored: ignored, answering: answeredPorts,
-          openFor: limit))
-    } catch {
-      return .failure(error)
+    return Result { () throws(SystemCallError) in
+      try WakeSources(
+        of: discover(), daemonSockets: daemonSockets, ignored: ignored, answering: answeredPorts,
+        openFor: limit)
     }
   }
 

@@ -40,6 +40,11 @@ extension Result where Success == any WakeInputs, Failure == SystemCallError {
     case .failure(let error): error
     }
   }
+
+  /// No other process gives the worker work. False if that isn't known.
+  var hasNoClients: Bool {
+    if case .success(let inputs) = self { !inputs.hasClients } else { false }
+  }
 }
 
 /// Wakes one run of a worker. While the worker sleeps, this watches its inputs, and reports an
