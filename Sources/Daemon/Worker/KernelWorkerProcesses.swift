@@ -104,8 +104,9 @@ struct KernelWorkerProcesses: WorkerProcesses {
       let failure = failureText { try killing.perform(until: Deadline(in: Self.timeout)) }
       // The escaped processes have a time limit of their own, since the tree may have used all of
       // its limit. They may also have been moved out of the worker's cgroup.
-      let escaped = escaped.kill(within: Self.escapedTimeout)
-      done(Clearing(escaped: escaped.killed, failure: failure ?? escaped.failure))
+      var clearing = escaped.kill(within: Self.escapedTimeout)
+      clearing.failure = failure ?? clearing.failure
+      done(clearing)
     }
   }
 

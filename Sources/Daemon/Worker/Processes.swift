@@ -84,10 +84,7 @@ struct KernelProcesses: Processes {
     let text = (try? readText("/proc/self/task/\(getpid())/children")) ?? ""
     return text.split(separator: " ").compactMap { word in
       // A child that has ended needs no end.
-      guard let stat = Int32(word).flatMap({ try? ProcessStat.read($0) }), !stat.isEnded else {
-        return nil
-      }
-      return stat
+      Int32(word).flatMap { try? ProcessStat.read($0) }.flatMap { $0.isEnded ? nil : $0 }
     }
   }
 

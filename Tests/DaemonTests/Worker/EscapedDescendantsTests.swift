@@ -11,7 +11,7 @@ import Testing
 
   private func kill(
     notify: String? = nil, within limit: Duration = .seconds(60)
-  ) -> (killed: Int, failure: String?) {
+  ) -> Clearing {
     EscapedDescendants(
       root: ProcessIdentity(pid: 50, startTime: 90), mark: "mark", notify: notify,
       processes: children
@@ -21,7 +21,7 @@ import Testing
   @Test func `A child of the daemon with the worker's mark in its environment is ended`() {
     children.set { $0.add(51) }
     let outcome = kill()
-    #expect(outcome.killed == 1 && outcome.failure == nil && children.killed == [51])
+    #expect(outcome.escaped == 1 && outcome.failure == nil && children.killed == [51])
   }
 
   @Test func `Children of other workers, and of none, aren't touched`() {
@@ -32,7 +32,7 @@ import Testing
       $0.add(54)
       $0.environments[54] = []
     }
-    #expect(kill().killed == 0 && children.killed == [])
+    #expect(kill().escaped == 0 && children.killed == [])
   }
 
   @Test func `If the worker has a cgroup, the processes of other workers' cgroups aren't touched`()
@@ -63,18 +63,18 @@ import Testing
       $0.add(51, at: 89)
       $0.add(52, at: 90)
     }
-    #expect(kill().killed == 1 && children.killed == [52])
+    #expect(kill().escaped == 1 && children.killed == [52])
   }
 
   @Test func `The root process itself, which isn't reaped yet, isn't counted`() {
     children.set { $0.add(50, at: 90) }
-    #expect(kill().killed == 0 && children.killed == [])
+    #expect(kill().escaped == 0 && children.killed == [])
   }
 
   @Test func `A process of an earlier version's worker is known by its notify socket`() {
     children.set { $0.add(51, "NOTIFY_SOCKET=/run/web.notify") }
-    #expect(kill().killed == 0)
-    #expect(kill(notify: "/run/web.notify").killed == 1)
+    #expect(kill().escaped == 0)
+    #expect(kill(notify: "/run/web.notify").escaped == 1)
   }
 
   @Test("A process that becomes the daemon's child when its parent is ended is ended as well")
@@ -84,7 +84,7 @@ import Testing
       $0.childrenOf = [51: [61, 62], 62: [71]]
     }
     let outcome = kill()
-    #expect(outcome.killed == 4 && outcome.failure == nil)
+    #expect(outcome.escaped == 4 && outcome.failure == nil)
     #expect(children.killed == [51, 61, 62, 71])
   }
 
@@ -109,8 +109,8 @@ import Testing
     let outcome = kill(within: .milliseconds(20))
     let failure = try #require(outcome.failure)
     #expect(failure.hasPrefix("after 20 ms, processes that have left its tree were still found"))
-    #expect(failure.contains("killed: \(outcome.killed)); others may run"))
-    #expect(outcome.killed > 0 && outcome.killed == children.killed.count)
+    #expect(failure.contains("killed: \(outcome.escaped)); others may run"))
+    #expect(outcome.escaped > 0 && outcome.escaped == children.killed.count)
   }
 
   @Test("Processes that are found after the deadline are killed, and the failure reports that")
@@ -122,13 +122,13 @@ import Testing
       $0.childrenOf = [52: [61]]
     }
     let outcome = kill(within: .zero)
-    #expect(outcome.killed == 2 && children.killed == [51, 52], "no second look")
+    #expect(outcome.escaped == 2 && children.killed == [51, 52], "no second look")
     #expect(outcome.failure?.contains("were still found (looks: 1, killed: 2)") == true)
   }
 
   @Test func `A deadline that has passed is no failure when nothing is found`() {
     children.set { $0.add(51, "DORMOUSE_RUN=mark2") }
     let outcome = kill(within: .zero)
-    #expect(outcome.killed == 0 && outcome.failure == nil && children.killed == [])
+    #expect(outcome.escaped == 0 && outcome.failure == nil && children.killed == [])
   }
 }

@@ -36,7 +36,7 @@ struct EscapedDescendants: Sendable {
   ///
   /// - Parameter limit: the time from this call on. Processes that are found later are still
   ///   killed, but then the search ends.
-  func kill(within limit: Duration) -> (killed: Int, failure: String?) {
+  func kill(within limit: Duration) -> Clearing {
     let deadline = Deadline(in: limit)
     var killed: Set<ProcessIdentity> = []
     var failure: String?
@@ -61,7 +61,7 @@ struct EscapedDescendants: Sendable {
         break
       }
     }
-    return (killed.count, failure)
+    return Clearing(escaped: killed.count, failure: failure)
   }
 
   /// Whether a process is in the cgroup of a worker. The memory of other workers, which may be in

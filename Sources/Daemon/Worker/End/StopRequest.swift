@@ -123,7 +123,6 @@ final class StopCommand {
   func cancel() {
     then = nil
     program?.cancel()
-    program = nil
-    deadline.cancel()
+    finish()
   }
 }
