@@ -59,7 +59,8 @@ struct ChannelPlan: Sendable {
         remarks.append(Remark(level: .warning, text: "\(error)"))
       }
     }
-    let notify = hasNotifySocket ? try openNotify(handle, &remarks) : nil
+    var notify = hasNotifySocket ? try createNotify(in: directory, handle) : nil
+    if hasNotifySocket, notify == nil { notify = openPublicNotify(&remarks) }
     let pressure = offer("MEMORY_PRESSURE_WATCH", &remarks) { () throws(SystemCallError) in
       try PressureWatch(path: path("pressure"))
     }
@@ -102,14 +103,15 @@ struct ChannelPlan: Sendable {
     }
   }
 
-  private func openNotify(
-    _ handle: DirectoryHandle, _ remarks: inout [Remark]
+  /// Creates the socket in a directory; nil: the worker's user can't reach it there.
+  private func createNotify(
+    in directory: String, _ handle: DirectoryHandle
   ) throws(SystemCallError) -> NotifySocket? {
     let socket = try NotifySocket.create(
       in: directory, name: name, acceptsDescriptors: acceptsDescriptors)
     if socket.path.hasPrefix("@") || give(socket.path, in: handle) { return socket }
     socket.remove()
-    return openPublicNotify(&remarks)
+    return nil
   }
 
   /// Opens the socket in a directory of its own below /run, which no other user's directory
@@ -119,10 +121,7 @@ struct ChannelPlan: Sendable {
     do {
       let handle = try openTrusted(publicDirectory, making: true, as: .exclusive)
       try handle.setMode(0o711)
-      let socket = try NotifySocket.create(
-        in: publicDirectory, name: name, acceptsDescriptors: acceptsDescriptors)
-      if socket.path.hasPrefix("@") || give(socket.path, in: handle) { return socket }
-      socket.remove()
+      if let socket = try createNotify(in: publicDirectory, handle) { return socket }
     } catch {
       remarks.append(Remark(level: .info, text: "NOTIFY_SOCKET has an abstract name: \(error)"))
     }
