@@ -131,10 +131,7 @@ public struct OfflineRecovery {
     awake.state = Self.running
     awake.imagePath = nil
     awake.imageMark = nil
-    do throws(WorkerRecordError) { try records.save(awake) } catch {
-      return "its record can't be written: \(error)"
-    }
-    return nil
+    return failureText { try records.save(awake) }.map { "its record can't be written: \($0)" }
   }
 
   /// Ends a worker whose memory can't be verified, so that it never runs again.

@@ -130,17 +130,14 @@ struct SurvivorAdoption {
   }
 
   private func finish(_ id: WorkerID) {
-    // The messages that the worker sent meanwhile are received first.
-    if let worker = workers[id] { receiveMessages(worker) }
-    declared.returning.finish(id)
-  }
-
-  /// Receives the worker's messages from now on, as those of any other worker.
-  private func receiveMessages(_ worker: WorkerUnit) {
-    conversations.startWatchdog(of: worker)
-    do throws(SystemCallError) { try worker.conversation?.listenToConnections() } catch {
-      log(.warning, "\(worker.id): adopted without its channels to the daemon: \(error)")
+    // The messages that the worker sent meanwhile are received first, and later ones from now on.
+    if let worker = workers[id] {
+      conversations.startWatchdog(of: worker)
+      do throws(SystemCallError) { try worker.conversation?.listenToConnections() } catch {
+        log(.warning, "\(id): adopted without its channels to the daemon: \(error)")
+      }
     }
+    declared.returning.finish(id)
   }
 
   // MARK: outcomes
@@ -161,18 +158,14 @@ struct SurvivorAdoption {
     driver.send(.adopted(id, worker.profile, state))
     worker.conversation?.offers.recount()
     recordWriter.save(worker, state: state)
-    if let reason = unheard(worker, inputs.refusal) { driver.send(.wakeNeeded(id, reason)) }
-    // Input may have come before the inputs were watched.
-    watch.wakeForWaitingInput()
-  }
-
-  /// Why the worker can't sleep on: only its inputs would wake it, and they can't be watched. nil
-  /// if it can.
-  private func unheard(_ worker: WorkerUnit, _ refusal: SystemCallError?) -> String? {
     let dependsOnInputs =
       worker.configuration.policy.foreground.mode == .activity || processes.forbidsStrangers
-    guard dependsOnInputs, let refusal else { return nil }
-    return "can't watch its sockets while it sleeps (\(refusal))"
+    // Only its inputs would wake it, and they can't be watched.
+    if dependsOnInputs, let refusal = inputs.refusal {
+      driver.send(.wakeNeeded(id, "can't watch its sockets while it sleeps (\(refusal))"))
+    }
+    // Input may have come before the inputs were watched.
+    watch.wakeForWaitingInput()
   }
 
   private func recovered(_ worker: WorkerUnit, _ record: WorkerRecord, by recovery: RecoveryOutcome)

@@ -91,17 +91,12 @@ struct SurvivorChannels {
 
   /// Opens the sockets at their recorded names, abstract names too: the worker knows no other.
   func open() -> WorkerChannels {
-    var channels = WorkerChannels()
-    channels.notify = reopen(record.notifySocket) { path throws(SystemCallError) in
-      try NotifySocket(path: path, acceptsDescriptors: acceptsDescriptors)
-    }
-    channels.pressure = reopen(record.pressureWatch) { path throws(SystemCallError) in
-      try PressureWatch(path: path)
-    }
-    channels.talk = reopen(record.workerSocket) { path throws(SystemCallError) in
-      try WorkerSocket(path: path)
-    }
-    return channels
+    WorkerChannels(
+      notify: reopen(record.notifySocket) { path throws(SystemCallError) in
+        try NotifySocket(path: path, acceptsDescriptors: acceptsDescriptors)
+      },
+      pressure: reopen(record.pressureWatch, PressureWatch.init(path:)),
+      talk: reopen(record.workerSocket, WorkerSocket.init(path:)))
   }
 
   /// Opens a socket again. If that fails, the worker is adopted without the channel: it can't
