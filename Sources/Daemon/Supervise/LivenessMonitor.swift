@@ -153,14 +153,9 @@ final class LivenessMonitor {
   /// - Parameter outcome: nil if it was lost, which says nothing about the worker.
   private func apply(_ outcome: ProbeRunner.Outcome?, _ askedAt: Instant) {
     var verdict: ProbeState.Verdict?
-    switch outcome {
-    case nil: break
-    case .success:
-      lastFailure = nil
-      verdict = state.record(success: true)
-    case .failure(let reason):
-      lastFailure = reason
-      verdict = state.record(success: false)
+    if let outcome {
+      lastFailure = if case .failure(let reason) = outcome { reason } else { nil }
+      verdict = state.record(success: outcome == .success)
     }
     if !isPaused {
       schedule(at: state.nextQuestion(after: askedAt, answeredAt: timers.now))

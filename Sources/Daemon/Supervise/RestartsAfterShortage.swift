@@ -38,10 +38,9 @@ extension RestartSupervisor {
   func startFittingWorkers() {
     var waiting: [(id: WorkerID, worker: WorkerUnit, reason: String)] = []
     for (id, history) in histories {
-      guard case .waitingForMemory(let reason) = history.plan, let worker = workers[id] else {
-        continue
+      if case .waitingForMemory(let reason) = history.plan, let worker = workers[id] {
+        waiting.append((id, worker, reason))
       }
-      waiting.append((id, worker, reason))
     }
     waiting.sort {
       ($1.worker.configuration.importance, $0.id) < ($0.worker.configuration.importance, $1.id)
