@@ -7,7 +7,7 @@ import Lifecycle
 
 extension ShellMemory {
   func trim(_ order: TrimOrder, then: @escaping (TrimOutcome) -> Void) -> OperationFlag {
-    operate("trimmed", on: order.target.name, in: [.running], { [self] in moveOut($0) }, then)
+    operate("trimmed", on: order.image.target.name, in: [.running], { [self] in moveOut($0) }, then)
   }
 
   func fill(

@@ -66,7 +66,7 @@ import Testing
     world.worker.configuration.policy.hibernate.compressionLevel = 7
     beginTrim()
     #expect(memory.trimOrder?.mechanism == .userfaultfd)
-    #expect(memory.trimOrder?.rules.compressionLevel == 7)
+    #expect(memory.trimOrder?.image.rules.compressionLevel == 7)
     #expect(memory.trimOrder?.diskObstacle == nil)
     endTrim()
     world.driver.send(

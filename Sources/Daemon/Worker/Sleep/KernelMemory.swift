@@ -75,13 +75,11 @@ struct KernelMemory: WorkerMemory {
 
   /// A request for an image that gets its name when a later daemon would find the worker.
   ///
-  /// - Parameters:
-  ///   - isMemoryShort: neither the image's pages nor the working set stay in memory.
-  ///   - diskObstacle: why no image may be written; nil: the disk has room.
+  /// - Parameter diskObstacle: why no image may be written; nil: the disk has room.
   func imageRequest(
-    of target: HibernationTarget, by rules: HibernationRules, isMemoryShort: Bool,
-    diskObstacle: String? = nil
+    for order: HibernationOrder, diskObstacle: String? = nil
   ) -> HibernationRequest {
+    let (target, rules, isMemoryShort) = (order.target, order.rules, order.isMemoryShort)
     let recordWait = RecordWait(timeout: recordTimeout)
     services.records.whenSaved(target.name) { recordWait.answer($0) }
     let compression: Compression =
@@ -104,8 +102,7 @@ struct KernelMemory: WorkerMemory {
   func hibernate(_ order: HibernationOrder, then: @escaping (HibernationOutcome) -> Void)
     -> OperationFlag
   {
-    let request = imageRequest(
-      of: order.target, by: order.rules, isMemoryShort: order.isMemoryShort)
+    let request = imageRequest(for: order)
     let (pids, missing, removal) = (Array(order.target.memories.keys), order.missing, order.removal)
     // Unless it is known, it is measured on the thread of the hibernation.
     let before = Mutex(order.footprint)

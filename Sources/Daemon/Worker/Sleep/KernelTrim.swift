@@ -16,9 +16,10 @@ extension KernelMemory {
   func trim(_ order: TrimOrder, then: @escaping (TrimOutcome) -> Void) -> OperationFlag {
     let (operation, done) = callback(then)
     let request = request(for: order)
-    let (services, removal, path) = (services, order.removal, state.image(of: order.target.name))
+    let (services, removal, name) = (services, order.image.removal, order.image.target.name)
+    let path = state.image(of: name)
     let begin = {
-      services.mechanics.submit(about: order.target.name) { [hibernation = services.hibernation] in
+      services.mechanics.submit(about: name) { [hibernation = services.hibernation] in
         removal?()
         hibernation.trim(request) { result in
           let image = (try? result.get())?.missing  // A trim that failed has left no image.
@@ -50,12 +51,10 @@ extension KernelMemory {
 
   private func request(for order: TrimOrder) -> TrimRequest {
     TrimRequest(
-      imageRequest(
-        of: order.target, by: order.rules, isMemoryShort: order.isMemoryShort,
-        diskObstacle: order.diskObstacle),
-      record: state.trimRecord(of: order.target.name),
+      imageRequest(for: order.image, diskObstacle: order.diskObstacle),
+      record: state.trimRecord(of: order.image.target.name),
       mechanism: TrimRequest.Mechanism(order.mechanism),
-      imageObstacle: order.rules.enabled
+      imageObstacle: order.image.rules.enabled
         ? nil : "hibernate.enabled is false, so only trim.mechanism: userfaultfd writes an image",
       maxStandstill: Self.maxStandstill)
   }

@@ -90,24 +90,14 @@ extension WorkerSleep {
   func evict(
     then: @escaping (Result<(RestingImage, HibernationResult), HibernationError>) -> Void
   ) {
-    guard let worker, worker.ending?.hasBegun != true, let target = worker.target() else {
-      return refuse(then, .failure(.noProcess))
-    }
+    guard let worker, let order = makeOrder() else { return refuse(then, .failure(.noProcess)) }
     worker.conversation?.offers.recount()
     let disk = driver.state.policy.hibernate.disk
     if sleeps.imageDisk.isShort(of: driver.state.footprint(of: id), by: disk) {
       memory.dropIdleBases()
     }
-    let order = HibernationOrder(
-      target: target, rules: worker.configuration.policy.hibernate,
-      isMemoryShort: driver.state.pressure != .normal,
-      footprint: worker.measuring.fromSuspension?.footprint, missing: missing,
-      removal: worker.imageRemoval)
-    worker.measuring.didMoveMemory()
-    worker.imageRemoval = nil
-    let started = timers.now
-    current = memory.hibernate(order) { [timers, images = sleeps.imageDisk, weak worker] outcome in
-      worker?.measuring.didMoveMemory()
+    let (timers, images, started) = (timers, sleeps.imageDisk, timers.now)
+    let report = { [weak worker] (outcome: HibernationOutcome) in
       let took = timers.now - started
       then(
         outcome.result.map { summary in
@@ -119,6 +109,32 @@ extension WorkerSleep {
               imageSize: ByteCount(Int64(summary.imageLength)), duration: took)
           )
         })
+    }
+    move(worker, then: report) { memory.hibernate(order, then: $0) }
+  }
+
+  /// An order to write an image of the worker now; nil: it has no process, or its end has begun.
+  func makeOrder() -> HibernationOrder? {
+    guard let worker, worker.ending?.hasBegun != true, let target = worker.target() else {
+      return nil
+    }
+    defer { worker.imageRemoval = nil }
+    return HibernationOrder(
+      target: target, rules: worker.configuration.policy.hibernate,
+      isMemoryShort: driver.state.pressure != .normal,
+      footprint: worker.measuring.fromSuspension?.footprint, missing: missing,
+      removal: worker.imageRemoval)
+  }
+
+  /// Begins to move memory of the worker: a measurement from before or meanwhile isn't valid.
+  func move<Outcome>(
+    _ worker: WorkerUnit, then: @escaping (Outcome) -> Void,
+    _ begin: (@escaping (Outcome) -> Void) -> OperationFlag
+  ) {
+    worker.measuring.didMoveMemory()
+    current = begin { [weak worker] in
+      worker?.measuring.didMoveMemory()
+      then($0)
     }
   }
 
@@ -136,11 +152,8 @@ extension WorkerSleep {
       return refuse(then, .failure(.noProcess))
     }
     worker.conversation?.offers.dropRestored()
-    worker.measuring.didMoveMemory()
-    current = memory.restore(target, from: image, keepsBase: worker.keepsBase) {
-      [weak worker] in
-      worker?.measuring.didMoveMemory()
-      then($0)
+    move(worker, then: then) {
+      memory.restore(target, from: image, keepsBase: worker.keepsBase, then: $0)
     }
   }
 
@@ -149,11 +162,7 @@ extension WorkerSleep {
       return refuse(then, RecoveryOutcome(result: .failure(.noProcess)))
     }
     worker.conversation?.offers.dropRestored()
-    worker.measuring.didMoveMemory()
-    current = memory.recover(target, expecting: expecting) { [weak worker] in
-      worker?.measuring.didMoveMemory()
-      then($0)
-    }
+    move(worker, then: then) { memory.recover(target, expecting: expecting, then: $0) }
   }
 
   func findInputs(then: @escaping (Result<any WakeInputs, SystemCallError>) -> Void) {

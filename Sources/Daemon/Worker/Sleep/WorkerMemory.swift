@@ -142,6 +142,7 @@ struct Refusal: Error {
   var staysAwake = false
 }
 
+/// What a hibernation and the image of a trim need.
 struct HibernationOrder {
   var target: HibernationTarget
   var rules: HibernationRules
@@ -156,16 +157,11 @@ struct HibernationOrder {
 }
 
 struct TrimOrder {
-  var target: HibernationTarget
-  var mechanism: TrimRules.Mechanism
   /// How an image is written.
-  var rules: HibernationRules
-  /// True: the image doesn't stay in the page cache, and the working set doesn't stay in memory.
-  var isMemoryShort: Bool
+  var image: HibernationOrder
+  var mechanism: TrimRules.Mechanism
   /// Why no image may be written; nil: the disk has room.
   var diskObstacle: String?
-  /// Waits until the images of an earlier run have been removed.
-  var removal: (@Sendable () -> Void)?
 }
 
 /// The outcome of a trim, and the length of the image that it wrote; nil: it wrote none.

@@ -47,31 +47,20 @@ extension WorkerSleep {
   }
 
   private func moveOut(then: @escaping (TrimOutcome) -> Void) {
-    guard let worker, worker.ending?.hasBegun != true, let target = worker.target() else {
+    guard let worker, let image = makeOrder() else {
       return refuse(then, TrimOutcome(result: .failure(.noProcess)))
     }
-    let policy = worker.configuration.policy
     let order = TrimOrder(
-      target: target, mechanism: policy.trim.mechanism, rules: policy.hibernate,
-      isMemoryShort: driver.state.pressure != .normal,
-      diskObstacle: driver.state.diskObstacle(forTrimOf: id), removal: worker.imageRemoval)
-    worker.imageRemoval = nil
-    worker.measuring.didMoveMemory()
-    current = memory.trim(order) { [weak worker] outcome in
-      worker?.measuring.didMoveMemory()
-      then(outcome)
-    }
+      image: image, mechanism: worker.configuration.policy.trim.mechanism,
+      diskObstacle: driver.state.diskObstacle(forTrimOf: id))
+    move(worker, then: then) { memory.trim(order, then: $0) }
   }
 
   private func moveIn(then: @escaping (Result<TrimSummary, HibernationError>) -> Void) {
     guard let worker, worker.ending?.hasBegun != true, let target = worker.target() else {
       return refuse(then, .failure(.noProcess))
     }
-    worker.measuring.didMoveMemory()
-    current = memory.fill(target) { [weak worker] outcome in
-      worker?.measuring.didMoveMemory()
-      then(outcome)
-    }
+    move(worker, then: then) { memory.fill(target, then: $0) }
   }
 
   private func trimEnded(_ outcome: TrimOutcome, _ started: Instant) {
