@@ -40,16 +40,13 @@ final class DependencyStarter {
     else {
       return requests.request(verb, id, occasion: occasion, then: answer)
     }
-    if waits[id] != nil {
-      if verb == .start {
-        waits[id]?.verb = .start
-        waits[id]?.asked = restarts.timers.now
-        waits[id]?.occasion = occasion
-      }
-      waits[id]?.answers.append(answer)
-      return
+    let now = restarts.timers.now
+    if var wait = waits[id] {
+      if verb == .start { (wait.verb, wait.asked, wait.occasion) = (verb, now, occasion) }
+      wait.answers.append(answer)
+      return waits[id] = wait
     }
-    waits[id] = Wait(verb: verb, asked: restarts.timers.now, occasion: occasion, answers: [answer])
+    waits[id] = Wait(verb: verb, asked: now, occasion: occasion, answers: [answer])
     for dependency in dependencies { startIfNeeded(dependency, for: id) }
     advance()
   }

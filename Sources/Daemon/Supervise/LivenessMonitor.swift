@@ -102,14 +102,10 @@ final class LivenessMonitor {
     // Traffic that came before the question counts.
     operation.begin(within: Self.timeout, orElse: false) {
       questions.readTraffic(then: $0)
-    } then: { [unowned self] in
-      didReadTraffic($0)
+    } then: { [unowned self] hasTraffic in
+      if hasTraffic { questions.recordActivity() }
+      if timer == nil, !isAsking, !isPaused { putQuestion() }
     }
-  }
-
-  private func didReadTraffic(_ hasTraffic: Bool) {
-    if hasTraffic { questions.recordActivity() }
-    if timer == nil, !isAsking, !isPaused { putQuestion() }
   }
 
   private func putQuestion() {
@@ -143,15 +139,11 @@ final class LivenessMonitor {
     }
   }
 
+  /// - Parameter outcome: nil if it was lost, which says nothing about the worker.
   private func answered(_ outcome: ProbeRunner.Outcome?, _ askedAt: Instant) {
+    defer { questions.didEndQuestion() }
     isAsking = false
     isDrainingTraffic = false
-    apply(outcome, askedAt)
-    questions.didEndQuestion()
-  }
-
-  /// - Parameter outcome: nil if it was lost, which says nothing about the worker.
-  private func apply(_ outcome: ProbeRunner.Outcome?, _ askedAt: Instant) {
     var verdict: ProbeState.Verdict?
     if let outcome {
       lastFailure = if case .failure(let reason) = outcome { reason } else { nil }

@@ -228,18 +228,15 @@ final class WorkerEnding {
         "its first process has ended; its \(others) other processes are ended with "
           + "it; if the program puts itself into the background, use its option that prevents that")
     }
-    let status = status(processes.reap(process, of: id.name))
+    let exit = processes.reap(process, of: id.name)
+    let status = handle.worker.map { ends.kernelKills.status(exit, of: $0) } ?? ExitStatus(exit)
+    if status == .outOfMemory, let worker = handle.worker {
+      ends.kernelKills.keepReport(ofKernelKill: worker)
+    }
     isReaped = true
     step = .tidying
     ends.restarts.record(leftBehind: others, by: id)
     removeGroup(status)
-  }
-
-  private func status(_ exit: WorkerExit) -> ExitStatus {
-    guard let worker = handle.worker else { return ExitStatus(exit) }
-    let status = ends.kernelKills.status(exit, of: worker)
-    if status == .outOfMemory { ends.kernelKills.keepReport(ofKernelKill: worker) }
-    return status
   }
 
   /// Removes the worker's cgroup. The worker has ended only when its cgroup can be used again.

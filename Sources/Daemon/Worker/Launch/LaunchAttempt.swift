@@ -54,14 +54,11 @@ final class LaunchAttempt {
   /// same worker.
   static let undoTimeout = Duration.seconds(30)
 
-  private let launch: any LaunchSteps
+  let launch: any LaunchSteps
   private let warn: (String) -> Void
   private let end: (Outcome) -> Void
   private var steps: ArraySlice<LaunchStep>
   private let operation: TimedOperation
-
-  /// The pid of the new process, a child of this one that only this launch may wait for.
-  var pid: Int32? { launch.pid }
 
   /// - Parameter end: called once.
   init(

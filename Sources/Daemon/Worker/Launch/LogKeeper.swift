@@ -133,18 +133,14 @@ final class LogKeeper {
     performCheck(id, destination, rotations[id]) { [weak self] outcome, watch in
       guard let self else { return }
       if let watch { claim(watch, for: id) }
-      didCheck(at: id, outcome: outcome)
+      guard checking.contains(id) else { return }
+      if outcome == .rotated { return checkLater(at: id, after: Self.checkDelay) }
+      checking.remove(id)
+      if written.remove(id) != nil { checkSoon(at: id) }
+      guard case .failed(let failure) = outcome else { return }
+      pauses[id] = timers.now + Self.pause
+      log(.warning, "\(id): its log is over output.max_size and can't be rotated: \(failure)")
     }
-  }
-
-  private func didCheck(at id: WorkerID, outcome: Outcome) {
-    guard checking.contains(id) else { return }
-    if outcome == .rotated { return checkLater(at: id, after: Self.checkDelay) }
-    checking.remove(id)
-    if written.remove(id) != nil { checkSoon(at: id) }
-    guard case .failed(let failure) = outcome else { return }
-    pauses[id] = timers.now + Self.pause
-    log(.warning, "\(id): its log is over output.max_size and can't be rotated: \(failure)")
   }
 
   /// - Parameter then: called before the check.

@@ -40,7 +40,7 @@ final class WorkerLauncher: EngineObserver {
   }
 
   /// The pids of children of this process that only their launches may wait for.
-  var pids: [Int32] { attempts.values.compactMap(\.pid) }
+  var pids: [Int32] { attempts.values.compactMap { $0.launch.pid } }
 
   func launch(_ id: WorkerID) {
     // If a launch is in progress, its outcome answers both requests.
