@@ -3,9 +3,11 @@ import Lifecycle
 import Linux
 import Supervision
 
-/// The state in which a worker of an earlier daemon was found.
-enum SurvivorState {
-  /// The worker sleeps as its record says: suspended, or hibernated in the image.
+/// The state in which a sleeping worker was found: a worker of an earlier daemon, or one of which
+/// an operation had no outcome.
+enum SurvivorState: Sendable {
+  /// The worker sleeps as its record or the last operation says: suspended, or hibernated in the
+  /// image.
   case asleep(WorkerState, ImageOnDisk?)
   /// The worker is suspended as its record says, with this memory in the image of a trim.
   case trimmed(MissingBytes)

@@ -18,7 +18,7 @@ final class FakeMemory: WorkerMemory {
   private(set) var thawed: ((String?) -> Void)?
   private(set) var restored: ((Result<ResumeSummary, HibernationError>) -> Void)?
   private(set) var recovered: ((RecoveryOutcome) -> Void)?
-  private(set) var inspected: ((WorkerState?, ImageOnDisk?) -> Void)?
+  private(set) var inspected: ((SurvivorState) -> Void)?
 
   // Workers that another daemon or supervisor has started. The test's own process represents each
   // of them.
@@ -95,8 +95,7 @@ final class FakeMemory: WorkerMemory {
   }
 
   func inspect(
-    _ target: HibernationTarget, lastImage: ImageOnDisk?,
-    then: @escaping (WorkerState?, ImageOnDisk?) -> Void
+    _ target: HibernationTarget, lastImage: ImageOnDisk?, then: @escaping (SurvivorState) -> Void
   ) -> OperationFlag {
     inspected = then
     return begin("inspect")

@@ -145,18 +145,17 @@ final class ShellMemory: WorkerMemory {
   }
 
   func inspect(
-    _ target: HibernationTarget, lastImage: ImageOnDisk?,
-    then: @escaping (WorkerState?, ImageOnDisk?) -> Void
+    _ target: HibernationTarget, lastImage: ImageOnDisk?, then: @escaping (SurvivorState) -> Void
   ) -> OperationFlag {
-    let effect = { (run: ShellRun) -> (WorkerState?, ImageOnDisk?) in
+    let effect = { (run: ShellRun) -> SurvivorState in
       switch run.body {
-      case .stopped where run.isImageNeeded: (nil, nil)
-      case .stopped: (.suspended, nil)
-      case .evicted: (.hibernated, ImageOnDisk(path: "/\(run.id)"))
-      case .running, .unverifiable, .dead: (nil, nil)
+      case .stopped where run.isImageNeeded: .inDoubt
+      case .stopped: .asleep(.suspended, nil)
+      case .evicted: .asleep(.hibernated, ImageOnDisk(path: "/\(run.id)"))
+      case .running, .unverifiable, .dead: .inDoubt
       }
     }
-    return operate("looked at", on: target.name, effect) { then($0.0, $0.1) }
+    return operate("looked at", on: target.name, effect, then)
   }
 
   func release(_ masters: PreforkMasters, of name: String) {}

@@ -189,7 +189,7 @@ import Testing
     #expect(memory.asked.last == "inspect")
     memory.recovered?(RecoveryOutcome(result: .success(.forTest)))
     #expect(world.named.isEmpty)
-    memory.inspected?(.suspended, nil)
+    memory.inspected?(.asleep(.suspended, nil))
     #expect(world.named == ["found", "wakeNeeded"], "nothing watches its inputs")
   }
 
@@ -201,7 +201,7 @@ import Testing
     memory.loseOutcome()
     sleep.inspect()
     #expect(memory.asked == ["suspend", "inspect"])
-    memory.inspected?(.suspended, nil)
+    memory.inspected?(.asleep(.suspended, nil))
     // The outcome is reported in the end.
     memory.stop(with: world.inputs)
     #expect(world.named == ["found", "found", "wakeNeeded"])
@@ -217,7 +217,7 @@ import Testing
     sleep.suspend()
     memory.loseOutcome()
     sleep.inspect()
-    memory.inspected?(.suspended, nil)
+    memory.inspected?(.asleep(.suspended, nil))
     #expect(world.named == ["found", "wakeNeeded"])
   }
 
@@ -238,7 +238,7 @@ import Testing
     sleep.resume()
     memory.loseOutcome()
     sleep.inspect()
-    memory.inspected?(.hibernated, Self.image)
+    memory.inspected?(.asleep(.hibernated, Self.image))
     #expect(world.named == ["suspended", "hibernated", "found"] && world.isWatched)
   }
 

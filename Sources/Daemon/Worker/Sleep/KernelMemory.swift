@@ -195,26 +195,18 @@ struct KernelMemory: WorkerMemory {
   }
 
   func inspect(
-    _ target: HibernationTarget, lastImage: ImageOnDisk?,
-    then: @escaping (WorkerState?, ImageOnDisk?) -> Void
+    _ target: HibernationTarget, lastImage: ImageOnDisk?, then: @escaping (SurvivorState) -> Void
   ) -> OperationFlag {
     let path = state.image(of: target.name)
-    let report = { (state: WorkerState?) in
-      then(state, state == .hibernated ? lastImage ?? ImageOnDisk(path: path) : nil)
+    return perform(about: target.name, then: then) {
+      // If the volume of the image isn't mounted, the image isn't here but still exists.
+      let isElsewhere = lastImage?.resting.expectation.absence(of: path)?.aftermath == .intact
+      if isElsewhere || Hibernator.isAtRest(target, on: path) {
+        return .asleep(.hibernated, lastImage ?? ImageOnDisk(path: path))
+      }
+      guard isAbsent(path), isAbsent(path + ".partial") else { return .inDoubt }
+      return Hibernator.isAtRest(target, on: nil) ? .asleep(.suspended, nil) : .inDoubt
     }
-    return perform(about: target.name, then: report) {
-      Self.sleepState(of: target, image: path, expecting: lastImage?.resting.expectation)
-    }
-  }
-
-  private static func sleepState(
-    of target: HibernationTarget, image path: String, expecting expected: ImageExpectation?
-  ) -> WorkerState? {
-    // If the volume of the image isn't mounted, the image isn't here but still exists.
-    if expected?.absence(of: path)?.aftermath == .intact { return .hibernated }
-    if Hibernator.isAtRest(target, on: path) { return .hibernated }
-    guard isAbsent(path), isAbsent(path + ".partial") else { return nil }
-    return Hibernator.isAtRest(target, on: nil) ? .suspended : nil
   }
 
   func release(_ masters: PreforkMasters, of name: String) {

@@ -173,11 +173,8 @@ extension WorkerSleep {
       of: target, daemonSockets: worker.daemonSockets, answering: worker.answeredPorts, then: then)
   }
 
-  func inspectMemory(then: @escaping (WorkerState?, ImageOnDisk?) -> Void) {
-    guard let target = worker?.target() else {
-      timers.after(.zero) { then(nil, nil) }
-      return
-    }
+  func inspectMemory(then: @escaping (SurvivorState) -> Void) {
+    guard let target = worker?.target() else { return refuse(then, .inDoubt) }
     current = memory.inspect(target, lastImage: resumeMethod.image, then: then)
   }
 

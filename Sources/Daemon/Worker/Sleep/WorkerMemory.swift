@@ -57,13 +57,11 @@ protocol WorkerMemory {
     then: @escaping (RecoveryOutcome) -> Void
   ) -> OperationFlag
 
-  /// Determines the state of a sleeping worker: `.suspended` or `.hibernated`; nil: the state isn't
-  /// certain.
+  /// Determines the state of a sleeping worker: `asleep`, or `inDoubt` if it isn't certain.
   ///
   /// - Parameter lastImage: the image with the worker's memory, according to the last operation.
   func inspect(
-    _ target: HibernationTarget, lastImage: ImageOnDisk?,
-    then: @escaping (_ state: WorkerState?, _ image: ImageOnDisk?) -> Void
+    _ target: HibernationTarget, lastImage: ImageOnDisk?, then: @escaping (SurvivorState) -> Void
   ) -> OperationFlag
 
   /// Continues the masters of a prefork server, after its children.

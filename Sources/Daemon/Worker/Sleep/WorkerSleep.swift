@@ -117,12 +117,7 @@ final class WorkerSleep {
     guard mayBegin, !isBusy || !isUnderWay else { return driver.send(.found(id, .underWay)) }
     log(.warning, "an operation had no outcome: inspecting its state")
     // A suspension that still waits for the worker's reply doesn't begin any more.
-    begin {
-      (sleep, done: @escaping ((WorkerState?, ImageOnDisk?)) -> Void) in
-      sleep.inspectMemory { done(($0, $1)) }
-    } then: {
-      $0.didInspect($1.0, $1.1)
-    }
+    begin({ $0.inspectMemory(then: $1) }, then: { $0.didInspect($1) })
   }
 
   // MARK: a worker of an earlier daemon
@@ -259,12 +254,12 @@ final class WorkerSleep {
     didWake(fromImage: missing?.isTrimmed != true)
   }
 
-  private func didInspect(_ state: WorkerState?, _ image: ImageOnDisk?) {
+  private func didInspect(_ state: SurvivorState) {
     guard !hasEnded else { return }
     switch state {
-    case .hibernated: didFindAsleep(.hibernated, in: .recover(image))
-    case .suspended: didFindAsleep(.suspended, in: resumeMethod.withoutImage)
-    default:
+    case .asleep(.hibernated, let image): didFindAsleep(.hibernated, in: .recover(image))
+    case .asleep: didFindAsleep(.suspended, in: resumeMethod.withoutImage)
+    case .trimmed, .withoutImage, .inDoubt:
       begin({ $0.recover(expecting: .unknown(), then: $1) }, then: { $0.didRecover($1) })
     }
   }
