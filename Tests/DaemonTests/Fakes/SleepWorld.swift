@@ -75,9 +75,13 @@ final class SleepWorld {
 
   /// - Parameter watches: nil: those of this world.
   func makeWatch(_ watches: (any DescriptorWatches)? = nil) -> WakeWatch {
-    let watch = WakeWatch(
-      of: worker, watches: watches ?? self.watches, timers: timers, driver: driver,
-      memory: memory, log: log)
+    let sleeps =
+      watches.map {
+        WorkerSleeps(
+          driver: driver, workers: workers, timers: timers, watches: $0, memory: memory,
+          imageDisk: self.sleeps.imageDisk, log: log, kill: self.sleeps.kill)
+      } ?? self.sleeps
+    let watch = WakeWatch(of: worker, sleeps)
     worker.wakeWatch = watch
     return watch
   }

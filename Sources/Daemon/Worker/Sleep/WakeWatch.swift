@@ -51,8 +51,7 @@ extension Result where Success == any WakeInputs, Failure == SystemCallError {
 /// arrival to the engine, once. Belongs to the loop's thread; each run has its own instance.
 final class WakeWatch {
   private let handle: WorkerHandle
-  private let watches: any DescriptorWatches
-  private let memory: any WorkerMemory
+  private let sleeps: WorkerSleeps
   /// Wakes the worker for its own timers.
   let timer: WakeTimer
   private let answerer: HealthCheckResponder
@@ -69,16 +68,12 @@ final class WakeWatch {
   /// The run has ended: nothing is watched any more.
   private(set) var isOver = false
 
-  init(
-    of worker: WorkerUnit, watches: any DescriptorWatches, timers: any Timers,
-    driver: EngineDriver, memory: any WorkerMemory, log: DaemonLog
-  ) {
-    let id = worker.id
-    handle = WorkerHandle(worker: worker, driver: driver, log: log)
-    self.watches = watches
-    self.memory = memory
-    timer = WakeTimer(timers) { [driver] in driver.send(.timerDue(id, $0)) }
-    answerer = HealthCheckResponder(watches, timers) { log(.warning, "\(id): \($0)") }
+  init(of worker: WorkerUnit, _ sleeps: WorkerSleeps) {
+    let handle = WorkerHandle(worker: worker, driver: sleeps.driver, log: sleeps.log)
+    self.handle = handle
+    self.sleeps = sleeps
+    timer = WakeTimer(sleeps.timers) { handle.send(.timerDue(handle.id, $0)) }
+    answerer = HealthCheckResponder(sleeps.watches, sleeps.timers) { handle.log(.warning, $0) }
   }
 
   /// The worker's inputs are watched.
@@ -103,7 +98,7 @@ final class WakeWatch {
     }
     unwatched = inputs.unwatched
     do throws(SystemCallError) {
-      let token = try watches.whenReadable(inputs.descriptor) { [weak self, weak inputs] in
+      let token = try sleeps.watches.whenReadable(inputs.descriptor) { [weak self, weak inputs] in
         if let reason = inputs?.nextReason() { self?.wake(reason) }
       }
       watched = (inputs, token)
@@ -144,7 +139,7 @@ final class WakeWatch {
 
   private func report(_ reason: String) {
     pendingReason = reason
-    memory.prioritize(handle.id.name)
+    sleeps.memory.prioritize(handle.id.name)
     handle.send(.wakeNeeded(handle.id, reason))
   }
 
@@ -168,7 +163,7 @@ final class WakeWatch {
     stoppedWork = nil
     answerer.stop()
     guard let (inputs, token) = watched else { return }
-    watches.unwatch(inputs.descriptor, token)
+    sleeps.watches.unwatch(inputs.descriptor, token)
     inputs.handOverOpened()
     watched = nil
   }

@@ -10,7 +10,7 @@ final class WorkerSleeps {
   /// Ends a worker by SIGKILL, soon after the call.
   let kill: (WorkerID) -> Void
   let workers: WorkerRegistry
-  private let watches: any DescriptorWatches
+  let watches: any DescriptorWatches
 
   init(
     driver: EngineDriver, workers: WorkerRegistry, timers: any Timers,
@@ -29,8 +29,7 @@ final class WorkerSleeps {
 
   /// Called for a new run, and for an adopted one.
   func makeSleep(for worker: WorkerUnit) {
-    let watch = WakeWatch(
-      of: worker, watches: watches, timers: timers, driver: driver, memory: memory, log: log)
+    let watch = WakeWatch(of: worker, self)
     worker.wakeWatch = watch
     worker.sleep = WorkerSleep(worker, watch: watch, sleeps: self)
   }
