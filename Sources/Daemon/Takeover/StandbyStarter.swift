@@ -21,8 +21,9 @@ final class StandbyStarter<Process: Sendable> {
 
   /// - Parameter hasSuccessors: false in `dormouse wrap`, because its program doesn't outlive it.
   init(
-    hasSuccessors: Bool, start: @escaping Start, hasEnded: @escaping (Process) -> Bool,
-    use: @escaping (Process) -> Void, log: @escaping (DaemonLog.Priority, String) -> Void
+    hasSuccessors: Bool, log: @escaping (DaemonLog.Priority, String) -> Void,
+    start: @escaping Start, hasEnded: @escaping (Process) -> Bool,
+    use: @escaping (Process) -> Void
   ) {
     self.hasSuccessors = hasSuccessors
     self.start = start
@@ -65,7 +66,7 @@ extension StandbyStarter where Process == StandbyPagerConnection {
     jobs: LoopJobs, hibernation: HibernationService, log: DaemonLog, hasSuccessors: Bool,
     lock: String
   ) -> StandbyStarter {
-    StandbyStarter(hasSuccessors: hasSuccessors) { then in
+    StandbyStarter(hasSuccessors: hasSuccessors, log: log.callAsFunction) { then in
       jobs.run(about: "standby pager", within: .seconds(10)) {
         Result { try StandbyPagerConnection(command: [thisExecutable, "pager", "--lock", lock]) }
       } then: {
@@ -75,8 +76,6 @@ extension StandbyStarter where Process == StandbyPagerConnection {
       $0.hasEnded()
     } use: {
       hibernation.set($0)
-    } log: {
-      log($0, $1)
     }
   }
 }

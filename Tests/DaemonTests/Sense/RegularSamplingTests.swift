@@ -50,10 +50,9 @@ import Testing
       activity: ActivitySampler(
         clock: timers, driver: driver, workers: world.workers, source: looks,
         meter: world.senses.meter),
-      logs: LogKeeper(timers) { id, _, _, then in
+      logs: LogKeeper(timers, log: { _, _ in }) { id, _, _, then in
         looks.all.append("log of \(id)")
         then(.small, nil)
-      } log: { _, _ in
       },
       kernelKills: KernelKillWatch(
         clock: timers, driver: driver, jetsam: world.jetsam,

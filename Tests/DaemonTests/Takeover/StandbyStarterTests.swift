@@ -20,14 +20,13 @@ import Testing
   private let world = World()
 
   private func starter(hasSuccessors: Bool = true) -> StandbyStarter<Int> {
-    StandbyStarter(hasSuccessors: hasSuccessors) { [world] in
+    StandbyStarter(hasSuccessors: hasSuccessors, log: { [world] in world.lines.append($1) }) {
+      [world] in
       world.waiting.append($0)
     } hasEnded: { [world] in
       world.ended.contains($0)
     } use: { [world] in
       world.used.append($0)
-    } log: { [world] in
-      world.lines.append($1)
     }
   }
 

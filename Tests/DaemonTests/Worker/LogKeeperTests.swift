@@ -13,14 +13,14 @@ import Testing
     private(set) var lines: [String] = []
     private(set) var unwatched: [Int32] = []
     private var waiting: [(LogKeeper.Outcome, Int32?) -> Void] = []
-    private(set) lazy var keeper = LogKeeper(timers) { [unowned self] id, _, rotation, then in
+    private(set) lazy var keeper = LogKeeper(
+      timers, log: { [unowned self] in lines.append($1) }
+    ) { [unowned self] id, _, rotation, then in
       guard let rotation else { return then(.small, nil) }
       rotations.append((id, rotation))
       waiting.append(then)
     } unwatch: { [unowned self] in
       unwatched.append($0)
-    } log: { [unowned self] in
-      lines.append($1)
     }
 
     func sample(

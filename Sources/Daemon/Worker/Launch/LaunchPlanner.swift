@@ -39,9 +39,8 @@ struct LaunchPlanner {
 extension LaunchPlanner {
   init(settings: LaunchSettings, restarts: RestartSupervisor, services: Services) {
     let (mechanics, loopReturn) = (services.mechanics, services.loopReturn)
-    self.init(settings: settings, restarts: restarts) { [log = services.log] in
-      log($0, $1)
-    } limit: { id, cgroup, limit, then in
+    self.init(settings: settings, restarts: restarts, log: services.log.callAsFunction) {
+      id, cgroup, limit, then in
       let failed = loopReturn.callback { (error: SystemCallError?) in if let error { then(error) } }
       mechanics.submit(about: id.name) {
         do throws(SystemCallError) {

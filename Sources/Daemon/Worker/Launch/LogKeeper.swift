@@ -56,8 +56,8 @@ final class LogKeeper {
   private var scheduledChecks = 0
 
   init(
-    _ timers: any Timers, check: @escaping Check, unwatch: @escaping (Int32) -> Void = { _ in },
-    log: @escaping (DaemonLog.Priority, String) -> Void
+    _ timers: any Timers, log: @escaping (DaemonLog.Priority, String) -> Void,
+    check: @escaping Check, unwatch: @escaping (Int32) -> Void = { _ in }
   ) {
     self.timers = timers
     performCheck = check
@@ -68,7 +68,8 @@ final class LogKeeper {
   /// - Parameter times: returns the path of the file that records the sizes of a worker's log.
   convenience init(_ services: Services, times: @escaping (WorkerID) -> String) {
     let writes = LogWrites(services.loop)
-    self.init(services.loop) { [jobs = services.jobs] id, destination, rotation, then in
+    self.init(services.loop, log: services.log.callAsFunction) {
+      [jobs = services.jobs] id, destination, rotation, then in
       let times = LogTimes(path: times(id))
       let watch = rotation == nil ? nil : writes.watch
       // An hour is as good as no limit: a large log on a slow disk takes seconds.
@@ -92,8 +93,6 @@ final class LogKeeper {
       }
     } unwatch: {
       writes.watch?.removeWatch($0)
-    } log: { [log = services.log] in
-      log($0, $1)
     }
     writes.report = { [weak self] in self?.didReceive($0) }
   }
