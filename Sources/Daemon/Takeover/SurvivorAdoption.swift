@@ -96,9 +96,7 @@ struct SurvivorAdoption {
       // From here on a missing image means that the memory is back.
       recordWriter.save(worker, state: .resuming, imageDirectory: record.imageDirectory)
       begin(worker.id)
-      sleep.perform {
-        $0.recover(expecting: .of(record), then: $1)
-      } then: { [weak worker] in
+      sleep.perform({ $0.recover(expecting: .of(record), then: $1) }) { [weak worker] in
         if let worker, let recovery = $0 { recovered(worker, record, by: recovery) }
         finish(WorkerID(record.name))
       }
@@ -110,9 +108,7 @@ struct SurvivorAdoption {
   ) {
     conversations.restoreOffers(record, worker)
     begin(worker.id)
-    worker.sleep?.perform {
-      $0.findInputs(then: $1)
-    } then: { [weak worker] in
+    worker.sleep?.perform({ $0.findInputs(then: $1) }) { [weak worker] in
       if let worker, let inputs = $0 { sleepsOn(worker, record, in: state, wokenBy: inputs) }
       finish(WorkerID(record.name))
     }

@@ -89,23 +89,14 @@ final class WorkerSleep {
     case .unverified:
       driver.send(.resumeFailed(id, Self.unverified, intact: false))
     case .recover(let image):
-      begin {
-        $0.recover(expecting: image?.resting.expectation ?? .unknown(), then: $1)
-      } then: {
+      let expected = image?.resting.expectation ?? .unknown()
+      begin({ $0.recover(expecting: expected, then: $1) }) {
         $0.resumeEnded($1.result, started)
       }
     case .image(let image):
-      begin {
-        $0.restore(from: image, then: $1)
-      } then: {
-        $0.resumeEnded($1, started)
-      }
+      begin({ $0.restore(from: image, then: $1) }, then: { $0.resumeEnded($1, started) })
     case .thaw(let mayBeStopped):
-      begin {
-        $0.thaw(isStopped: mayBeStopped, then: $1)
-      } then: {
-        $0.thawEnded($1, started)
-      }
+      begin({ $0.thaw(isStopped: mayBeStopped, then: $1) }, then: { $0.thawEnded($1, started) })
     }
   }
 
@@ -179,11 +170,7 @@ final class WorkerSleep {
   /// too, the engine treats the worker as suspended, and tries to wake it again and again.
   private func recoverStopped(_ reason: String, _ failure: String) {
     log(.warning, "it was not suspended (\(reason)), and could not be woken: \(failure)")
-    begin {
-      $0.recover(expecting: .unknown(), then: $1)
-    } then: {
-      $0.stoppedRecovered($1, reason)
-    }
+    begin({ $0.recover(expecting: .unknown(), then: $1) }) { $0.stoppedRecovered($1, reason) }
   }
 
   private func stoppedRecovered(_ outcome: RecoveryOutcome, _ reason: String) {
