@@ -76,7 +76,9 @@ final class DependencyStarter {
       switch verdict(dependency) {
       case .met: continue
       case .waiting:
-        guard wasStopped(dependency, wait) else { return }
+        let other = WorkerID(dependency.worker)
+        guard wait.started.contains(other), restarts.histories[other]?.lastEnd?.wasStopped == true
+        else { return }
         conclude(id, "\(dependency.worker) was stopped")
       case .impossible:
         let exit = restarts.histories[WorkerID(dependency.worker)]?.exits.last
@@ -135,11 +137,6 @@ final class DependencyStarter {
     let verdict = dependency.verdict(progress(of: id, for: dependency.condition))
     // The worker will be started again, so the condition can still be met.
     return verdict == .impossible && willRestart(id) ? .waiting : verdict
-  }
-
-  private func wasStopped(_ dependency: Dependency, _ wait: Wait) -> Bool {
-    let id = WorkerID(dependency.worker)
-    return wait.started.contains(id) && restarts.histories[id]?.lastEnd?.wasStopped == true
   }
 
   /// How far the worker has come. A sleeping worker is ready, because a request wakes it.

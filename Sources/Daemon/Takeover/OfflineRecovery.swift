@@ -1,5 +1,6 @@
 import CLinux
 import Hibernation
+import Lifecycle
 import Linux
 import Supervision
 
@@ -111,9 +112,6 @@ public struct OfflineRecovery {
       cgroup: try record.cgroup(), waits: record.waits.map { TimedWaits($0) } ?? TimedWaits())
   }
 
-  /// The name of the engine's state for a running worker, in a record.
-  private static let running = "background"
-
   private func ran(_ record: WorkerRecord, restored: UInt64) -> Outcome {
     var text = "\(record.name): runs as pid \(record.process.pid)"
     if restored > 0 { text += ", \(restored >> 10) KB of memory restored" }
@@ -128,7 +126,7 @@ public struct OfflineRecovery {
   /// - Returns: what failed; nil if the record is saved.
   private func saveAwake(_ record: WorkerRecord) -> String? {
     var awake = record
-    awake.state = Self.running
+    awake.state = WorkerState.background.rawValue
     awake.imagePath = nil
     awake.imageMark = nil
     return failureText { try records.save(awake) }.map { "its record can't be written: \($0)" }

@@ -44,7 +44,8 @@ final class DescriptorStoring {
     switch request {
     case .remove(let name): store?.remove(name: name)
     case .store(let descriptors, let name, let isPolled):
-      let store = store ?? makeStore()
+      let store =
+        store ?? DescriptorStore(hungUp: returning { [weak self] in self?.hungUp($0) })
       self.store = store
       report(store.add(descriptors, name: name, isPolled: isPolled, limit: limit), name)
     }
@@ -70,10 +71,6 @@ final class DescriptorStoring {
       store = nil
       handle.log(.info, "its stored descriptors closed: it was stopped")
     }
-  }
-
-  private func makeStore() -> DescriptorStore {
-    DescriptorStore(hungUp: returning { [weak self] in self?.hungUp($0) })
   }
 
   /// Logs what couldn't be stored; each warning once a run.

@@ -168,7 +168,9 @@ final class ListeningSockets {
     guard error.code == EADDRINUSE,
       let socket = worker.configuration.listen.first(where: { $0.address == error.address })
     else { return error }
-    error.owner = holder(of: socket, otherThan: worker)
+    error.owner = sets.first { id, set in
+      id != worker.id && set.all.contains { $0.socket.conflicts(with: socket) }
+    }.map { "worker `\($0.key)`" }
     return error
   }
 
@@ -192,12 +194,6 @@ final class ListeningSockets {
     worker.configuration.listen.filter { socket in
       sets[worker.id]?.all.contains { $0.socket == socket } != true
     }
-  }
-
-  private func holder(of socket: ListenSocket, otherThan worker: WorkerUnit) -> String? {
-    sets.first { id, set in
-      id != worker.id && set.all.contains { $0.socket.conflicts(with: socket) }
-    }.map { "worker `\($0.key)`" }
   }
 
   // MARK: closing

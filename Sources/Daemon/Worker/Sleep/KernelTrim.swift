@@ -15,7 +15,13 @@ extension KernelMemory {
 
   func trim(_ order: TrimOrder, then: @escaping (TrimOutcome) -> Void) -> OperationFlag {
     let (operation, done) = callback(then)
-    let request = request(for: order)
+    let request = TrimRequest(
+      imageRequest(for: order.image, diskObstacle: order.diskObstacle),
+      record: state.trimRecord(of: order.image.target.name),
+      mechanism: TrimRequest.Mechanism(order.mechanism),
+      imageObstacle: order.image.rules.enabled
+        ? nil : "hibernate.enabled is false, so only trim.mechanism: userfaultfd writes an image",
+      maxStandstill: Self.maxStandstill)
     let (services, removal, name) = (services, order.image.removal, order.image.target.name)
     let path = state.image(of: name)
     let begin = {
@@ -47,16 +53,6 @@ extension KernelMemory {
       services.hibernation.lazyObstacle == nil && request.imageObstacle == nil
         && Hibernator.swapObstacle(of: [request.target.root.pid]) != nil
     }
-  }
-
-  private func request(for order: TrimOrder) -> TrimRequest {
-    TrimRequest(
-      imageRequest(for: order.image, diskObstacle: order.diskObstacle),
-      record: state.trimRecord(of: order.image.target.name),
-      mechanism: TrimRequest.Mechanism(order.mechanism),
-      imageObstacle: order.image.rules.enabled
-        ? nil : "hibernate.enabled is false, so only trim.mechanism: userfaultfd writes an image",
-      maxStandstill: Self.maxStandstill)
   }
 
   func fill(
