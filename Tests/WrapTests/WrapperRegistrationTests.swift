@@ -49,7 +49,7 @@ private final class World {
         worker: id, socket: "/run/clangd-7.sock", mayBeTerminated: true, canShed: true),
       to: scratch.path + "/control.sock", timers: timers, watches: watches,
       run: wrapper.programRun(of: id))
-    wrapper.components.declared.introduceWorkers(configuration.workers)
+    for worker in configuration.workers { wrapper.components.declared.addDeclared(worker) }
     guard let unit = wrapper.shared.workers[id] else { throw TestFailure("there is no worker") }
     wrapper.shared.driver.send(.adopted(id, unit.profile, state))
     set(footprint: .megabytes(90))

@@ -124,7 +124,7 @@ public final class Daemon {
   /// Takes over the workers of an earlier daemon, and starts the others.
   private func begin() {
     let configured = shared.configuration.current
-    components.declared.introduceWorkers(configured.workers)
+    for worker in configured.workers { components.declared.addDeclared(worker) }
     hooks.begin(version: shared.version, socket: shared.socket)
     components.senses.encryption.tryEncryption(for: configured)
     survivors.adoptSurvivors()

@@ -61,7 +61,7 @@ package final class ProgramRun {
     } lose: { [unowned self] in
       shared.workers[$0]?.sleep?.didLoseTrim($1)
     }
-    components.declared.introduceWorkers(shared.configuration.current.workers)
+    for worker in shared.configuration.current.workers { components.declared.addDeclared(worker) }
     shared.requests.request(.start, id) { _ in }
     components.senses.sampling.sampleRegularly()
   }

@@ -24,10 +24,6 @@ struct DeclaredWorkers {
     environment.merging(configuration.environment) { $1 }
   }
 
-  func introduceWorkers(_ configurations: [WorkerConfiguration]) {
-    for configuration in configurations { addDeclared(configuration) }
-  }
-
   func addDeclared(_ configuration: WorkerConfiguration) {
     let worker = WorkerUnit(
       configuration: configuration, environment: environment(of: configuration),

@@ -68,7 +68,10 @@ extension StandbyStarter where Process == StandbyPagerConnection {
   ) -> StandbyStarter {
     StandbyStarter(hasSuccessors: hasSuccessors, log: log.callAsFunction) { then in
       jobs.run(about: "standby pager", within: .seconds(10)) {
-        Result { try StandbyPagerConnection(command: [thisExecutable, "pager", "--lock", lock]) }
+        // This path is the process's program, even if its file has been replaced or removed since.
+        Result {
+          try StandbyPagerConnection(command: ["/proc/self/exe", "pager", "--lock", lock])
+        }
       } then: {
         then($0)
       }
@@ -79,7 +82,3 @@ extension StandbyStarter where Process == StandbyPagerConnection {
     }
   }
 }
-
-/// The path of this process's program. It works even if the program's file has been replaced or
-/// removed since.
-private let thisExecutable = "/proc/self/exe"

@@ -48,7 +48,7 @@ extension ShellWorld {
 
   /// Starts the daemon as `Daemon.begin` does.
   private func begin() {
-    declared.introduceWorkers(reloads.current.workers)
+    for worker in reloads.current.workers { declared.addDeclared(worker) }
     survivors.adopt()
     declared.startWorkers(reloads.current.workers)
     schedules.follow()

@@ -24,7 +24,7 @@ import Testing
   }
 
   private func begin(_ configurations: [WorkerConfiguration]) {
-    declared.introduceWorkers(configurations)
+    for worker in configurations { declared.addDeclared(worker) }
     world.adopt()
     declared.startWorkers(configurations)
   }

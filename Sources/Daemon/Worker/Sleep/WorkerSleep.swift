@@ -32,11 +32,11 @@ final class WorkerSleep {
 
   private static let unverified = "its memory can't be verified"
 
-  init(_ worker: WorkerUnit, watch: WakeWatch, sleeps: WorkerSleeps) {
+  init(_ worker: WorkerUnit, _ sleeps: WorkerSleeps) {
     id = worker.id
     self.worker = worker
-    self.watch = watch
     self.sleeps = sleeps
+    watch = WakeWatch(of: worker, sleeps)
   }
 
   /// Ends this object with the run: no outcome counts any more.

@@ -29,9 +29,8 @@ final class WorkerSleeps {
 
   /// Called for a new run, and for an adopted one.
   func makeSleep(for worker: WorkerUnit) {
-    let watch = WakeWatch(of: worker, self)
-    worker.wakeWatch = watch
-    worker.sleep = WorkerSleep(worker, watch: watch, sleeps: self)
+    let sleep = WorkerSleep(worker, self)
+    (worker.sleep, worker.wakeWatch) = (sleep, sleep.watch)
   }
 
   func inspect(_ id: WorkerID) {
