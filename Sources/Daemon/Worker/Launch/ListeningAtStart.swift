@@ -20,7 +20,11 @@ extension ListeningSockets {
       .compactMap { workers[WorkerID($0.name)] }
     var unopened = Set(listening.map(\.id))
     var whenOpened: (() -> Void)? = then
-    let endOpening = { if let then = whenOpened.take() { then() } }
+    let endOpening = {
+      let then = whenOpened
+      whenOpened = nil
+      then?()
+    }
     for worker in listening {
       recoverSockets(worker) { [weak self] in
         self?.relisten(worker, mayWait: true) {

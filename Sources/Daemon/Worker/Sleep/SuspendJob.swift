@@ -135,7 +135,7 @@ struct SuspendJob: Sendable {
 
   private func waitUntilAtRest() throws {
     if let thread = try discover().threadOnItsWay(until: Deadline(in: Self.timeout)) {
-      throw SuspensionRefusal.notAtRest(thread: thread)
+      throw SuspensionRefusal.stillMoving(thread: thread)
     }
   }
 

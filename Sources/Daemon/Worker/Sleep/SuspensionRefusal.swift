@@ -9,7 +9,7 @@ enum SuspensionRefusal: Error, CustomStringConvertible {
   /// A stop would end the call with a partial result.
   case inTheMiddle(thread: Int32)
   /// It isn't known what the worker waits for, so nothing would wake it.
-  case notAtRest(thread: Int32)
+  case stillMoving(thread: Int32)
   /// The worker is still working, such as on a request that it has read. Nothing would wake it to
   /// finish that.
   case atWork(thread: Int32)
