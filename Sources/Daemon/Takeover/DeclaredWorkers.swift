@@ -38,7 +38,10 @@ struct DeclaredWorkers {
   func startWorkers(_ configurations: [WorkerConfiguration]) {
     // A foreground worker of an earlier daemon stays in the foreground, so it is adopted before
     // others start.
-    let verb: Request.Verb = hasForegroundWorker ? .restart : .start
+    let isForegroundTaken = workers.values.contains {
+      $0.returnsToFront || driver.state.state(of: $0.id) == .foreground
+    }
+    let verb: Request.Verb = isForegroundTaken ? .restart : .start
     let front = workers.values.first { $0.returnsToFront && returning.isAdopting($0.id) }?.id
     for configuration in Self.inStartingOrder(configurations) where configuration.autostart {
       let id = WorkerID(configuration.name)
@@ -46,14 +49,9 @@ struct DeclaredWorkers {
         log(.notice, "\(configuration.name): stays stopped (restart: unless-stopped)")
         continue
       }
-      let waits =
-        front.map { front in
-          front != id
-            && returning.whenAdopted(front) {
-              if !phase.isClosing { startAutomatically(id, verb: verb) }
-            }
-        } ?? false
-      if !waits { startAutomatically(id, verb: verb) }
+      let startLater = { if !phase.isClosing { startAutomatically(id, verb: verb) } }
+      if let front, front != id, returning.whenAdopted(front, startLater) { continue }
+      startAutomatically(id, verb: verb)
     }
   }
 
@@ -80,12 +78,5 @@ struct DeclaredWorkers {
     let byName = Dictionary(workers.map { ($0.name, $0) }) { first, _ in first }
     let needs = workers.map { (name: $0.name, needs: $0.dependsOn.map(\.worker)) }
     return DependencyOrder.sequence(needs).compactMap { byName[$0] }
-  }
-
-  /// Whether a worker is in the foreground, or returns to it when it is adopted.
-  private var hasForegroundWorker: Bool {
-    workers.values.contains {
-      $0.returnsToFront || driver.state.state(of: $0.id) == .foreground
-    }
   }
 }
