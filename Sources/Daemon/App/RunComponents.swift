@@ -46,9 +46,8 @@ struct RunComponents {
     launcher = WorkerLauncher(
       driver: driver, workers: workers, timers: loop,
       host: WorkerLaunches(
-        services: services, socket: shared.socket, program: role.program,
-        recordWriter: shared.recordWriter, conversations: components.conversations,
-        processes: processes, ends: ends))
+        services: services, recordWriter: shared.recordWriter,
+        conversations: components.conversations, processes: processes, ends: ends))
     externals = ExternalAdoption(
       ends: ends, holder: processes, declared: components.declared,
       configuration: shared.configuration, recordWriter: shared.recordWriter)

@@ -56,6 +56,9 @@ final class AdapterWorld {
   /// The processes of earlier daemons' workers; used only if the memory is a fake.
   let strangers = FakeProcesses()
 
+  /// The program of a wrapper. It is set before `ends` is used.
+  var program: (any CallersProgram)?
+
   private static let journalQueue = WorkQueue(name: "test-jrnl")
 
   /// - Parameter memory: nil: the processes of workers are really stopped, and their memory is
@@ -138,7 +141,7 @@ final class AdapterWorld {
     records: services.records, log: log, driver: driver, workers: workers, requests: requests,
     kernelKills: senses.kernelKills, imageDisk: senses.imageDisk, snapshots: snapshots,
     launchPlanner: planner, restarts: restarts, listening: listening, supervision: supervision,
-    endedRuns: endedRuns, program: nil,
+    endedRuns: endedRuns, program: program,
     keepLastLines: { [unowned self] in keptLines[$0] = $1 },
     externalRootDidEnd: { [unowned self] in
       externalEnds.append($0.id)

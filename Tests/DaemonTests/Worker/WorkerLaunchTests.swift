@@ -9,13 +9,10 @@ import Testing
 @testable import Daemon
 
 extension AdapterWorld {
-  var launches: WorkerLaunches { launches(nil) }
-
-  /// - Parameter program: the program of a wrapper.
-  func launches(_ program: (any CallersProgram)?) -> WorkerLaunches {
+  var launches: WorkerLaunches {
     WorkerLaunches(
-      services: services, socket: socket, program: program, recordWriter: recordWriter,
-      conversations: conversations, processes: processes, ends: ends)
+      services: services, recordWriter: recordWriter, conversations: conversations,
+      processes: processes, ends: ends)
   }
 }
 
@@ -44,8 +41,10 @@ extension AdapterWorld {
   @Test func `A wrapped program has no sockets and no channels of the daemon`() throws {
     let worker = try world.add("web", .terminated)
     #expect(WorkerLaunch(worker, world.launches).steps == LaunchStep.allCases)
-    #expect(
-      WorkerLaunch(worker, world.launches(TestProgram())).steps == [.terms, .fork, .program])
+    let wrapper = try AdapterWorld()
+    wrapper.program = TestProgram()
+    let program = try wrapper.add("web", .terminated)
+    #expect(WorkerLaunch(program, wrapper.launches).steps == [.terms, .fork, .program])
   }
 
   @Test func `A launch is wanted only for the worker that is in the registry`() throws {

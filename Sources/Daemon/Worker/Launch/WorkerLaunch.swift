@@ -31,7 +31,7 @@ final class WorkerLaunch: LaunchSteps {
   /// A wrapped program inherits its files, has its caller's environment, and has no channel to the
   /// daemon.
   var steps: [LaunchStep] {
-    launches.program == nil ? LaunchStep.allCases : [.terms, .fork, .program]
+    launches.ends.program == nil ? LaunchStep.allCases : [.terms, .fork, .program]
   }
 
   var isWanted: Bool { launches.workers[id] === worker }
@@ -78,7 +78,7 @@ final class WorkerLaunch: LaunchSteps {
 
   private func openChannels(within limit: Duration, _ then: @escaping (String?) -> Void) {
     let configuration = worker.configuration
-    let socket = launches.socket
+    let socket = launches.planner.settings.socket
     let directory = ChannelPlan.directory(of: socket)
     let plan = ChannelPlan(
       name: id.name, directory: directory,

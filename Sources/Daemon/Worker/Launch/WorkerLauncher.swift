@@ -96,10 +96,6 @@ extension Cause {
 /// thread.
 struct WorkerLaunches: LaunchHost {
   let services: Services
-  /// The path of the daemon's control socket. The workers' channels are beside it.
-  let socket: String
-  /// The program of the daemon's caller; nil: the configuration declares the workers.
-  let program: (any CallersProgram)?
   let recordWriter: WorkerRecordWriter
   let conversations: WorkerConversations
   let processes: ProcessHolder
@@ -127,7 +123,7 @@ struct WorkerLaunches: LaunchHost {
   func programDidStart(_ id: WorkerID) {
     guard let worker = workers[id], let process = worker.process else { return }
     worker.recordLaunch()
-    program?.didLaunch()
+    ends.program?.didLaunch()
     // The record now contains what is known only after the launch.
     recordWriter.save(worker, state: .launching)
     services.log(.info, "\(id): launched as pid \(process.identity.pid)")
