@@ -25,7 +25,7 @@ final class ListeningSockets {
   private var openings: [WorkerID: [() -> Void]] = [:]
 
   /// The sockets of one worker.
-  private final class Sockets {
+  private struct Sockets {
     var all: [Listener] = []
     var watched: [(listener: Listener, token: EventLoop.Token)] = []
     /// The times at which a connection started the worker.
@@ -44,13 +44,6 @@ final class ListeningSockets {
   }
 
   var workers: WorkerRegistry { declared.workers }
-
-  private func set(of worker: WorkerUnit) -> Sockets {
-    if let set = sets[worker.id] { return set }
-    let new = Sockets()
-    sets[worker.id] = new
-    return new
-  }
 
   private func isCurrent(_ worker: WorkerUnit) -> Bool { workers[worker.id] === worker }
 
@@ -159,7 +152,7 @@ final class ListeningSockets {
   /// next change.
   func keep(_ listener: Listener, of worker: WorkerUnit) {
     guard isCurrent(worker) else { return files.remove(listener) }
-    set(of: worker).all.append(listener)
+    sets[worker.id, default: Sockets()].all.append(listener)
   }
 
   /// Adds to the error the name of this daemon's worker that has the address.
@@ -181,7 +174,7 @@ final class ListeningSockets {
     closeUnwanted(of: worker)
     for socket in missing(of: worker) where socket.filePath == nil {
       do throws(ListenError) {
-        set(of: worker).all.append(
+        sets[worker.id, default: Sockets()].all.append(
           try Listener.open(socket, for: account, isForGroup: configuration.group != nil))
       } catch { throw named(error, worker) }
     }
@@ -204,7 +197,7 @@ final class ListeningSockets {
     for listener in set.all where !worker.configuration.listen.contains(listener.socket) {
       files.remove(listener)
     }
-    set.all.removeAll { !worker.configuration.listen.contains($0.socket) }
+    sets[worker.id]?.all.removeAll { !worker.configuration.listen.contains($0.socket) }
   }
 
   /// Closes all sockets of the worker. It has been removed, or the daemon is ending.
@@ -226,9 +219,9 @@ final class ListeningSockets {
     for listener in set.all {
       do throws(SystemCallError) {
         let token = try watches.whenReadable(listener.descriptor) { [weak self, weak worker] in
-          if let self, let worker { connected(to: listener, of: worker, set) }
+          if let self, let worker { connected(to: listener, of: worker) }
         }
-        set.watched.append((listener, token))
+        sets[worker.id]?.watched.append((listener, token))
       } catch { warn(worker, "connections can't start it: \(error)") }
     }
   }
@@ -246,22 +239,24 @@ final class ListeningSockets {
   /// Ends the watches, because the worker runs and accepts connections itself. Closing the daemon's
   /// descriptors wouldn't end a watch while the worker has the sockets open, too.
   private func withdraw(_ worker: WorkerUnit) {
-    guard let set = sets[worker.id] else { return }
-    for (listener, token) in set.watched { watches.unwatch(listener.descriptor, token) }
-    set.watched = []
+    for (listener, token) in sets[worker.id]?.watched ?? [] {
+      watches.unwatch(listener.descriptor, token)
+    }
+    sets[worker.id]?.watched = []
   }
 
-  private func connected(to listener: Listener, of worker: WorkerUnit, _ set: Sockets) {
+  private func connected(to listener: Listener, of worker: WorkerUnit) {
     withdraw(worker)
     let (id, now) = (worker.id, timers.now)
-    set.starts.removeAll { now - $0 > Self.startsWithin }
-    guard set.starts.count < Self.maxStarts else {
+    sets[id]?.starts.removeAll { now - $0 > Self.startsWithin }
+    let starts = sets[id]?.starts.count ?? 0
+    guard starts < Self.maxStarts else {
       return declared.log(
         .error,
-        "\(id): ended \(set.starts.count) times without accepting its connection; "
+        "\(id): ended \(starts) times without accepting its connection; "
           + "connections don't start it any more: use `dormouse start \(id)`")
     }
-    set.starts.append(now)
+    sets[id]?.starts.append(now)
     declared.log(.info, "\(id): starting: a connection to \(listener.socket.address.text)")
     declared.startAutomatically(id, verb: .start, occasion: .connection)
     // If the start was refused or delayed, a connection that still waits is detected again.
