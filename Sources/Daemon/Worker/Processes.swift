@@ -12,9 +12,8 @@ protocol Processes: Sendable {
   var children: [Int32] { get }
   /// A child that has no owner yet is being forked. It can't be distinguished from an orphan.
   var anyChildIsUnclaimed: Bool { get }
-  /// Whether the process has ended and nothing else waits for it.
-  func mayBeReaped(_ pid: Int32) -> Bool
-  func reap(_ pid: Int32)
+  /// Reaps a child, if it has ended and nothing else waits for it.
+  func reapIfUnclaimed(_ pid: Int32)
 
   // MARK: processes without an owner
 
@@ -71,13 +70,11 @@ struct KernelProcesses: Processes {
 
   var anyChildIsUnclaimed: Bool { ForkedChild.anyIsUnclaimed }
 
-  func mayBeReaped(_ pid: Int32) -> Bool {
+  func reapIfUnclaimed(_ pid: Int32) {
     // A child that can't be read has been waited for, or is checked the next time.
-    guard let stat = try? ProcessStat.read(pid) else { return false }
-    return stat.isEnded && !ProcessRemover.shared.isRemoving(pid)
+    guard let stat = try? ProcessStat.read(pid), stat.isEnded else { return }
+    if !ProcessRemover.shared.isRemoving(pid) { _ = reapIfEnded(pid) }
   }
-
-  func reap(_ pid: Int32) { _ = reapIfEnded(pid) }
 
   func adoptedOrphans() -> [ProcessStat] {
     // A kernel without CONFIG_PROC_CHILDREN has no such file.

@@ -57,9 +57,9 @@ final class FakeProcesses: Processes {
 
   var children: [Int32] { state.withLock { $0.children } }
   var anyChildIsUnclaimed: Bool { state.withLock { $0.anyChildIsUnclaimed } }
-  func mayBeReaped(_ pid: Int32) -> Bool { state.withLock { !$0.running.contains(pid) } }
-  func reap(_ pid: Int32) {
+  func reapIfUnclaimed(_ pid: Int32) {
     state.withLock { state in
+      if state.running.contains(pid) { return }
       state.reaped.append(pid)
       state.children.removeAll { $0 == pid }
     }

@@ -43,8 +43,6 @@ final class OrphanReaper {
       if !pause.isUnderWay { pause.wait(Self.interval) { [unowned self] in reapOrphans() } }
       return
     }
-    for pid in all where !ownedPids.contains(pid) && processes.mayBeReaped(pid) {
-      processes.reap(pid)
-    }
+    for pid in all where !ownedPids.contains(pid) { processes.reapIfUnclaimed(pid) }
   }
 }
