@@ -60,16 +60,14 @@ struct StartConfirmation {
     // The end of a worker that has exited will be reported soon, so it only has to be waited for.
     if worker.hasExited { return sampleLater(at: worker, idleSince: nil) }
     guard let process = worker.process else { return restarts.stays(id) }
-    // The outcome counts once. A lost outcome counts as processes that can't be read.
-    var deadline: EventLoop.Token?
-    let complete: (IdleSample?) -> Void = { [self] sample in
-      guard let token = deadline else { return }
-      restarts.timers.cancel(token)
-      deadline = nil
-      didSample(sample, at: worker, idleSince: idleTicks)
+    // A lost outcome counts as processes that can't be read.
+    let operation = TimedOperation(restarts.timers)
+    operation.begin(within: Self.timeout, orElse: nil) { complete in
+      scanner.withTree(of: process) { complete($0.map(IdleSample.init)) }
+    } then: { (sample: IdleSample?) in
+      // The closure keeps the operation until here.
+      withExtendedLifetime(operation) { didSample(sample, at: worker, idleSince: idleTicks) }
     }
-    deadline = restarts.timers.after(Self.timeout) { complete(nil) }
-    scanner.withTree(of: process) { complete($0.map(IdleSample.init)) }
   }
 
   private func didSample(
