@@ -62,9 +62,9 @@ extension WorkerSleep {
       isRead = true
       end()
     }
-    current = memory.suspend(job, missing: missing) { [weak worker] in
+    current = memory.suspend(job, missing: missing) { [weak worker, root = target.root] in
       let process = worker?.process
-      if let opened = $0.opened, process?.identity == target.root { process?.store(opened) }
+      if let opened = $0.opened, process?.identity == root { process?.store(opened) }
       result = $0.result
       end()
     }
