@@ -17,7 +17,6 @@ struct RunComponents {
     let (services, driver, workers) = (shared.services, shared.driver, shared.workers)
     let (loop, log) = (services.loop, services.log)
     let (requests, restarts, role) = (shared.requests, shared.restarts, shared.role)
-    let endedRuns = EndedRuns(requests: requests, supervision: components.supervision)
     weak var adoption: ExternalAdoption?
     let memory = KernelMemory(
       services: services, state: shared.state, bootID: shared.bootID,
@@ -33,8 +32,7 @@ struct RunComponents {
       requests: requests, kernelKills: components.senses.kernelKills,
       imageDisk: components.senses.imageDisk, snapshots: shared.snapshots,
       launchPlanner: components.launchPlanner, restarts: restarts,
-      listening: components.listening, supervision: components.supervision, endedRuns: endedRuns,
-      program: role.program,
+      listening: components.listening, supervision: components.supervision, program: role.program,
       keepLastLines: { [days = shared.chronicle.days] in days.keep(lastLines: $1, of: $0) },
       externalRootDidEnd: { adoption?.externalRootDidEnd($0) })
     sleeps = WorkerSleeps(

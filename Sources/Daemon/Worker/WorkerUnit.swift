@@ -176,6 +176,18 @@ final class WorkerRegistry: Sequence {
   private var workers: [WorkerID: WorkerUnit] = [:]
   /// The workers whose launch was begun and has no outcome yet; see `WorkerLauncher`.
   var launching: Set<WorkerID> = []
+  /// The workers of `run` that have ended, the latest last.
+  private var endedRuns: [WorkerID] = []
+  /// At most this many of them are still shown, since a script may use `run` with new names for
+  /// years.
+  var maxEndedRuns = 100
+
+  /// Records the end of a worker of `run`, and returns the one that isn't to be shown any more.
+  func recordEndedRun(_ id: WorkerID) -> WorkerID? {
+    endedRuns.removeAll { $0 == id }
+    endedRuns.append(id)
+    return endedRuns.count > maxEndedRuns ? endedRuns.removeFirst() : nil
+  }
 
   /// Setting nil removes the worker.
   subscript(id: WorkerID) -> WorkerUnit? {

@@ -90,6 +90,7 @@ final class AdapterWorld {
       log: log)
     starter = DependencyStarter(restarts: restarts, requests: requests)
     restarts.connect(starter)
+    workers.maxEndedRuns = 2
     learnedMemory.connect(driver, workers) { [restarts] in restarts.histories[$0]?.exits }
   }
 
@@ -119,8 +120,6 @@ final class AdapterWorld {
     services: services, driver: driver, workers: workers, role: .daemon(), state: state,
     jetsam: jetsam, learnedMemory: learnedMemory, restarts: restarts, pressure: pressure,
     logs: LogKeeper(services) { "/nowhere/\($0.name).times" })
-  private(set) lazy var endedRuns = EndedRuns(
-    requests: requests, supervision: supervision, limit: 2)
   private(set) lazy var planner = LaunchPlanner(
     settings: LaunchSettings(
       records: services.records.store, logs: state.logs, socket: socket,
@@ -141,7 +140,7 @@ final class AdapterWorld {
     records: services.records, log: log, driver: driver, workers: workers, requests: requests,
     kernelKills: senses.kernelKills, imageDisk: senses.imageDisk, snapshots: snapshots,
     launchPlanner: planner, restarts: restarts, listening: listening, supervision: supervision,
-    endedRuns: endedRuns, program: program,
+    program: program,
     keepLastLines: { [unowned self] in keptLines[$0] = $1 },
     externalRootDidEnd: { [unowned self] in
       externalEnds.append($0.id)

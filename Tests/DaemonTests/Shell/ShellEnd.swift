@@ -13,6 +13,7 @@ extension WorkerEnds {
   /// Makes a `WorkerEnds` over simulated processes.
   static func ofShell(_ world: ShellWorld) -> WorkerEnds {
     let (processes, supervision) = (world.processes, world.supervision)
+    world.workers.maxEndedRuns = 2
     return WorkerEnds(
       loop: world.clock, processes: ShellEnd(world), memory: world.memory, records: world.saved,
       log: processes.log, driver: world.driver, workers: world.workers, requests: world.requests,
@@ -21,10 +22,7 @@ extension WorkerEnds {
         counts: KernelKillCounts(inGroup: { _ in nil }, onMachine: { nil }), log: { _, _ in }),
       imageDisk: world.imageDisk, snapshots: processes.snapshots, launchPlanner: world.planner,
       restarts: supervision.restarts, listening: supervision.listening,
-      supervision: supervision.real,
-      endedRuns: EndedRuns(
-        requests: world.requests, supervision: supervision.real, limit: 2),
-      program: nil, keepLastLines: { _, _ in },
+      supervision: supervision.real, program: nil, keepLastLines: { _, _ in },
       externalRootDidEnd: { [unowned world] in world.externals.externalRootDidEnd($0) })
   }
 }

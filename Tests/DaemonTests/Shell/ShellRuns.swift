@@ -90,7 +90,7 @@ final class ShellRuns {
     guard let worker = world.workers[id] else { return }
     // The worker isn't declared any more, and its removal only waited for the launch.
     if world.driver.state.state(of: id) == nil { world.supervision.removeWorker(id) }
-    if !worker.isDeclared { recordRemovals { world.ends.endedRuns.forgetOldRuns(after: id) } }
+    if !worker.isDeclared { recordRemovals { world.ends.forgetOldRuns(after: id) } }
   }
 
   /// Removes the run. `WorkerEnds` removes the worker's image at this moment.

@@ -5,17 +5,17 @@ import Testing
 
 @Suite("Ended workers of `run`") struct EndedRunsTests {
   private let world: AdapterWorld
-  private let runs: EndedRuns
+  private let limit = WorkerRegistry().maxEndedRuns
 
   init() throws {
     world = try AdapterWorld()
-    runs = EndedRuns(requests: world.requests, supervision: world.supervision)
+    world.workers.maxEndedRuns = limit
   }
 
   private func end(_ number: Int) throws {
     let id = WorkerID("run\(number)")
     if world.workers[id] == nil { try world.add(id.name, .terminated, isDeclared: false) }
-    runs.forgetOldRuns(after: id)
+    world.ends.forgetOldRuns(after: id)
   }
 
   /// The workers among the first two that the registry and the engine still have.
@@ -29,18 +29,19 @@ import Testing
 
   @Test("The oldest of more than 100 ended workers of `run` are removed")
   func oldest() throws {
-    for number in 0..<EndedRuns.limit { try end(number) }
+    #expect(limit == 100)
+    for number in 0..<limit { try end(number) }
     #expect(remaining == ["run0", "run1"])
     // It ends again, and is the latest one now.
     try end(0)
     try end(100)
-    #expect(remaining == ["run0"] && world.workers.count == EndedRuns.limit)
+    #expect(remaining == ["run0"] && world.workers.count == limit)
   }
 
   @Test(
     "Ended workers of `run` that run again aren't removed, and are counted again at their next end")
   func running() throws {
-    for number in 0..<EndedRuns.limit { try end(number) }
+    for number in 0..<limit { try end(number) }
     world.driver.request(.start, WorkerID("run0")) { _ in }
     try end(100)
     #expect(remaining == ["run0", "run1"])
@@ -51,7 +52,7 @@ import Testing
 
   @Test("A worker of `run` that the configuration has since then isn't removed")
   func declared() throws {
-    for number in 0..<EndedRuns.limit { try end(number) }
+    for number in 0..<limit { try end(number) }
     world.workers[WorkerID("run0")]?.isDeclared = true
     try end(100)
     #expect(remaining == ["run0", "run1"])

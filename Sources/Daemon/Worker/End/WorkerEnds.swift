@@ -19,7 +19,6 @@ struct WorkerEnds {
   let restarts: RestartSupervisor
   let listening: ListeningSockets
   let supervision: WorkerSupervision
-  let endedRuns: EndedRuns
   /// The program of the daemon's caller; nil: the configuration declares the workers.
   let program: (any CallersProgram)?
   /// Passes the last lines of a worker's output to the chronicle, which keeps them if the end is a
@@ -68,7 +67,20 @@ struct WorkerEnds {
     listening.offer(worker)
     // The worker isn't declared any more, and its removal only waited for its end or its launch.
     if driver.state.state(of: worker.id) == nil { supervision.removeWorker(worker.id) }
-    if !worker.isDeclared { endedRuns.forgetOldRuns(after: worker.id) }
+    if !worker.isDeclared { forgetOldRuns(after: worker.id) }
+  }
+
+  /// Removes the worker of `run` that ended first, if too many of them are still shown.
+  ///
+  /// - Parameter latest: the worker that has just ended.
+  func forgetOldRuns(after latest: WorkerID) {
+    // The worker may have been run again since. Then it is added again at its next end. Or the
+    // configuration may have declared it since.
+    guard let oldest = workers.recordEndedRun(latest), workers[oldest]?.isDeclared == false,
+      !requests.isAlive(oldest)
+    else { return }
+    supervision.removeWorker(oldest)
+    driver.send(.removed(oldest))
   }
 
   /// Removes what belongs to a worker's run: sockets, watches, image and process.
@@ -103,38 +115,5 @@ extension ExitStatus {
       case .signaled(let signal): .signaled(signal)
       case .unknown: .unknown
       }
-  }
-}
-
-/// Removes ended workers of `run` from the registry. At most 100 of them are still shown, since a
-/// script may use `run` with new names for years. Belongs to the loop's thread.
-final class EndedRuns {
-  static let limit = 100
-
-  private let requests: WorkerRequests
-  private let supervision: WorkerSupervision
-  private let limit: Int
-  /// The worker that ended last is the last one.
-  private var ids: [WorkerID] = []
-
-  init(requests: WorkerRequests, supervision: WorkerSupervision, limit: Int = EndedRuns.limit) {
-    self.requests = requests
-    self.supervision = supervision
-    self.limit = limit
-  }
-
-  /// - Parameter latest: the worker that has just ended.
-  func forgetOldRuns(after latest: WorkerID) {
-    ids.removeAll { $0 == latest }
-    ids.append(latest)
-    guard ids.count > limit else { return }
-    let oldest = ids.removeFirst()
-    // The worker may have been run again since. Then it is added again at its next end. Or the
-    // configuration may have declared it since.
-    guard supervision.workers[oldest]?.isDeclared == false, !requests.isAlive(oldest) else {
-      return
-    }
-    supervision.removeWorker(oldest)
-    requests.driver.send(.removed(oldest))
   }
 }
