@@ -40,7 +40,6 @@ struct SharedComponents {
   let chronicle: Chronicle
   let learnedMemory: LearnedMemoryKeeper
   let pressure: PressureMonitor
-  let stoppedByOperator: StoppedByOperator
   let control: ControlServer
   let restarts: RestartSupervisor
   /// Starts workers when their dependencies have reached the required states.
@@ -72,7 +71,6 @@ struct SharedComponents {
         hibernation: HibernationService(features: features, separatesWorkers: true))
     } catch { throw .system(error) }
     control = ControlServer(path: settings.socket, services.loop, log)
-    stoppedByOperator = StoppedByOperator(path: state.path + "/stopped", files: services.stateFiles)
     jetsam = JetsamKeeper(
       directory: state.jetsam, disk: services.disk, loop: services.loopReturn, log: log)
     snapshots = SnapshotKeeper(
@@ -85,8 +83,9 @@ struct SharedComponents {
       replies: RequestReplies(records, timers: services.loop))
     requests = WorkerRequests(driver: driver, returning: returning)
     restarts = RestartSupervisor(
-      timers: services.loop, stopped: stoppedByOperator, phase: phase, driver: driver,
-      workers: workers, log: log)
+      timers: services.loop,
+      stopped: StoppedByOperator(path: state.path + "/stopped", files: services.stateFiles),
+      phase: phase, driver: driver, workers: workers, log: log)
     starter = DependencyStarter(restarts: restarts, requests: requests)
     restarts.connect(starter)
     recordWriter = WorkerRecordWriter(

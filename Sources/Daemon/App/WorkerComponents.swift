@@ -25,8 +25,7 @@ struct WorkerComponents {
     declared = DeclaredWorkers(
       driver: driver, workers: workers, returning: returning, phase: phase,
       environment: shared.environment, restarts: restarts, starter: starter,
-      learnedMemory: shared.learnedMemory, wrappers: wrappers,
-      stoppedByOperator: shared.stoppedByOperator, log: log)
+      learnedMemory: shared.learnedMemory, wrappers: wrappers, log: log)
     reloads = WorkerReloads(
       requests: shared.requests, wrappers: wrappers, restarts: restarts,
       hibernation: services.hibernation)

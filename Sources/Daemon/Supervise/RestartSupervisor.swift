@@ -20,7 +20,7 @@ final class RestartSupervisor {
   let timers: any Timers
   /// Nanoseconds since 1970.
   private let wallClock: () -> Int64
-  private let stopped: StoppedByOperator
+  let stopped: StoppedByOperator
   let phase: DaemonPhase
   let driver: EngineDriver
   let workers: WorkerRegistry

@@ -15,7 +15,6 @@ struct DeclaredWorkers {
   let starter: DependencyStarter
   let learnedMemory: LearnedMemoryKeeper
   let wrappers: RegisteredWrappers
-  let stoppedByOperator: StoppedByOperator
   let log: DaemonLog
 
   /// The environment of a worker. The configuration's variables override those of the daemon's
@@ -45,7 +44,7 @@ struct DeclaredWorkers {
     let front = workers.values.first { $0.returnsToFront && returning.isAdopting($0.id) }?.id
     for configuration in Self.inStartingOrder(configurations) where configuration.autostart {
       let id = WorkerID(configuration.name)
-      if configuration.restart.condition == .unlessStopped, stoppedByOperator.contains(id) {
+      if configuration.restart.condition == .unlessStopped, restarts.stopped.contains(id) {
         log(.notice, "\(configuration.name): stays stopped (restart: unless-stopped)")
         continue
       }

@@ -172,8 +172,7 @@ final class AdapterWorld {
   private(set) lazy var declared = DeclaredWorkers(
     driver: driver, workers: workers, returning: returning, phase: phase,
     environment: ["HOME": "/root", "PORT": "1"], restarts: restarts, starter: starter,
-    learnedMemory: learnedMemory, wrappers: wrappers, stoppedByOperator: stoppedByOperator, log: log
-  )
+    learnedMemory: learnedMemory, wrappers: wrappers, log: log)
   private(set) lazy var externals = ExternalAdoption(
     ends: ends, holder: processes, declared: declared, configuration: configuration,
     recordWriter: recordWriter)

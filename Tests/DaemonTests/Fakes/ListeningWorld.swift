@@ -35,7 +35,6 @@ final class ListeningWorld {
         wrappers: RegisteredWrappers(
           driver: restarts.driver, workers: restarts.workers, clock: restarts.timers,
           host: NoWrappers()),
-        stoppedByOperator: StoppedByOperator(path: "/state/stopped", files: restarts.files),
         log: restarts.log))
   }
 

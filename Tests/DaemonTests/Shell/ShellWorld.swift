@@ -59,7 +59,7 @@ final class ShellWorld {
     driver: driver, workers: workers, returning: returning, phase: phase, environment: [:],
     restarts: supervision.restarts, starter: supervision.starter,
     learnedMemory: learnedMemory, wrappers: wrappers,
-    stoppedByOperator: supervision.stopped, log: processes.log)
+    log: processes.log)
   private(set) lazy var externalHost = ShellExternals(self)
   private(set) lazy var externals = ExternalAdoption(
     ends: ends, holder: runs.holder, declared: declared,
