@@ -1,5 +1,4 @@
 import Lifecycle
-import Linux
 import Policy
 
 // This is the watchdog of sd_watchdog_enabled(3), for workers with `watchdog:`. The engine has the
@@ -12,13 +11,13 @@ struct WatchdogSigns: Equatable {
   /// How long the machine had slept in all when this was read last.
   private var slept: Duration
 
-  init(slept: Duration = Self.sleptSoFar) { self.slept = slept }
+  init(slept: Duration) { self.slept = slept }
 
   mutating func seen(at now: Instant) { last = now }
 
   /// The time of the last sign. It is `now` if the machine has slept since the last call: the
   /// worker could send no sign then, and has a full interval from now on.
-  mutating func sign(at now: Instant, slept total: Duration = Self.sleptSoFar) -> Instant? {
+  mutating func sign(at now: Instant, slept total: Duration) -> Instant? {
     defer { slept = total }
     if total - slept > Self.minSleep { seen(at: now) }
     return last
@@ -26,10 +25,6 @@ struct WatchdogSigns: Equatable {
 
   /// A shorter sleep isn't recognized, because the two clocks aren't read at the same instant.
   private static let minSleep = Duration.milliseconds(100)
-
-  private static var sleptSoFar: Duration {
-    .nanoseconds(Clocks.boottime - Clocks.monotonic)
-  }
 }
 
 // These functions report workers' watchdogs to the engine: the interval, and the last sign of life

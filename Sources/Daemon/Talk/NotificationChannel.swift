@@ -13,7 +13,7 @@ final class NotificationChannel {
   private let isSender: (Int32) -> Bool
   private let log: (DaemonLog.Priority, String) -> Void
   private var watch: EventLoop.Token?
-  private var watchdog = WatchdogSigns()
+  private var watchdog: WatchdogSigns
 
   init(
     _ socket: NotifySocket, timers: any Timers, watches: any DescriptorWatches,
@@ -21,6 +21,7 @@ final class NotificationChannel {
   ) {
     self.socket = socket
     self.timers = timers
+    watchdog = WatchdogSigns(slept: timers.slept)
     self.watches = watches
     self.isSender = isSender
     self.log = log
@@ -75,7 +76,7 @@ final class NotificationChannel {
     let now = timers.now
     // More is waiting than is read at a time, so the worker is alive.
     if !socket.mayReceive { watchdog.seen(at: now) }
-    return watchdog.sign(at: now)
+    return watchdog.sign(at: now, slept: timers.slept)
   }
 }
 
