@@ -47,12 +47,15 @@ struct WorkerComponents {
       services: services, timers: services.loop, watches: services.loop, driver: driver,
       workers: workers, reloads: reloads, snapshots: shared.snapshots,
       recordWriter: shared.recordWriter)
+    let leftovers = Leftovers(
+      records: services.records.store, logs: shared.state.logs,
+      groups: [shared.cgroups, shared.earlierCgroups].compactMap(\.self),
+      processes: services.processes)
     launchPlanner = LaunchPlanner(
       settings: LaunchSettings(
-        cgroups: shared.cgroups, earlierCgroups: shared.earlierCgroups,
-        limitsObstacle: shared.limitsObstacle, records: services.records.store,
-        logs: shared.state.logs, socket: shared.socket, processes: services.processes,
-        inheritance: role.program?.inheritance),
+        cgroups: shared.cgroups, limitsObstacle: shared.limitsObstacle,
+        leftovers: role.program == nil ? leftovers : nil, logs: shared.state.logs,
+        socket: shared.socket, inheritance: role.program?.inheritance),
       restarts: restarts, services: services)
   }
 }

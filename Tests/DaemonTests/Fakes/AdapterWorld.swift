@@ -122,8 +122,9 @@ final class AdapterWorld {
     logs: LogKeeper(services) { "/nowhere/\($0.name).times" })
   private(set) lazy var planner = LaunchPlanner(
     settings: LaunchSettings(
-      records: services.records.store, logs: state.logs, socket: socket,
-      processes: services.processes),
+      leftovers: Leftovers(
+        records: services.records.store, logs: state.logs, processes: services.processes),
+      logs: state.logs, socket: socket),
     restarts: restarts, services: services)
   private(set) lazy var reloads = WorkerReloads(
     requests: requests, wrappers: wrappers, restarts: restarts,

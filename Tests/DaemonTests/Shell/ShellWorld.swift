@@ -45,8 +45,7 @@ final class ShellWorld {
     recordWriter: recordWriter)
   private(set) lazy var planner = LaunchPlanner(
     settings: LaunchSettings(
-      records: processes.services.records.store, logs: "/nonexistent",
-      socket: "/nonexistent/control.sock", processes: processes.fake),
+      logs: "/nonexistent", socket: "/nonexistent/control.sock"),
     restarts: supervision.restarts, services: processes.services)
   private(set) lazy var schedules = ShellSchedules(self)
   private(set) lazy var clients = ShellClients(self)

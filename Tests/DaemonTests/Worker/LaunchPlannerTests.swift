@@ -20,10 +20,12 @@ import Testing
     init(_ inheritance: Inheritance? = nil) throws {
       scratch = try Scratch()
       restarts = try RestartWorld()
-      let records = try WorkerRecordStore(directory: "\(scratch.path)/workers")
+      let leftovers = Leftovers(
+        records: try WorkerRecordStore(directory: "\(scratch.path)/workers"), logs: "/logs",
+        processes: FakeProcesses())
       let settings = LaunchSettings(
-        records: records, logs: "/logs", socket: "/run/control.sock", processes: FakeProcesses(),
-        inheritance: inheritance)
+        leftovers: inheritance == nil ? leftovers : nil, logs: "/logs",
+        socket: "/run/control.sock", inheritance: inheritance)
       planner = LaunchPlanner(settings: settings, restarts: restarts.supervisor) { [notes] in
         notes.lines.append($1)
       } limit: { _, _, _, _ in

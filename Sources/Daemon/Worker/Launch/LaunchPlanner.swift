@@ -9,17 +9,15 @@ import Supervision
 struct LaunchSettings {
   /// The cgroup below which the workers' cgroups are created; nil: they get none.
   var cgroups: CgroupRoot?
-  /// The cgroup below which an earlier version of Dormouse created them.
-  var earlierCgroups: CgroupRoot?
   /// The reason for which the memory of workers can't be limited, in addition to the kernel's
   /// reason.
   var limitsObstacle: DelegatedGroup.Obstacle?
-  var records: WorkerRecordStore
+  /// nil for a wrapped program: no process of an earlier daemon can exist.
+  var leftovers: Leftovers?
   /// The directory of the workers' logs.
   var logs: String
   /// The path of the daemon's control socket. The workers' channels are beside it.
   var socket: String
-  var processes: any Processes
   /// What the only worker of a wrapper inherits from its caller; nil: the workers are a daemon's.
   var inheritance: Inheritance?
 }
@@ -53,13 +51,9 @@ extension LaunchPlanner {
 
   /// Describes what a launch has to look up and create on another thread.
   func query(of worker: WorkerUnit) -> TermsQuery {
-    let leftovers = Leftovers(
-      records: settings.records, logs: settings.logs,
-      groups: [settings.cgroups, settings.earlierCgroups].compactMap(\.self),
-      processes: settings.processes)
-    return TermsQuery(
+    TermsQuery(
       name: worker.id.name, wanted: WantedAccount(worker.configuration),
-      leftovers: settings.inheritance == nil ? leftovers : nil, cgroups: settings.cgroups,
+      leftovers: settings.leftovers, cgroups: settings.cgroups,
       memoryLimit: worker.configuration.limits.memory?.bytes)
   }
 
