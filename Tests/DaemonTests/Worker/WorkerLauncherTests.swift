@@ -57,9 +57,9 @@ import Testing
   func `A step whose outcome is lost ends the launch at its deadline`(step: LaunchStep) throws {
     let launch = try #require(world.start())
     launch.succeed(until: step)
-    world.timers.advance(by: LaunchAttempt.stepTimeout)
+    world.timers.advance(by: WorkerLauncher.stepTimeout)
     #expect(launch.undoCount == 0, "the step itself reports what it waits for")
-    world.timers.advance(by: LaunchAttempt.lossTimeout)
+    world.timers.advance(by: WorkerLauncher.lossTimeout)
     #expect(launch.undoCount == 1)
     launch.finishUndoing()
     #expect(world.events == ["failed: no outcome of its step `\(step)`"])
@@ -69,7 +69,7 @@ import Testing
   @Test func `Each step of a launch has its own deadline`() throws {
     let launch = try #require(world.start())
     for step in LaunchStep.allCases {
-      world.timers.advance(by: LaunchAttempt.stepTimeout)
+      world.timers.advance(by: WorkerLauncher.stepTimeout)
       launch.answer(step)
     }
     #expect(world.events == ["launched"])
@@ -96,7 +96,7 @@ import Testing
   func late(step: LaunchStep, refusal: String?) throws {
     let launch = try #require(world.start())
     launch.succeed(until: step)
-    world.timers.advance(by: LaunchAttempt.lossTimeout)
+    world.timers.advance(by: WorkerLauncher.lossTimeout)
     launch.answer(step, refusal)
     #expect(launch.performed.last == step && launch.undoCount == 1 && world.events.isEmpty)
     launch.finishUndoing()
@@ -109,7 +109,7 @@ import Testing
   func `An outcome of an earlier launch has no effect on the next one`(step: LaunchStep) throws {
     let first = try #require(world.start())
     first.succeed(until: step)
-    world.timers.advance(by: LaunchAttempt.lossTimeout)
+    world.timers.advance(by: WorkerLauncher.lossTimeout)
     first.finishUndoing()
     let second = try #require(world.start())
     second.succeed(until: step)
@@ -161,7 +161,7 @@ import Testing
     let launch = try #require(world.start())
     launch.answer(.terms, "no such user")
     #expect(world.start() == nil, "the first launch hasn't ended")
-    world.timers.advance(by: LaunchAttempt.undoTimeout)
+    world.timers.advance(by: WorkerLauncher.undoTimeout)
     #expect(world.events == ["failed: no such user"])
     #expect(world.lines == ["can't undo its launch within 30 s"])
     let second = try #require(world.start())

@@ -4,7 +4,7 @@ import Policy
 import PolicyFile
 import Supervision
 
-/// Performs the steps of one launch of one worker, for its `LaunchAttempt`. Work that may wait for
+/// Performs the steps of one launch of one worker, for `WorkerLauncher`. Work that may wait for
 /// a name service, a file system or a cgroup is done on other threads.
 final class WorkerLaunch: LaunchSteps {
   private let launches: WorkerLaunches

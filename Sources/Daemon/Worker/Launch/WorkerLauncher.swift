@@ -3,6 +3,41 @@ import Linux
 import Policy
 import Supervision
 
+/// The steps of a launch, in their order.
+enum LaunchStep: CaseIterable {
+  /// Checks that no process of an earlier instance is left, looks up the user, and creates the
+  /// cgroup.
+  case terms
+  /// Opens the `listen` sockets that have a file.
+  case sockets
+  /// Creates the sockets between the worker and the daemon.
+  case channels
+  /// Opens the program and the log, and forks the process.
+  case fork
+  /// The process executes the program.
+  case program
+}
+
+/// The steps of one launch of one worker, which are performed on other threads. Tests have a fake.
+protocol LaunchSteps: AnyObject {
+  /// The steps that this launch needs, in their order.
+  var steps: [LaunchStep] { get }
+  /// False if the worker has been removed meanwhile.
+  var isWanted: Bool { get }
+  /// The pid of the new process, a child of this one that only this launch may wait for.
+  var pid: Int32? { get }
+
+  /// Performs a step. `then` is called once, on the loop, with the reason if the step has failed.
+  /// It is called after `limit` at the latest, and perhaps before this returns. If `undo` has been
+  /// called, what a step still creates is removed again.
+  func perform(
+    _ step: LaunchStep, within limit: Duration, then: @escaping (_ refusal: String?) -> Void)
+
+  /// Removes what the steps have created: process, channels, cgroup. `then` is called once, on the
+  /// loop, when the worker can be launched again.
+  func undo(then: @escaping () -> Void)
+}
+
 /// What `WorkerLauncher` needs from the daemon.
 protocol LaunchHost {
   /// The steps of a launch; nil: there is no such worker.
@@ -18,15 +53,33 @@ protocol LaunchHost {
   func log(_ id: WorkerID, _ text: String)
 }
 
-/// Launches workers for the engine: at most one launch of each worker at a time. Each launch has
-/// exactly one outcome, `launched` or `launchFailed`. Belongs to the loop's thread.
+/// Launches workers for the engine: at most one launch of each worker at a time. A launch performs
+/// one step after the other, each with a deadline, and has exactly one outcome, `launched` or
+/// `launchFailed`. One that fails, or that isn't wanted any more, leaves nothing behind. Belongs to
+/// the loop's thread.
 final class WorkerLauncher: EngineObserver {
+  /// The time limit of a step. A file system that is mounted at its first use needs some seconds.
+  static let stepTimeout = Duration.seconds(10)
+  /// The time limit for the outcome of a step, after which it counts as lost. It is longer than
+  /// that of the step.
+  static let lossTimeout = Duration.seconds(15)
+  /// The time limit of `undo`: it may have to wait for two steps, and for earlier jobs about the
+  /// same worker.
+  static let undoTimeout = Duration.seconds(30)
+
   private let driver: EngineDriver
   private let workers: WorkerRegistry
   private let timers: any Timers
   private let host: any LaunchHost
   private let turns: LaunchTurns
-  private var attempts: [WorkerID: LaunchAttempt] = [:]
+  private var attempts: [WorkerID: Attempt] = [:]
+
+  /// A launch that is in progress.
+  private struct Attempt {
+    let launch: any LaunchSteps
+    var steps: ArraySlice<LaunchStep>
+    let operation: TimedOperation
+  }
 
   init(
     driver: EngineDriver, workers: WorkerRegistry, timers: any Timers, host: any LaunchHost,
@@ -44,35 +97,54 @@ final class WorkerLauncher: EngineObserver {
 
   func launch(_ id: WorkerID) {
     // If a launch is in progress, its outcome answers both requests.
-    guard attempts[id] == nil, let steps = host.steps(ofLaunching: id) else { return }
+    guard attempts[id] == nil, let launch = host.steps(ofLaunching: id) else { return }
     if let obstacle = host.obstacle(toLaunching: id) {
       return driver.send(.launchFailed(id, obstacle))
     }
-    let attempt = LaunchAttempt(steps, timers) { [unowned self] text in
-      host.log(id, text)
-    } then: { [unowned self] outcome in
-      didEnd(id, outcome)
-    }
-    attempts[id] = attempt
+    attempts[id] = Attempt(
+      launch: launch, steps: launch.steps[...], operation: TimedOperation(timers))
     workers.launching.insert(id)
     let cause = driver.state.snapshot(of: id)?.cause
-    turns.enqueue(id, isWanted: cause?.isWaitedFor ?? true) { attempt.proceed() }
+    turns.enqueue(id, isWanted: cause?.isWaitedFor ?? true) { [unowned self] in proceed(id) }
   }
 
-  private func didEnd(_ id: WorkerID, _ outcome: LaunchAttempt.Outcome) {
-    attempts[id] = nil
-    workers.launching.remove(id)
-    switch outcome {
-    case .launched:
+  /// Performs the next step, or ends the launch after the last one.
+  private func proceed(_ id: WorkerID) {
+    guard let attempt = attempts[id] else { return }
+    guard attempt.launch.isWanted else { return undo(id, because: nil) }
+    guard let step = attempts[id]?.steps.popFirst() else {
+      end(id)
       host.programDidStart(id)
       driver.send(.launched(id))
-      host.didLaunch(id)
-    case .failed(let reason):
-      driver.send(.launchFailed(id, reason))
-      host.launchDidFail(id)
-      turns.end(id)
-    case .unwanted: turns.end(id)
+      return host.didLaunch(id)
     }
+    let lost: String? = "no outcome of its step `\(step)`"
+    attempt.operation.begin(within: Self.lossTimeout, orElse: lost) {
+      attempt.launch.perform(step, within: Self.stepTimeout, then: $0)
+    } then: { [unowned self] (refusal: String?) in
+      if let refusal { undo(id, because: refusal) } else { proceed(id) }
+    }
+  }
+
+  /// - Parameter failure: nil: the worker has been removed meanwhile.
+  private func undo(_ id: WorkerID, because failure: String?) {
+    guard let attempt = attempts[id] else { return }
+    attempt.operation.begin(within: Self.undoTimeout, orElse: false) { done in
+      attempt.launch.undo { done(true) }
+    } then: { [unowned self] isUndone in
+      if !isUndone { host.log(id, "can't undo its launch within \(Self.undoTimeout.text)") }
+      end(id)
+      if let failure {
+        driver.send(.launchFailed(id, failure))
+        host.launchDidFail(id)
+      }
+      turns.end(id)
+    }
+  }
+
+  private func end(_ id: WorkerID) {
+    attempts[id] = nil
+    workers.launching.remove(id)
   }
 
   /// Ends the launch's share of `turns` when its worker is ready, or has ended before that.
