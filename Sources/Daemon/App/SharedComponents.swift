@@ -83,8 +83,7 @@ struct SharedComponents {
       replies: RequestReplies(records, timers: services.loop))
     requests = WorkerRequests(driver: driver, returning: returning)
     restarts = RestartSupervisor(
-      timers: services.loop,
-      stopped: StoppedByOperator(path: state.path + "/stopped", files: services.stateFiles),
+      timers: services.loop, stoppedFile: state.path + "/stopped", files: services.stateFiles,
       phase: phase, driver: driver, workers: workers, log: log)
     starter = DependencyStarter(restarts: restarts, requests: requests)
     restarts.connect(starter)

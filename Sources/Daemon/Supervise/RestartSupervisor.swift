@@ -20,7 +20,11 @@ final class RestartSupervisor {
   let timers: any Timers
   /// Nanoseconds since 1970.
   private let wallClock: () -> Int64
-  let stopped: StoppedByOperator
+  private let stoppedFile: String
+  private let files: any StateFileWriter
+  /// The workers with `restart.when: unless-stopped` that the operator has stopped, for the
+  /// daemon's next start. They are saved in a file, a name on each line.
+  private var stopped: Set<String>
   let phase: DaemonPhase
   let driver: EngineDriver
   let workers: WorkerRegistry
@@ -32,15 +36,20 @@ final class RestartSupervisor {
   /// The timer of the next check whether there is room for waiting workers.
   let roomCheck: TimedOperation
 
+  /// Reads the file of stopped workers, so it may wait for the disk.
   init(
     timers: any Timers, wallClock: @escaping () -> Int64 = { Clocks.realtime },
-    stopped: StoppedByOperator, phase: DaemonPhase, driver: EngineDriver, workers: WorkerRegistry,
-    log: DaemonLog
+    stoppedFile: String, files: any StateFileWriter, phase: DaemonPhase, driver: EngineDriver,
+    workers: WorkerRegistry, log: DaemonLog
   ) {
     self.timers = timers
     roomCheck = TimedOperation(timers)
     self.wallClock = wallClock
-    self.stopped = stopped
+    self.stoppedFile = stoppedFile
+    self.files = files
+    // If the file is missing or can't be read, no worker counts as stopped and all workers start.
+    let names = ((try? readText(stoppedFile)) ?? "").split(separator: "\n")
+    stopped = Set(names.map(String.init))
     self.phase = phase
     self.driver = driver
     self.workers = workers
@@ -215,8 +224,16 @@ final class RestartSupervisor {
     }
   }
 
-  private func setStopped(_ id: WorkerID, _ isStopped: Bool) {
-    stopped.set(id, isStopped) { [log] in log(.warning, $0) }
+  func isStopped(_ id: WorkerID) -> Bool { stopped.contains(id.name) }
+
+  /// Records whether the operator has stopped a worker.
+  func setStopped(_ id: WorkerID, _ isStopped: Bool) {
+    guard self.isStopped(id) != isStopped else { return }
+    if isStopped { stopped.insert(id.name) } else { stopped.remove(id.name) }
+    let text = stopped.sorted().map { $0 + "\n" }.joined()
+    files.replace(stoppedFile, with: text) { [log] failure in
+      if let failure { log(.warning, "\(id): can't record that it was stopped: \(failure)") }
+    }
   }
 
   // MARK: watchers of a start

@@ -44,7 +44,7 @@ struct DeclaredWorkers {
     let front = workers.values.first { $0.returnsToFront && returning.isAdopting($0.id) }?.id
     for configuration in Self.inStartingOrder(configurations) where configuration.autostart {
       let id = WorkerID(configuration.name)
-      if configuration.restart.condition == .unlessStopped, restarts.stopped.contains(id) {
+      if configuration.restart.condition == .unlessStopped, restarts.isStopped(id) {
         log(.notice, "\(configuration.name): stays stopped (restart: unless-stopped)")
         continue
       }

@@ -39,7 +39,6 @@ final class AdapterWorld {
   let restarts: RestartSupervisor
   let starter: DependencyStarter
   let files = FakeStateFiles()
-  let stoppedByOperator: StoppedByOperator
   let wrapped = WrapperWorld()
   let watches = FakeWatches()
   /// The loop of the components that end workers.
@@ -84,10 +83,9 @@ final class AdapterWorld {
     driver = .forTest(timers, notes, saved)
     requests = WorkerRequests(driver: driver, returning: returning)
     recordWriter = WorkerRecordWriter(records: services.records, bootID: Self.bootID, log: log)
-    stoppedByOperator = StoppedByOperator(path: "/state/stopped", files: files)
     restarts = RestartSupervisor(
-      timers: timers, stopped: stoppedByOperator, phase: phase, driver: driver, workers: workers,
-      log: log)
+      timers: timers, stoppedFile: "/state/stopped", files: files, phase: phase, driver: driver,
+      workers: workers, log: log)
     starter = DependencyStarter(restarts: restarts, requests: requests)
     restarts.connect(starter)
     workers.maxEndedRuns = 2

@@ -34,7 +34,7 @@ final class RestartWorld {
       replies: RequestReplies(FakeRecords(), timers: timers))
     supervisor = RestartSupervisor(
       timers: timers, wallClock: { 1_795_341_600_000_000_000 },
-      stopped: StoppedByOperator(path: "/state/stopped", files: files), phase: phase,
+      stoppedFile: "/state/stopped", files: files, phase: phase,
       driver: driver, workers: workers, log: log)
     requesting = WorkerRequests(driver: driver, returning: returning)
     starter = DependencyStarter(restarts: supervisor, requests: requesting)

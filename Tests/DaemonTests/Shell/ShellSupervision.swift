@@ -11,7 +11,6 @@ final class ShellSupervision {
   private unowned let world: ShellWorld
   /// Workers whose restart rules have changed since they ended.
   private var changedSince: Set<WorkerID> = []
-  let stopped = StoppedByOperator(path: "/nowhere/stopped", files: FakeStateFiles())
   let restarts: RestartSupervisor
   let starter: DependencyStarter
   private(set) lazy var listening = world.processes.makeListening(world)
@@ -39,8 +38,8 @@ final class ShellSupervision {
     self.world = world
     restarts = RestartSupervisor(
       timers: world.clock, wallClock: { [clock = world.clock] in clock.now.nanoseconds },
-      stopped: stopped, phase: world.phase, driver: world.driver, workers: world.workers,
-      log: world.processes.log)
+      stoppedFile: "/nowhere/stopped", files: FakeStateFiles(), phase: world.phase,
+      driver: world.driver, workers: world.workers, log: world.processes.log)
     starter = DependencyStarter(restarts: restarts, requests: world.requests)
     restarts.connect(starter)
   }

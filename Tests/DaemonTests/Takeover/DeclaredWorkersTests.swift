@@ -66,7 +66,7 @@ import Testing
 
   @Test("A worker that the operator stopped stays stopped if its restart rule says so")
   func stopped() throws {
-    for name in ["web", "db"] { world.base.stoppedByOperator.set(WorkerID(name), true) { _ in } }
+    for name in ["web", "db"] { world.base.restarts.setStopped(WorkerID(name), true) }
     begin([
       .forTest("web") { $0.restart.condition = .unlessStopped },
       .forTest("db") { $0.restart.condition = .always },
@@ -74,8 +74,10 @@ import Testing
     #expect(started == ["start db"])
     #expect(world.base.logged.contains(" web: stays stopped"))
     let file = try world.base.scratch.write("stopped", "db\nweb\n")
-    let next = StoppedByOperator(path: file, files: FakeStateFiles())
-    #expect(next.contains(WorkerID("web")) && !next.contains(WorkerID("api")))
+    let next = RestartSupervisor(
+      timers: world.base.timers, stoppedFile: file, files: FakeStateFiles(),
+      phase: world.base.phase, driver: world.driver, workers: world.workers, log: world.base.log)
+    #expect(next.isStopped(WorkerID("web")) && !next.isStopped(WorkerID("api")))
   }
 
   @Test(
