@@ -14,8 +14,6 @@ final class WorkerRun {
   var exitWatch: EventLoop.Token?
   /// Set from the first request to end the run, or the end of its root process.
   var ending: WorkerEnding?
-  /// Set from the request to end the run until its end.
-  var stopCommand: StopCommand?
   /// The conversation over the worker's channels, from their creation until the end of the run.
   var conversation: WorkerConversation?
   var readiness: ReadinessWatch?

@@ -88,7 +88,6 @@ final class WorkerUnit {
     run.wakeWatch?.end()
     run.shed?.end()
     run.sleep?.end()
-    run.stopCommand?.cancel()
     run.ending?.end()
     run.liveness?.end()
     run.readiness?.end()

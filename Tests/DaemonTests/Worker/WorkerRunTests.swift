@@ -85,7 +85,7 @@ struct WorkerRunTests {
   /// A new property of `WorkerRun` must be filled by `fill`, or be listed here because its
   /// component has its own suite.
   private static let ofOthers: Set = [
-    "activityProbe", "managerWatch", "masters", "stopCommand", "traffic", "waits",
+    "activityProbe", "managerWatch", "masters", "traffic", "waits",
   ]
 
   @Test func `Closing a run leaves every property as in a new run, and no watch or timer`() throws {

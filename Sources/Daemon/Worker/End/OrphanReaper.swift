@@ -28,7 +28,9 @@ final class OrphanReaper {
   ) {
     self.init(timers: timers, processes: processes) { [probes = senses.probes] in
       let owned = workers.values.flatMap {
-        [$0.process?.identity.pid, $0.shed?.commandPid, $0.run.stopCommand?.pid].compactMap(\.self)
+        [
+          $0.process?.identity.pid, $0.shed?.commandPid, $0.ending?.stopCommand?.program.pid,
+        ].compactMap(\.self)
       }
       return Set(owned + launcher.pids + probes.commandPids + hooks.pids)
     }

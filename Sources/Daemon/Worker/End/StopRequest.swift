@@ -24,21 +24,50 @@ extension WorkerEnding {
     ask(by: signal)
   }
 
-  /// Starts the worker's stop command. The stop signal follows when the command has ended or its
-  /// time limit is reached.
+  /// Starts the worker's stop command, which runs beside the worker. The stop signal follows when
+  /// the command has ended or its time limit is reached.
   ///
   /// - Returns: false if the worker has no stop command, or if that has started already.
   private func runStopCommand(of worker: WorkerUnit) -> Bool {
-    guard worker.external == nil, worker.run.stopCommand == nil,
+    guard worker.external == nil, !hasStopCommandRun,
       let arguments = worker.configuration.stopCommand
     else { return false }
     handle.log(.info, "stop command: \(arguments.joined(separator: " "))")
-    worker.run.stopCommand = StopCommand(
-      arguments, of: process,
-      // The remaining half of the grace is for the worker to handle its stop signal.
-      within: worker.configuration.policy.terminate.grace / 2, loop: ends.loop, log: handle.log
-    ) { [weak self] in self?.ask(by: nil) }
+    hasStopCommandRun = true
+    stopCommand = FollowedProgram(process.runBeside(arguments, as: "stop command"), ends.loop) {
+      [weak self] in self?.stopCommandDidEnd()
+    }
+    // The remaining half of the grace is for the worker to handle its stop signal.
+    let limit = worker.configuration.policy.terminate.grace / 2
+    stopCommandDeadline.wait(limit) { [weak self] in self?.giveUpStopCommand(after: limit) }
     return true
+  }
+
+  private func stopCommandDidEnd() {
+    switch stopCommand?.program.phase {
+    case .ended(.exited(0))?: break
+    case .ended(let exit)?: handle.log(.warning, "its stop command failed: \(exit)")
+    case .failed(let error)?: handle.log(.warning, "its stop command did not start: \(error)")
+    default: break
+    }
+    cancelStopCommand()
+    ask(by: nil)
+  }
+
+  private func giveUpStopCommand(after limit: Duration) {
+    if let hang = stopCommand?.program.hang {
+      handle.log(.warning, "its stop command did not start: \(hang)")
+    }
+    handle.log(.warning, "its stop command has not ended within \(limit.text) and is killed")
+    cancelStopCommand()
+    ask(by: nil)
+  }
+
+  /// Kills the stop command if it still runs.
+  func cancelStopCommand() {
+    stopCommand?.cancel()
+    stopCommand = nil
+    stopCommandDeadline.cancel()
   }
 
   private func ask(by signal: Int32?) {
@@ -66,63 +95,5 @@ extension WorkerEnding {
       [handle] failure in
       if let failure { handle.log(.warning, "can't be woken before its end: \(failure)") }
     }
-  }
-}
-
-/// The `stop_command` at one end of a worker. The command runs beside the worker. `then` is called
-/// once, when the command has ended or its time limit is reached. Belongs to the loop's thread.
-final class StopCommand {
-  private let deadline: TimedOperation
-  private let log: (DaemonLog.Priority, String) -> Void
-  private var program: FollowedProgram?
-  private var then: (() -> Void)?
-
-  init(
-    _ arguments: [String], of process: WorkerProcess, within limit: Duration,
-    loop: any Timers & DescriptorWatches, log: @escaping (DaemonLog.Priority, String) -> Void,
-    then: @escaping () -> Void
-  ) {
-    (self.log, self.then) = (log, then)
-    deadline = TimedOperation(loop)
-    let program = FollowedProgram(process.runBeside(arguments, as: "stop command"), loop) {
-      [weak self] in self?.didEnd()
-    }
-    self.program = program
-    deadline.wait(limit) { [weak self] in self?.reachDeadline(limit) }
-  }
-
-  /// The pid of the command, which is a child of the daemon that nothing else may reap.
-  var pid: Int32? { program?.program.pid }
-
-  private func didEnd() {
-    switch program?.program.phase {
-    case .ended(.exited(0))?: break
-    case .ended(let exit)?: log(.warning, "its stop command failed: \(exit)")
-    case .failed(let error)?: log(.warning, "its stop command did not start: \(error)")
-    default: break
-    }
-    finish()
-  }
-
-  private func reachDeadline(_ limit: Duration) {
-    if let hang = program?.program.hang { log(.warning, "its stop command did not start: \(hang)") }
-    log(.warning, "its stop command has not ended within \(limit.text) and is killed")
-    program?.cancel()
-    finish()
-  }
-
-  private func finish() {
-    program = nil
-    deadline.cancel()
-    let then = then
-    self.then = nil
-    then?()
-  }
-
-  /// Kills the command if it still runs. `then` isn't called.
-  func cancel() {
-    then = nil
-    program?.cancel()
-    finish()
   }
 }

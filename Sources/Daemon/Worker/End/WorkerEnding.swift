@@ -59,6 +59,10 @@ final class WorkerEnding {
   /// The timer of the next SIGKILL.
   private let nextKill: TimedOperation
   static let killPauses = Backoff()
+  /// The worker's stop command while it runs. Nothing else may reap it.
+  var stopCommand: FollowedProgram?
+  var hasStopCommandRun = false
+  let stopCommandDeadline: TimedOperation
 
   init(of worker: WorkerUnit, process: WorkerProcess, ends: WorkerEnds) {
     handle = WorkerHandle(worker: worker, driver: ends.driver, log: ends.log)
@@ -66,6 +70,7 @@ final class WorkerEnding {
     self.ends = ends
     operation = TimedOperation(ends.loop)
     nextKill = TimedOperation(ends.loop)
+    stopCommandDeadline = TimedOperation(ends.loop)
   }
 
   var id: WorkerID { handle.id }
@@ -83,7 +88,7 @@ final class WorkerEnding {
     if isReaped, process.cgroup == nil { return }
     nextKill.cancel()
     (hasBegun, isKilled) = (true, true)
-    handle.worker?.run.stopCommand?.cancel()
+    cancelStopCommand()
     killCount += 1
     let number = killCount
     kills[number] = timers.after(Self.timeout) { [weak self] in
@@ -123,6 +128,7 @@ final class WorkerEnding {
     step = .ended
     operation.cancel()
     nextKill.cancel()
+    cancelStopCommand()
     for timer in kills.values { timers.cancel(timer) }
     kills = [:]
   }
