@@ -4,9 +4,9 @@ import Synchronization
 
 /// Waits until a later daemon would find a worker, that is, until the worker's record is on the
 /// disk. Without a record, that daemon would remove the worker's image as that of a worker that
-/// doesn't exist any more (`SurvivorRemains`), and with it the only copy of the worker's memory. So
-/// a hibernation waits before its image gets its name. Its pages are read and compressed meanwhile.
-/// If the record is known to be missing, the hibernation fails before it starts.
+/// doesn't exist any more (`removeOrphanedImages`), and with it the only copy of the worker's
+/// memory. So a hibernation waits before its image gets its name. Its pages are read and compressed
+/// meanwhile. If the record is known to be missing, the hibernation fails before it starts.
 final class RecordWait: Sendable {
   /// The maximum wait of a hibernation: a client may be waiting for its end.
   static let timeout = Duration.seconds(5)

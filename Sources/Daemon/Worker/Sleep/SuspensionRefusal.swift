@@ -30,7 +30,7 @@ enum SuspensionRefusal: Error, CustomStringConvertible {
     case .inTheMiddle(let thread):
       return "its thread \(thread) is in the middle of a call that a stop would cut short (a "
         + "write, a receipt with MSG_WAITALL, a submission to io_uring)"
-    case .notAtRest(let thread):
+    case .stillMoving(let thread):
       let limit = SuspendJob.timeout.components.seconds
       return "its thread \(thread) did not come to rest within \(limit) s"
     case .atWork(let thread): return "not idle: its thread \(thread) is working"
