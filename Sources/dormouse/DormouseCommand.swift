@@ -125,4 +125,6 @@ struct CommandFailure: Error {
   var exit: CommandExit
   /// One sentence, escaped, without a full stop.
   var text: String
+
+  init(_ exit: CommandExit, _ text: String) { (self.exit, self.text) = (exit, text) }
 }

@@ -46,8 +46,8 @@ struct UnknownVerb {
     let gap = hint.isEmpty ? "" : "\(hint) "
     let scope = isTop ? "" : " of `\(command)`"
     return CommandFailure(
-      exit: .usage,
-      text: "there is no verb `\(escaped(verb))`\(scope); \(gap)`\(command) --help` lists them all")
+      .usage,
+      "there is no verb `\(escaped(verb))`\(scope); \(gap)`\(command) --help` lists them all")
   }
 
   /// The names that supervisord, systemd, process-compose, Docker and the shell use.

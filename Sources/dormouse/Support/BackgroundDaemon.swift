@@ -48,11 +48,10 @@ struct BackgroundDaemon {
       // Another verb may have started a daemon at the same moment, which answers soon.
       if exit == .cannotCreate, waitUntil(Deadline(in: .seconds(10)), { isRunning }) { return true }
       Output.standardError(newLog(from: Int(before)))
-      throw CommandFailure(exit: exit, text: "\(name) didn't start")
+      throw CommandFailure(exit, "\(name) didn't start")
     }
     guard answers else {
-      throw CommandFailure(
-        exit: .notDone, text: "\(name) doesn't answer; its messages are in \(escaped(log))")
+      throw CommandFailure(.notDone, "\(name) doesn't answer; its messages are in \(escaped(log))")
     }
     let running = runningPid
     if running == child.pid { return child }
@@ -78,7 +77,7 @@ struct BackgroundDaemon {
 
   func makeState() throws {
     do throws(SystemCallError) { try makeDirectories(state) } catch {
-      throw CommandFailure(exit: .cannotCreate, text: error.description)
+      throw CommandFailure(.cannotCreate, error.description)
     }
   }
 

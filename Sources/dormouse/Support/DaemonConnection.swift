@@ -165,14 +165,13 @@ extension DaemonConnection {
     let loaded = library.load(policy)
     guard let wanted = loaded.value else {
       PolicyCheck.complain(loaded.errors)
-      throw CommandFailure(
-        exit: .badConfiguration, text: "nothing started: fix the policy's errors above")
+      throw CommandFailure(.badConfiguration, "nothing started: fix the policy's errors above")
     }
     let active = try ask(.status).daemon?.policy ?? ""
     if active == wanted.name { return }
     throw CommandFailure(
-      exit: .notDone,
-      text: "nothing started: the daemon that runs has the policy `\(escaped(active))`, not `"
+      .notDone,
+      "nothing started: the daemon that runs has the policy `\(escaped(active))`, not `"
         + "\(escaped(wanted.name))`; `policy:` in its configuration changes it, and --set changes "
         + "values for this worker")
   }
@@ -202,8 +201,7 @@ extension CommandFailure {
     let text = response.text + next
     let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
     self.init(
-      exit: response.result.exit,
-      text: keepsLines
-        ? lines.map { escaped(String($0)) }.joined(separator: "\n") : escaped(text))
+      response.result.exit,
+      keepsLines ? lines.map { escaped(String($0)) }.joined(separator: "\n") : escaped(text))
   }
 }

@@ -74,8 +74,7 @@ struct DaemonOptions: Sendable {
     let loaded = load(ProcessEnvironment.current().variables)
     guard let value = loaded.value else {
       PolicyCheck.complain(loaded.diagnostics)
-      throw CommandFailure(
-        exit: .badConfiguration, text: "the daemon was not started: fix the errors above")
+      throw CommandFailure(.badConfiguration, "the daemon was not started: fix the errors above")
     }
     let paths = paths(value)
     var daemon = BackgroundDaemon(socket: paths.socket, state: paths.state)

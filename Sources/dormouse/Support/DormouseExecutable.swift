@@ -27,8 +27,7 @@ enum DormouseExecutable {
     }
     guard let path = readLink(running), !isAbsent(path), isNamed(path) || !isKept else {
       throw CommandFailure(
-        exit: .notDone,
-        text: "this executable isn't found under the name `dormouse`: call it by its full path")
+        .notDone, "this executable isn't found under the name `dormouse`: call it by its full path")
     }
     return path
   }

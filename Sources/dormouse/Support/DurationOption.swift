@@ -35,8 +35,7 @@ func secondsOfFor(_ text: String, upTo limit: String) throws -> Double {
   let time = try duration(text, of: "--for")
   guard time > .zero, try time <= duration(limit, of: "--for") else {
     throw CommandFailure(
-      exit: .usage,
-      text: "--for must be more than 0 and at most \(limit), not `\(escaped(text))`")
+      .usage, "--for must be more than 0 and at most \(limit), not `\(escaped(text))`")
   }
   return time / .seconds(1)
 }
@@ -45,6 +44,6 @@ private func value<Value>(
   _ result: Result<Value, OptionUnits.UnitError>, of option: String
 ) throws -> Value {
   do { return try result.get() } catch {
-    throw CommandFailure(exit: .usage, text: escaped("\(option) \(error)"))
+    throw CommandFailure(.usage, escaped("\(option) \(error)"))
   }
 }

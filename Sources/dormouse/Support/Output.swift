@@ -23,7 +23,7 @@ enum Output {
     do {
       text = try WireCodec.json(for: JSONDocument(value))
     } catch {
-      throw CommandFailure(exit: .internalError, text: "can't print the answer: \(error)")
+      throw CommandFailure(.internalError, "can't print the answer: \(error)")
     }
     try write(text + [UInt8(ascii: "\n")])
   }

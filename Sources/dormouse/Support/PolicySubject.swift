@@ -12,8 +12,7 @@ enum PolicySubject {
     let path = DefaultPaths.ofThisProcess().configuration
     guard ConfigurationFiles.exist(at: path) else {
       throw CommandFailure(
-        exit: .badConfiguration,
-        text: "no configuration at \(escaped(path)); name a file or a policy")
+        .badConfiguration, "no configuration at \(escaped(path)); name a file or a policy")
     }
     return path
   }
@@ -31,8 +30,7 @@ enum PolicySubject {
     // Only `policy check` prints warnings.
     PolicyCheck.complain(result.errors)
     guard let value = result.value else {
-      throw CommandFailure(
-        exit: .badConfiguration, text: "nothing shown: fix the errors above")
+      throw CommandFailure(.badConfiguration, "nothing shown: fix the errors above")
     }
     return value
   }
@@ -66,13 +64,13 @@ enum PolicySubject {
   }
 
   private static let noWorkers = CommandFailure(
-    exit: .usage, text: "a policy has no workers: name a configuration, or leave --worker out")
+    .usage, "a policy has no workers: name a configuration, or leave --worker out")
 
   private static func unknown(
     _ worker: String, in configuration: DaemonConfiguration
   ) -> CommandFailure {
     let hint = hint(for: worker, among: configuration.workers.map(\.name))
     return CommandFailure(
-      exit: .unknownWorker, text: "the configuration has no worker `\(escaped(worker))`\(hint)")
+      .unknownWorker, "the configuration has no worker `\(escaped(worker))`\(hint)")
   }
 }

@@ -29,18 +29,17 @@ struct ProjectLookup {
     if named.count > 1 {
       let ids = named.map { "`\(escaped($0.id))`" }.joined(separator: ", ")
       throw CommandFailure(
-        exit: .usage, text: "several projects are named `\(escaped(text))`: use one of \(ids)")
+        .usage, "several projects are named `\(escaped(text))`: use one of \(ids)")
     }
     if text.contains("/") || text == "." || text == ".." {
       let directory = absolutePath(text, in: try currentDirectory())
       if let project = Project.find(from: directory) { return project }
-      throw CommandFailure(
-        exit: .usage, text: "there is no dormouse.yaml in \(escaped(text)), nor above it")
+      throw CommandFailure(.usage, "there is no dormouse.yaml in \(escaped(text)), nor above it")
     }
     let hint = hint(for: text, among: projects.map(\.name))
     throw CommandFailure(
-      exit: .usage,
-      text: "there is no project `\(escaped(text))`"
+      .usage,
+      "there is no project `\(escaped(text))`"
         + (hint.isEmpty ? "; `dormouse ls` lists them" : hint))
   }
 
@@ -49,9 +48,8 @@ struct ProjectLookup {
     if let text { return try project(text) }
     if let here = Self.ofCurrentDirectory() { return here }
     throw CommandFailure(
-      exit: .usage,
-      text:
-        "there is no dormouse.yaml here, nor in a directory above: `dormouse init` makes one, "
+      .usage,
+      "there is no dormouse.yaml here, nor in a directory above: `dormouse init` makes one, "
         + "and --project names another directory")
   }
 }

@@ -40,7 +40,7 @@ struct SettingOptions: ParsableArguments {
   }
 
   private static func failure(_ error: SettingError) -> CommandFailure {
-    CommandFailure(exit: .usage, text: escaped("--set \(error)"))
+    CommandFailure(.usage, escaped("--set \(error)"))
   }
 }
 

@@ -114,8 +114,7 @@ struct WorkerPatterns {
       ? "no worker is in the group"
       : isPattern(pattern) ? "no worker's name fits" : "there is no worker"
     return CommandFailure(
-      exit: .unknownWorker,
-      text: "\(what) `\(escaped(pattern))`\(hint(for: pattern, among: candidates))")
+      .unknownWorker, "\(what) `\(escaped(pattern))`\(hint(for: pattern, among: candidates))")
   }
 
   /// The groups as they are written, such as `@bots`, by name and each once.

@@ -69,7 +69,7 @@ struct DaemonCommand: ParsableCommand {
   func run() throws {
     if beforeStart {
       do throws(CgroupError) { return try DelegatedGroup.prepareForStart() } catch {
-        throw CommandFailure(exit: .notDone, text: "\(error)")
+        throw CommandFailure(.notDone, "\(error)")
       }
     }
     var options = DaemonOptions.standard(DefaultPaths.ofThisProcess())
@@ -87,8 +87,8 @@ struct DaemonCommand: ParsableCommand {
     let daemon = try options.inBackground()
     guard let process = try daemon.start() else {
       throw CommandFailure(
-        exit: .cannotCreate,
-        text: "a daemon answers at \(escaped(daemon.socket)) already; stop it with `dormouse "
+        .cannotCreate,
+        "a daemon answers at \(escaped(daemon.socket)) already; stop it with `dormouse "
           + "shutdown`, or give this one another --socket and --state-directory")
     }
     try Output.line(

@@ -32,7 +32,7 @@ struct RecoverCommand: ParsableCommand {
       if case .inUse = error {
         return try showNothing("a daemon runs with \(escaped(path))")
       }
-      throw CommandFailure(exit: .cannotCreate, text: escaped("\(error)"))
+      throw CommandFailure(.cannotCreate, escaped("\(error)"))
     }
     var outcomes: [OfflineRecovery.Outcome] = []
     recovery.run { outcome in

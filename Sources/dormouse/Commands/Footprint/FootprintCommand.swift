@@ -71,7 +71,7 @@ enum RecordingFiles {
         try reader.feed(bytes)
       }
     } catch let error as RecordingError {
-      throw CommandFailure(exit: .badConfiguration, text: escaped(error.description))
+      throw CommandFailure(.badConfiguration, escaped(error.description))
     }
   }
 }

@@ -52,7 +52,7 @@ struct FootprintCompareCommand: ParsableCommand {
     }
     if !comparison.exceeded.isEmpty {
       throw CommandFailure(
-        exit: .notDone, text: escaped("\(b): \(comparison.exceeded.joined(separator: "; "))"))
+        .notDone, escaped("\(b): \(comparison.exceeded.joined(separator: "; "))"))
     }
   }
 

@@ -45,7 +45,7 @@ extension DirtyMemoryReport {
       }
     }
     if mappings.processes == 0, let problem {
-      throw CommandFailure(exit: .notDone, text: escaped("\(problem)"))
+      throw CommandFailure(.notDone, escaped("\(problem)"))
     }
     self.init(
       worker: worker.name, processes: mappings.processes, unreadable: unreadable,

@@ -100,7 +100,7 @@ struct FootprintRecordCommand: ParsableCommand {
     try view.sum(up: recorder.path)
     if recorder.recent.end?.reason == .gone {
       throw CommandFailure(
-        exit: .daemonEnded, text: "the daemon has ended; \(escaped(recorder.path)) is complete")
+        .daemonEnded, "the daemon has ended; \(escaped(recorder.path)) is complete")
     }
     // The exit code is the program's. A program that was ended at the end of --for counts as a
     // success.
@@ -114,11 +114,10 @@ struct FootprintRecordCommand: ParsableCommand {
   private func settings() throws -> RecorderSettings {
     let interval = try duration(every, of: "--every")
     guard interval >= .milliseconds(1) else {
-      throw CommandFailure(exit: .usage, text: "--every is at least 1ms")
+      throw CommandFailure(.usage, "--every is at least 1ms")
     }
     guard let signal = Signals.number(warnSignal) else {
-      throw CommandFailure(
-        exit: .usage, text: "--warn-signal: there is no signal \(escaped(warnSignal))")
+      throw CommandFailure(.usage, "--warn-signal: there is no signal \(escaped(warnSignal))")
     }
     var settings = RecorderSettings(
       subject: try subject(), every: interval,
@@ -149,6 +148,6 @@ extension RecordingFailure {
       case .write: .cannotCreate
       case .noProcess, .measure, .system: .notDone
       }
-    return CommandFailure(exit: exit, text: description)
+    return CommandFailure(exit, description)
   }
 }

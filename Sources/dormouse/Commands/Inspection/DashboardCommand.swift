@@ -39,9 +39,8 @@ struct DashboardCommand: ParsableCommand {
   func run() throws {
     guard let program = Self.program() else {
       throw CommandFailure(
-        exit: .notDone,
-        text:
-          "dormouse-dashboard isn't installed; `make dashboard` in Dormouse's source directory "
+        .notDone,
+        "dormouse-dashboard isn't installed; `make dashboard` in Dormouse's source directory "
           + "builds it, and `make install` then installs it beside dormouse")
     }
     // The program gets the socket of the project, or of the current directory's one. An option
@@ -52,8 +51,7 @@ struct DashboardCommand: ParsableCommand {
     // The program gets this command's own arguments, and has the same options.
     let first = CommandLine.arguments.firstIndex(of: "dashboard") ?? 1
     let failure = Inheritance(firstArgument: first).execute(program)
-    throw CommandFailure(
-      exit: .notDone, text: "can't start \(escaped(program)): \(errorText(failure))")
+    throw CommandFailure(.notDone, "can't start \(escaped(program)): \(errorText(failure))")
   }
 
   /// Finds the program beside this executable, in libexec, or in PATH.

@@ -74,7 +74,7 @@ struct StatusCommand: ParsableCommand {
 extension StatusCommand {
   private func writeSnapshot(_ snapshot: SnapshotReport?, of name: String) throws {
     guard let snapshot else {
-      throw CommandFailure(exit: .notDone, text: "\(escaped(name)) has reported no snapshot")
+      throw CommandFailure(.notDone, "\(escaped(name)) has reported no snapshot")
     }
     if let text = snapshot.text {
       // A terminal gets the text escaped: text from a worker must not move the cursor.
@@ -85,7 +85,7 @@ extension StatusCommand {
     if Terminal.isOutput {
       let what = "\(escaped(snapshot.mime)), \(sizeText(snapshot.size))"
       throw CommandFailure(
-        exit: .notDone, text: "its snapshot is a picture (\(what)); redirect the output to a file")
+        .notDone, "its snapshot is a picture (\(what)); redirect the output to a file")
     }
     try Output.write(Base64.decode(snapshot.data ?? "") ?? [])
   }
@@ -93,7 +93,6 @@ extension StatusCommand {
 
 extension CommandFailure {
   static func noReport(of what: String) -> CommandFailure {
-    CommandFailure(
-      exit: .notDone, text: "the daemon sent no report about \(escaped(what))")
+    CommandFailure(.notDone, "the daemon sent no report about \(escaped(what))")
   }
 }

@@ -56,17 +56,15 @@ enum JournalFiles {
   static func segments(at path: String) throws -> [JournalSegment] {
     let status: stat
     do throws(SystemCallError) { status = try readStatus(of: path) } catch {
-      throw CommandFailure(
-        exit: .notDone, text: "no journal at \(escaped(path)): \(error.reason)")
+      throw CommandFailure(.notDone, "no journal at \(escaped(path)): \(error.reason)")
     }
     guard status.st_mode & S_IFMT == S_IFDIR else { return [JournalDirectory.segment(path)] }
     let segments: [JournalSegment]
     do { segments = try JournalDirectory(path: path).segments() } catch {
-      throw CommandFailure(exit: .notDone, text: "can't read the journal: \(error)")
+      throw CommandFailure(.notDone, "can't read the journal: \(error)")
     }
     guard !segments.isEmpty else {
-      throw CommandFailure(
-        exit: .notDone, text: "the directory \(escaped(path)) has no journal segments")
+      throw CommandFailure(.notDone, "the directory \(escaped(path)) has no journal segments")
     }
     return segments
   }
@@ -105,7 +103,6 @@ extension DaemonConnection {
   /// Returns the directory of the daemon's journal. It throws an error if the daemon keeps none.
   mutating func journalDirectory() throws -> String {
     if let directory = try journal().directory { return directory }
-    throw CommandFailure(
-      exit: .notDone, text: "the daemon keeps no journal: `journal: { enabled: false }`")
+    throw CommandFailure(.notDone, "the daemon keeps no journal: `journal: { enabled: false }`")
   }
 }

@@ -70,12 +70,10 @@ struct ReplayCommand: ParsableCommand {
     if json { try Output.json(report) } else { try show(report, player.problems) }
     guard !comparesAny else { return }
     if report.differingEvents > 0 {
-      throw CommandFailure(
-        exit: .notDone,
-        text: "different decisions after \(report.differingEvents) events")
+      throw CommandFailure(.notDone, "different decisions after \(report.differingEvents) events")
     }
     if !player.problems.allSatisfy(\.isHarmless) {
-      throw CommandFailure(exit: .notDone, text: "parts of the journal can't be replayed")
+      throw CommandFailure(.notDone, "parts of the journal can't be replayed")
     }
   }
 
@@ -86,7 +84,7 @@ struct ReplayCommand: ParsableCommand {
   private func policies() throws -> [Labelled] {
     let given = (policy ?? "").split(separator: ",").map(String.init)
     guard policy == nil || !given.isEmpty else {
-      throw CommandFailure(exit: .usage, text: "--policy names no policy")
+      throw CommandFailure(.usage, "--policy names no policy")
     }
     let loaded = try given.map(PolicyCheck.usable)
     return zip(given, loaded).map { text, policy in

@@ -63,8 +63,8 @@ struct ReportCommand: ParsableCommand {
     if let worker, reports.isEmpty {
       let names = Set(weeks.values.flatMap { $0.keys.map(\.name) })
       throw CommandFailure(
-        exit: .unknownWorker,
-        text: "no counts for a worker `\(escaped(worker))` in that time"
+        .unknownWorker,
+        "no counts for a worker `\(escaped(worker))` in that time"
           + hint(for: worker, among: names.sorted()))
     }
     let crashes = CrashReport.sorted(groups, of: worker)

@@ -19,7 +19,7 @@ struct ChosenLogs {
     let all = try daemon.ask(.ps).workers ?? []
     let chosen = try names.isEmpty ? all : WorkerPatterns(names).workers(among: all)
     for worker in chosen where worker.log == nil && names.contains(worker.name) {
-      throw CommandFailure(exit: .notDone, text: "\(escaped(worker.name)) has no log")
+      throw CommandFailure(.notDone, "\(escaped(worker.name)) has no log")
     }
     return chosen.compactMap(WorkerLog.init)
   }

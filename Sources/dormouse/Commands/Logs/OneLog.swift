@@ -51,7 +51,7 @@ struct OneLog {
     let response = try daemon.ask(.status, worker: worker)
     guard let report = response.workers?.first else { throw CommandFailure.noReport(of: worker) }
     guard let log = LogLocation(report) else {
-      throw CommandFailure(exit: .notDone, text: "\(escaped(worker)) has no log")
+      throw CommandFailure(.notDone, "\(escaped(worker)) has no log")
     }
     return log
   }

@@ -118,8 +118,8 @@ struct BenchCommand: ParsableCommand {
     }
     if !report.hibernates {
       throw CommandFailure(
-        exit: .missingMechanism,
-        text: "hibernation was not measured: \(escaped(report.hibernationRefusal ?? "not tried"))")
+        .missingMechanism,
+        "hibernation was not measured: \(escaped(report.hibernationRefusal ?? "not tried"))")
     }
   }
 
@@ -154,8 +154,8 @@ extension BenchError {
   fileprivate var failure: CommandFailure {
     switch self {
     // The signal itself ends this process, unless it is handled.
-    case .interrupted, .program, .failed: CommandFailure(exit: .notDone, text: description)
-    case .directory: CommandFailure(exit: .cannotCreate, text: description)
+    case .interrupted, .program, .failed: CommandFailure(.notDone, description)
+    case .directory: CommandFailure(.cannotCreate, description)
     }
   }
 }

@@ -23,7 +23,7 @@ struct HistorySpan {
     Progress.clear()
     JournalFiles.complain(history.problems.filter { !$0.isHarmless })
     do throws(HistoryProblem) { try history.check(minLength: minLength) } catch {
-      throw CommandFailure(exit: .notDone, text: "\(error)\(hint(error))")
+      throw CommandFailure(.notDone, "\(error)\(hint(error))")
     }
     return history
   }

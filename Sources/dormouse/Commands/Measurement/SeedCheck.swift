@@ -15,7 +15,7 @@ struct SeedCheck {
         try machine.run()
       } catch {
         Progress.clear()
-        throw CommandFailure(exit: .internalError, text: error.description)
+        throw CommandFailure(.internalError, error.description)
       }
       events += machine.events
       if number & 0xff == 0 { Progress.show("checking", Double(number) / Double(count)) }

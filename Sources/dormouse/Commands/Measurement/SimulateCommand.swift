@@ -134,7 +134,7 @@ struct SimulateCommand: ParsableCommand {
       policies.append(try settings.applied(to: PolicyCheck.usable(String(name))))
     }
     guard !policies.isEmpty else {
-      throw CommandFailure(exit: .usage, text: "--policy names no policy")
+      throw CommandFailure(.usage, "--policy names no policy")
     }
     return try inOrders(policies)
   }
@@ -163,8 +163,7 @@ struct SimulateCommand: ParsableCommand {
     try text.split(separator: ",").map { name in
       if let criterion = TerminationRules.Criterion(rawValue: String(name)) { return criterion }
       let allowed = TerminationRules.Criterion.allCases.map(\.rawValue).joined(separator: ", ")
-      throw CommandFailure(
-        exit: .usage, text: "--order: unknown '\(escaped(String(name)))'; known: \(allowed)")
+      throw CommandFailure(.usage, "--order: unknown '\(escaped(String(name)))'; known: \(allowed)")
     }
   }
 
@@ -175,8 +174,7 @@ struct SimulateCommand: ParsableCommand {
     if let memory { settings.append(("memory", memory)) }
     for (key, value) in settings {
       guard let problem = model.set(key, value) else { continue }
-      throw CommandFailure(
-        exit: .usage, text: "--machine \(escaped("\(key)=\(value)")): \(problem)")
+      throw CommandFailure(.usage, "--machine \(escaped("\(key)=\(value)")): \(problem)")
     }
     return model
   }

@@ -10,7 +10,7 @@ enum MachineSettings {
     do {
       source = isFile ? try readText(text) : text
     } catch {
-      throw CommandFailure(exit: .notDone, text: "can't read --machine: \(error)")
+      throw CommandFailure(.notDone, "can't read --machine: \(error)")
     }
     return try source.split { isFile ? $0.isNewline : $0 == "," }.compactMap { line in
       let bare = line.split(separator: "#", omittingEmptySubsequences: false).first ?? ""
@@ -19,8 +19,7 @@ enum MachineSettings {
       }
       if fields.isEmpty || bare.allSatisfy(\.isWhitespace) { return nil }
       guard fields.count == 2 else {
-        throw CommandFailure(
-          exit: .usage, text: "--machine takes KEY=VALUE, not '\(escaped(String(bare)))'")
+        throw CommandFailure(.usage, "--machine takes KEY=VALUE, not '\(escaped(String(bare)))'")
       }
       return (fields[0], fields[1])
     }

@@ -67,7 +67,7 @@ struct TraceOptions: ParsableArguments {
       return try loader.trace(maxWorkers: workers)
     } catch let error as TraceError {
       Progress.clear()
-      throw CommandFailure(exit: .badConfiguration, text: escaped(error.description))
+      throw CommandFailure(.badConfiguration, escaped(error.description))
     }
   }
 }

@@ -58,8 +58,8 @@ struct ImportCommand: ParsableCommand {
     let directory = Self.directory(of: file)
     if let output, !force, !isAbsent(output) {
       throw CommandFailure(
-        exit: .cannotCreate,
-        text: "nothing written: \(escaped(output)) already exists; use --force to replace it")
+        .cannotCreate,
+        "nothing written: \(escaped(output)) already exists; use --force to replace it")
     }
     let result = try source?.convert() ?? convert(file)
     if !json { PolicyCheck.complain(result.diagnostics) }
@@ -70,7 +70,7 @@ struct ImportCommand: ParsableCommand {
             code: "not_imported", diagnostics: result.diagnostics.map { DiagnosticReport($0) }))
       }
       throw CommandFailure(
-        exit: .badConfiguration, text: "\(escaped(file)) was not imported: fix the errors above")
+        .badConfiguration, "\(escaped(file)) was not imported: fix the errors above")
     }
     if let output {
       // The file is written under another name and renamed: an earlier file stays whole if this
@@ -103,8 +103,8 @@ struct ImportCommand: ParsableCommand {
     let name = file.split(separator: "/").last.map(String.init) ?? file
     guard let format = format ?? ImportFormat(fileName: name, text: text) else {
       throw CommandFailure(
-        exit: .badConfiguration,
-        text: "\(escaped(file)) was not imported: no format has such a name; name one with "
+        .badConfiguration,
+        "\(escaped(file)) was not imported: no format has such a name; name one with "
           + "--format, or write the workers by hand")
     }
     if format == .supervisor {

@@ -117,8 +117,7 @@ struct PolicyCheck {
     let result = ofThisProcess().policy(nameOrPath)
     complain(result.diagnostics)
     if let value = result.value { return value.policy }
-    throw CommandFailure(
-      exit: .badConfiguration, text: "the policy \(escaped(nameOrPath)) can't be used")
+    throw CommandFailure(.badConfiguration, "the policy \(escaped(nameOrPath)) can't be used")
   }
 
   private func isDirectory(_ path: String) -> Bool {

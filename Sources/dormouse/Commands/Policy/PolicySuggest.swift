@@ -87,8 +87,8 @@ struct PolicySuggestCommand: ParsableCommand {
     let names = history.trace.workers.map(\.name)
     for name in worker where !names.contains(name) {
       throw CommandFailure(
-        exit: .unknownWorker,
-        text: "the journal has no worker `\(escaped(name))` in that time"
+        .unknownWorker,
+        "the journal has no worker `\(escaped(name))` in that time"
           + hint(for: name, among: names))
     }
     return Set(worker.map { WorkerID($0) })

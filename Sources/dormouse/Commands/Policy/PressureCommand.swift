@@ -63,9 +63,8 @@ struct PressureSetCommand: ParsableCommand {
     let list = victims.joined(separator: ", ")
     guard isatty(STDIN_FILENO) == 1, isatty(STDERR_FILENO) == 1 else {
       throw CommandFailure(
-        exit: .usage,
-        text:
-          "nothing changed: at \(level.rawValue) these workers may be terminated, in this order: "
+        .usage,
+        "nothing changed: at \(level.rawValue) these workers may be terminated, in this order: "
           + "\(list); use --yes to continue, or --dry-run to see the whole order")
     }
     Output.standardError(
@@ -73,7 +72,7 @@ struct PressureSetCommand: ParsableCommand {
         + "Continue? [y/N] ")
     let answer = readLine(strippingNewline: true)?.lowercased()
     guard answer == "y" || answer == "yes" else {
-      throw CommandFailure(exit: .notDone, text: "nothing changed")
+      throw CommandFailure(.notDone, "nothing changed")
     }
   }
 

@@ -31,8 +31,7 @@ struct UnitSource {
       }
     }
     let list = directories.map { escaped($0) }.joined(separator: ", ")
-    throw CommandFailure(
-      exit: .badConfiguration, text: "there is no unit `\(escaped(name))` in \(list)")
+    throw CommandFailure(.badConfiguration, "there is no unit `\(escaped(name))` in \(list)")
   }
 
   func convert() -> ParseResult<ImportedConfiguration> {
@@ -63,7 +62,7 @@ struct UnitSource {
   /// Reads a file that is to be imported.
   static func text(of path: String) throws -> String {
     do { return try readText(path) } catch {
-      throw CommandFailure(exit: .badConfiguration, text: "\(error)")
+      throw CommandFailure(.badConfiguration, "\(error)")
     }
   }
 

@@ -25,7 +25,7 @@ struct InitCommand: ParsableCommand {
   func run() throws {
     for name in [Self.result, "dormouse.yml"] where !isAbsent(name) {
       throw CommandFailure(
-        exit: .cannotCreate, text: "nothing written: \(name) already exists in this directory")
+        .cannotCreate, "nothing written: \(name) already exists in this directory")
     }
     let present = Self.sources.filter { fileStatus(of: $0) != nil }
     guard let source = present.first else { return try writeExample() }
@@ -42,7 +42,7 @@ struct InitCommand: ParsableCommand {
     do throws(SystemCallError) {
       let file = try Descriptor.open(Self.result, O_WRONLY | O_CREAT | O_EXCL, mode: 0o644)
       try file.writeAll(Self.example)
-    } catch { throw CommandFailure(exit: .cannotCreate, text: error.description) }
+    } catch { throw CommandFailure(.cannotCreate, error.description) }
     Output.complain(
       "\(Self.result) is written with an example: change it, then `dormouse up` starts the workers")
   }

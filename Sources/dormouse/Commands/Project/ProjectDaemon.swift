@@ -50,7 +50,7 @@ struct ProjectDaemon {
     if isAbsent(state) { return [] }
     do throws(StartError) { return try OfflineRecovery(stateDirectory: state).livingWorkers } catch
     {
-      throw CommandFailure(exit: .cannotCreate, text: escaped("\(error)"))
+      throw CommandFailure(.cannotCreate, escaped("\(error)"))
     }
   }
 

@@ -159,7 +159,7 @@ struct DownCommand: ParsableCommand {
       let left = try daemon.leftWorkers().map(escaped).joined(separator: ", ")
       if left.isEmpty {
         throw CommandFailure(
-          exit: .noDaemon, text: "the daemon of project \(escaped(target.name)) isn't running")
+          .noDaemon, "the daemon of project \(escaped(target.name)) isn't running")
       }
       if dryRun { return try Output.line("would be stopped (left without a daemon): \(left)") }
       Output.complain("left without a daemon, and stopped now: \(left)")

@@ -146,7 +146,7 @@ extension AdoptCommand {
     do throws(SystemCallError) {
       let commandLine = try ProcessCommand.read(pid).arguments.joined(separator: " ")
       return "pid \(pid) (\(escaped(String(commandLine.prefix(60))))) and its descendants"
-    } catch { throw CommandFailure(exit: .notDone, text: error.description) }
+    } catch { throw CommandFailure(.notDone, error.description) }
   }
 
   private var usualName: String {
@@ -154,7 +154,7 @@ extension AdoptCommand {
       if let pid {
         do throws(SystemCallError) {
           return NameRule.name(of: try ProcessCommand.read(pid).arguments)
-        } catch { throw CommandFailure(exit: .notDone, text: error.description) }
+        } catch { throw CommandFailure(.notDone, error.description) }
       }
       let last = (unit ?? cgroup ?? "").split(separator: "/").last.map(String.init) ?? ""
       let name = ["service", "scope", "slice"].first { last.hasSuffix(".\($0)") }
@@ -184,10 +184,10 @@ extension AdoptCommand {
     let result = PolicyCheck.ofThisProcess().configuration(path)
     PolicyCheck.complain(result.errors)
     guard let rules = result.value?.adoption else {
-      throw CommandFailure(exit: .badConfiguration, text: "nothing shown: fix the errors above")
+      throw CommandFailure(.badConfiguration, "nothing shown: fix the errors above")
     }
     guard let report = AdoptionPreview(rules).perform() else {
-      throw CommandFailure(exit: .notDone, text: "/proc can't be listed")
+      throw CommandFailure(.notDone, "/proc can't be listed")
     }
     return report
   }
@@ -207,13 +207,13 @@ extension DaemonConnection {
   ) throws {
     guard NameRule.allows(name) else {
       throw CommandFailure(
-        exit: .notDone, text: "`\(escaped(name))` is not a valid worker name: use \(NameRule.text)")
+        .notDone, "`\(escaped(name))` is not a valid worker name: use \(NameRule.text)")
     }
     if let worker = try ask(.ps).workers?.first(where: { $0.name == name }),
       worker.state != "terminated"
     {
       throw CommandFailure(
-        exit: .notDone, text: "\(escaped(name)) would not be adopted: a worker of this name runs")
+        .notDone, "\(escaped(name)) would not be adopted: a worker of this name runs")
     }
     let text = "\(escaped(name)) would be adopted: \(subject), if nothing prevents it"
     if !json { return try Output.line(text) }

@@ -87,7 +87,7 @@ struct IntegrateCommand: ParsableCommand {
     }
     if let problem = failed.first?.problem { throw ExitCode(problem.exit.rawValue) }
     guard let failure = result.failure else { return }
-    throw CommandFailure(exit: .notDone, text: failure)
+    throw CommandFailure(.notDone, failure)
   }
 }
 

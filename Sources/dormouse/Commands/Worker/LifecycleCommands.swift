@@ -208,7 +208,7 @@ struct ProtectCommand: WorkerCommand {
   private func seconds() throws -> Double? {
     guard let time else { return nil }
     guard !off else {
-      throw CommandFailure(exit: .usage, text: "--off ends the protection at once, without --for")
+      throw CommandFailure(.usage, "--off ends the protection at once, without --for")
     }
     return try secondsOfFor(time, upTo: "30d")
   }

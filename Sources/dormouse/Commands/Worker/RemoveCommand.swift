@@ -70,6 +70,6 @@ struct RemoveCommand: ParsableCommand {
     if isDone, !selection.json { try Output.line(escaped(whole)) }
     return WorkerAttempt(
       worker: attempt.worker, code: response.result.code, text: whole,
-      failure: isDone ? nil : CommandFailure(exit: response.result.exit, text: escaped(whole)))
+      failure: isDone ? nil : CommandFailure(response.result.exit, escaped(whole)))
   }
 }

@@ -158,7 +158,7 @@ struct RunCommand: ParsableCommand {
     var environment = inherited.variables
     for variable in variables { environment.merge(pair(variable)) { $1 } }
     do throws(SettingError) { _ = try WorkerSettings(chosen, environment: environment) } catch {
-      throw CommandFailure(exit: .usage, text: escaped("--set \(error)"))
+      throw CommandFailure(.usage, escaped("--set \(error)"))
     }
     return LaunchSpecification(
       command: [try locate(command.first, in: here, path: inherited.variables["PATH"])]
@@ -174,7 +174,7 @@ func locate(_ command: String?, in directory: String, path: String?) throws -> S
   do {
     return try locateCommand(command ?? "", searchPath: path, directory: directory)
   } catch {
-    throw CommandFailure(exit: .notDone, text: error.description)
+    throw CommandFailure(.notDone, error.description)
   }
 }
 

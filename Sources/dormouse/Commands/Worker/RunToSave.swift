@@ -13,15 +13,15 @@ struct RunToSave {
     name = escaped(worker.name)
     guard let configuration = try Self.file(of: &daemon) else {
       throw CommandFailure(
-        exit: .notDone,
-        text: "nothing started: this daemon reads no configuration to which \(name) could be added")
+        .notDone,
+        "nothing started: this daemon reads no configuration to which \(name) could be added")
     }
     file = configuration
     let before = isAbsent(file) ? "" : try readText(file)
     guard let after = worker.added(to: before) else {
       throw CommandFailure(
-        exit: .badConfiguration,
-        text: "nothing started: `workers:` in \(escaped(file)) isn't written in lines of its own, "
+        .badConfiguration,
+        "nothing started: `workers:` in \(escaped(file)) isn't written in lines of its own, "
           + "and \(escaped(worker.name)) can't be added to it; start it without --save")
     }
     text = after
@@ -70,8 +70,8 @@ struct RunToSave {
     }
     do throws(SystemCallError) { try replace(file, with: remaining) } catch {
       throw CommandFailure(
-        exit: .notDone,
-        text: "\(name) is still in \(path), and the next `dormouse reload` adds it again: \(error)")
+        .notDone,
+        "\(name) is still in \(path), and the next `dormouse reload` adds it again: \(error)")
     }
     return .done("\(name) is removed from \(path)", leavesNone: declared?.isEmpty == true)
   }
@@ -84,8 +84,8 @@ struct RunToSave {
     if errors.isEmpty { return }
     PolicyCheck.complain(errors)
     throw CommandFailure(
-      exit: .badConfiguration,
-      text: "nothing started: with \(name) in it, \(escaped(file)) would have the errors above")
+      .badConfiguration,
+      "nothing started: with \(name) in it, \(escaped(file)) would have the errors above")
   }
 
   func write() throws {
@@ -94,7 +94,7 @@ struct RunToSave {
       try makeDirectories(String(directory))
       try Self.replace(file, with: text)
     } catch {
-      throw CommandFailure(exit: .notDone, text: "\(name) runs, but isn't saved: \(error)")
+      throw CommandFailure(.notDone, "\(name) runs, but isn't saved: \(error)")
     }
     Output.complain("\(name) is saved in \(escaped(file)): the daemon starts it from now on")
   }

@@ -106,7 +106,7 @@ struct WrapCommand: ParsableCommand {
     let wrapped = command.first == "--" ? Array(command.dropFirst()) : command
     guard let program = wrapped.first, !program.isEmpty else {
       throw CommandFailure(
-        exit: .usage, text: "name the command to wrap: `dormouse wrap -- COMMAND [ARGUMENTS]`")
+        .usage, "name the command to wrap: `dormouse wrap -- COMMAND [ARGUMENTS]`")
     }
     let first = Int(CommandLine.argc) - wrapped.count
     let inheritance = Inheritance.ofThisProcess(firstArgument: first)
@@ -142,8 +142,7 @@ struct WrapCommand: ParsableCommand {
     guard parsed.command == end else {
       let word = parsed.command.first ?? "--"
       throw CommandFailure(
-        exit: .usage,
-        text: "only options of `wrap` can be written after `--`, and `\(escaped(word))` is none")
+        .usage, "only options of `wrap` can be written after `--`, and `\(escaped(word))` is none")
     }
     _ = try parsed.checkedName()
     _ = try parsed.checkedShed()
@@ -156,8 +155,8 @@ struct WrapCommand: ParsableCommand {
     guard let first = command.first, first.hasPrefix("-"), first != "--" else { return }
     if ["-h", "--help", "-help"].contains(first) { throw CleanExit.helpRequest(WrapCommand.self) }
     throw CommandFailure(
-      exit: .usage,
-      text: "`wrap` has no option `\(escaped(first))`; `dormouse wrap --help` lists them, and the "
+      .usage,
+      "`wrap` has no option `\(escaped(first))`; `dormouse wrap --help` lists them, and the "
         + "command comes after `--`")
   }
 
@@ -166,18 +165,16 @@ struct WrapCommand: ParsableCommand {
     case (nil, nil): return nil
     case (nil, let command?):
       if !command.allSatisfy(\.isWhitespace) { return .command(["/bin/sh", "-c", command]) }
-      throw CommandFailure(exit: .usage, text: "--shed-command is empty")
+      throw CommandFailure(.usage, "--shed-command is empty")
     case (let name?, nil):
       if let number = Signals.number(name), ![SIGKILL, SIGSTOP].contains(number) {
         return .signal(number)
       }
       throw CommandFailure(
-        exit: .usage,
-        text:
-          "--shed-signal `\(escaped(name))` is no signal that a program can handle; `USR2` is one")
+        .usage,
+        "--shed-signal `\(escaped(name))` is no signal that a program can handle; `USR2` is one")
     case (.some, .some):
-      throw CommandFailure(
-        exit: .usage, text: "give --shed-signal or --shed-command, not both")
+      throw CommandFailure(.usage, "give --shed-signal or --shed-command, not both")
     }
   }
 
@@ -185,9 +182,8 @@ struct WrapCommand: ParsableCommand {
     guard let name else { return nil }
     if WrapSettings.isLabel(name) { return name }
     throw CommandFailure(
-      exit: .usage,
-      text:
-        "--name `\(escaped(name))` has to have 1 to 40 letters, digits, `-`, `_` and `.`, and not "
+      .usage,
+      "--name `\(escaped(name))` has to have 1 to 40 letters, digits, `-`, `_` and `.`, and not "
         + "to begin with `.` or `-`")
   }
 
@@ -220,7 +216,7 @@ struct WrapCommand: ParsableCommand {
       let shortest = try durationOrNever(wakeForTimers, of: "--wake-for-timers")
       if let shortest, shortest <= .zero {
         throw CommandFailure(
-          exit: .usage, text: "--wake-for-timers must be longer than 0; `never` switches it off")
+          .usage, "--wake-for-timers must be longer than 0; `never` switches it off")
       }
       result.background.wakeForTimers = shortest
     }
@@ -247,7 +243,7 @@ func locateHere(_ command: String) throws -> String {
     return try locateCommand(
       command, searchPath: getenv("PATH").map { String(cString: $0) }, directory: ".")
   } catch {
-    throw CommandFailure(exit: error.exit, text: error.description)
+    throw CommandFailure(error.exit, error.description)
   }
 }
 
