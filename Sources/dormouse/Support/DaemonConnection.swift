@@ -120,6 +120,18 @@ struct DaemonConnection: ~Copyable {
     return response
   }
 
+  /// Asks for a report. It throws an error if the response has none.
+  ///
+  /// - Parameter subject: The subject of the report, for the error; nil for the worker.
+  mutating func ask<Report>(
+    _ verb: ControlRequest.Verb, worker: String? = nil,
+    for report: KeyPath<ControlResponse, Report?>, about subject: String? = nil,
+    _ fill: (inout ControlRequest) -> Void = { _ in }
+  ) throws -> Report {
+    if let report = try ask(verb, worker: worker, fill)[keyPath: report] { return report }
+    throw CommandFailure.noReport(of: subject ?? worker ?? "the daemon")
+  }
+
   /// Sends a request, and returns the response with any result.
   mutating func request(
     _ verb: ControlRequest.Verb, worker: String? = nil,
@@ -192,6 +204,10 @@ extension DaemonConnection {
 }
 
 extension CommandFailure {
+  static func noReport(of subject: String) -> CommandFailure {
+    CommandFailure(.notDone, "the daemon sent no report about \(escaped(subject))")
+  }
+
   /// The failure of a response.
   ///
   /// - Parameter keepsLines: True if the text is diagnostics with several lines. Any other text is

@@ -28,6 +28,15 @@ func size(_ text: String, of option: String) throws -> Int64 {
   try value(OptionUnits.size(text), of: option)
 }
 
+/// Checks the number of an option, for the `validate` of its command.
+func checkNumber<Number: Comparable>(
+  _ option: String, _ number: Number?, in range: ClosedRange<Number>
+) throws {
+  guard let number, !range.contains(number) else { return }
+  throw ValidationError(
+    "\(option) is a number from \(range.lowerBound) to \(range.upperBound), not \(number).")
+}
+
 /// Reads the value of `--for`, in seconds.
 ///
 /// - Parameter limit: The maximum, such as `24h`.

@@ -17,6 +17,15 @@ enum Output {
     try write(render(Terminal.width, Terminal.showsColor))
   }
 
+  /// Prints a report as JSON, or as the text that `render` makes for this terminal.
+  static func show<Report: Encodable>(
+    _ report: Report, asJSON isJSON: Bool,
+    _ render: (_ report: Report, _ width: Int?, _ color: Bool) -> String
+  ) throws {
+    if isJSON { return try json(report) }
+    try write(render(report, Terminal.width, Terminal.showsColor))
+  }
+
   /// Prints an object as a JSON document with its schema number.
   static func json(_ value: some Encodable) throws {
     let text: [UInt8]

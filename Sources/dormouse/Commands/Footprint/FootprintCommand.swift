@@ -27,12 +27,8 @@ struct TerminalDrawing: ParsableArguments {
   var ascii = false
 
   func validate() throws {
-    if let width, !(24...1000).contains(width) {
-      throw ValidationError("--width is a number from 24 to 1000, not \(width).")
-    }
-    if !(3...100).contains(height) {
-      throw ValidationError("--height is a number from 3 to 100, not \(height).")
-    }
+    try checkNumber("--width", width, in: 24...1000)
+    try checkNumber("--height", height, in: 3...100)
   }
 
   var style: TerminalStyle {

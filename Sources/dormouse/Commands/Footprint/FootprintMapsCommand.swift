@@ -22,12 +22,10 @@ struct FootprintMapsCommand: ParsableCommand {
 
   func run() throws {
     var daemon = try connection.connect()
-    guard let worker = try daemon.ask(.status, worker: name).workers?.first else {
-      throw CommandFailure.noReport(of: name)
+    let worker = try daemon.ask(.status, worker: name, for: \.workers?.first)
+    try Output.show(DirtyMemoryReport(of: worker), asJSON: json) {
+      renderDirtyMemory($0, width: $1, color: $2)
     }
-    let report = try DirtyMemoryReport(of: worker)
-    if json { return try Output.json(report) }
-    try Output.show { renderDirtyMemory(report, width: $0, color: $1) }
   }
 }
 

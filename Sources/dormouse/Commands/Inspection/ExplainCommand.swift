@@ -37,27 +37,17 @@ struct ExplainCommand: ParsableCommand {
 
   func run() throws {
     var daemon = try connection.connect()
-    if savings { return try showSavings(&daemon) }
-    let response = try daemon.ask(.explain, worker: name)
-    if let name {
-      guard let report = response.explanation else { throw CommandFailure.noReport(of: name) }
-      if json { return try Output.json(report) }
-      try Output.show { renderExplanation(report, width: $0, color: $1) }
+    if savings {
+      let subject = "the workers that keep memory"
+      let report = try daemon.ask(.explainSavings, for: \.kept, about: subject)
+      try Output.show(report, asJSON: json) { renderKeptMemory($0, width: $1, color: $2) }
+    } else if let name {
+      let report = try daemon.ask(.explain, worker: name, for: \.explanation)
+      try Output.show(report, asJSON: json) { renderExplanation($0, width: $1, color: $2) }
     } else {
-      guard let report = response.ranking else { throw CommandFailure.noReport(of: "the order") }
-      if json { return try Output.json(report) }
-      try Output.show { renderRanking(report, width: $0, color: $1) }
+      let report = try daemon.ask(.explain, for: \.ranking, about: "the order")
+      try Output.show(report, asJSON: json) { renderRanking($0, width: $1, color: $2) }
     }
-  }
-}
-
-extension ExplainCommand {
-  private func showSavings(_ daemon: inout DaemonConnection) throws {
-    guard let report = try daemon.ask(.explainSavings).kept else {
-      throw CommandFailure.noReport(of: "the workers that keep memory")
-    }
-    if json { return try Output.json(report) }
-    try Output.show { renderKeptMemory(report, width: $0, color: $1) }
   }
 }
 

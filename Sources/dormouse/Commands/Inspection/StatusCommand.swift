@@ -48,30 +48,25 @@ struct StatusCommand: ParsableCommand {
 
   func run() throws {
     var daemon = try connection.connect()
-    let response = try daemon.ask(.status, worker: name) {
-      $0.withSnapshot = snapshot ? true : nil
-    }
-    if snapshot, let name {
-      return try writeSnapshot(response.workers?.first?.snapshot, of: name)
-    }
-    if let name {
-      guard let worker = response.workers?.first else { throw CommandFailure.noReport(of: name) }
-      let memory = verbose ? try DirtyMemoryReport(of: worker) : nil
-      if json { return try Output.json(DetailedWorker(worker: worker, dirtyMemory: memory)) }
-      try Output.show { renderWorkerStatus(worker, width: $0, color: $1) }
-      guard let report = memory else { return }
-      try Output.show { "\n" + renderDirtyMemory(report, width: $0, color: $1) }
-    } else {
+    guard let name else {
+      let response = try daemon.ask(.status)
       guard let report = response.daemon else { throw CommandFailure.noReport(of: "the daemon") }
       if json { return try Output.json(Listing(daemon: report, workers: response.workers)) }
-      try Output.show {
+      return try Output.show {
         renderDaemonStatus(report, workers: response.workers, width: $0, color: $1)
       }
     }
+    let worker = try daemon.ask(.status, worker: name, for: \.workers?.first) {
+      $0.withSnapshot = snapshot ? true : nil
+    }
+    if snapshot { return try writeSnapshot(worker.snapshot, of: name) }
+    let memory = verbose ? try DirtyMemoryReport(of: worker) : nil
+    if json { return try Output.json(DetailedWorker(worker: worker, dirtyMemory: memory)) }
+    try Output.show { renderWorkerStatus(worker, width: $0, color: $1) }
+    guard let memory else { return }
+    try Output.show { "\n" + renderDirtyMemory(memory, width: $0, color: $1) }
   }
-}
 
-extension StatusCommand {
   private func writeSnapshot(_ snapshot: SnapshotReport?, of name: String) throws {
     guard let snapshot else {
       throw CommandFailure(.notDone, "\(escaped(name)) has reported no snapshot")
@@ -88,11 +83,5 @@ extension StatusCommand {
         .notDone, "its snapshot is a picture (\(what)); redirect the output to a file")
     }
     try Output.write(Base64.decode(snapshot.data ?? "") ?? [])
-  }
-}
-
-extension CommandFailure {
-  static func noReport(of what: String) -> CommandFailure {
-    CommandFailure(.notDone, "the daemon sent no report about \(escaped(what))")
   }
 }

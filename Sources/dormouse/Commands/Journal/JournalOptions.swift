@@ -93,11 +93,7 @@ extension DaemonConnection {
   mutating func journal(
     follow: Bool = false, worker: String? = nil
   ) throws -> JournalLocation {
-    let id = try client.send(.events, worker: worker) { $0.follow = follow }
-    let response = try wait(for: id, what: nil)
-    guard response.result == .done else { throw CommandFailure(response) }
-    guard let location = response.journal else { throw CommandFailure.noReport(of: "the journal") }
-    return location
+    try ask(.events, worker: worker, for: \.journal, about: "the journal") { $0.follow = follow }
   }
 
   /// Returns the directory of the daemon's journal. It throws an error if the daemon keeps none.

@@ -48,8 +48,7 @@ struct OneLog {
 
   private func location() throws -> LogLocation {
     var daemon = try connection.connect()
-    let response = try daemon.ask(.status, worker: worker)
-    guard let report = response.workers?.first else { throw CommandFailure.noReport(of: worker) }
+    let report = try daemon.ask(.status, worker: worker, for: \.workers?.first)
     guard let log = LogLocation(report) else {
       throw CommandFailure(.notDone, "\(escaped(worker)) has no log")
     }

@@ -80,12 +80,8 @@ struct BenchCommand: ParsableCommand {
         "--request takes http://127.0.0.1:PORT/PATH, not '\(escaped(request))'.")
     }
     if readyTcp == 0 { throw ValidationError("--ready-tcp takes a port from 1 to 65535.") }
-    if !(1...10_000).contains(rounds) {
-      throw ValidationError("--rounds is a number from 1 to 10000, not \(rounds).")
-    }
-    if let level, !(-7...19).contains(level) {
-      throw ValidationError("--level is a number from -7 to 19, not \(level).")
-    }
+    try checkNumber("--rounds", rounds, in: 1...10_000)
+    try checkNumber("--level", level, in: -7...19)
     if level != nil, lz4 { throw ValidationError("--level is zstd's; don't use it with --lz4.") }
     if !(.seconds(1) ... .seconds(86_400)).contains(timeout) {
       throw ValidationError("--patience is from 1s to 24h.")

@@ -43,9 +43,7 @@ struct TraceOptions: ParsableArguments {
     if isChecking, generate != nil || !trace.isEmpty {
       throw ValidationError("--check generates its own traces; leave --generate and --trace out.")
     }
-    if let workers, !(1...1_000_000).contains(workers) {
-      throw ValidationError("--workers is a number from 1 to 1000000, not \(workers).")
-    }
+    try checkNumber("--workers", workers, in: 1...1_000_000)
     if !(0.01...1000).contains(hours) {
       throw ValidationError("--hours is a number from 0.01 to 1000.")
     }

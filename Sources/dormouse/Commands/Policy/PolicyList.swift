@@ -28,8 +28,9 @@ struct PolicyListCommand: ParsableCommand {
       // The active policy is a file that was named by its path.
       policies.append(.init(name: active, summary: nil, file: nil, isActive: true))
     }
-    if json { return try Output.json(PoliciesReport(policies: policies)) }
-    try Output.show { renderPolicies(policies, width: $0, color: $1) }
+    try Output.show(PoliciesReport(policies: policies), asJSON: json) {
+      renderPolicies($0.policies, width: $1, color: $2)
+    }
   }
 
   /// Returns the daemon's policy; nil if no daemon answers.

@@ -54,8 +54,9 @@ struct PolicyShowCommand: ParsableCommand {
     try settings.check()
     if effective || json {
       let shown = try values()
-      if json { return try Output.json(shown) }
-      return try Output.show { renderPolicyValues(shown.values, width: $0, color: $1) }
+      return try Output.show(shown, asJSON: json) {
+        renderPolicyValues($0.values, width: $1, color: $2)
+      }
     }
     let subject = try PolicySubject.load(policy ?? PolicySubject.defaultConfiguration())
     try Output.write(PolicyFile.render(settings.applied(to: subject.policy(of: worker))))
@@ -64,8 +65,7 @@ struct PolicyShowCommand: ParsableCommand {
   private func values() throws -> PolicyValuesReport {
     if policy == nil, settings.isEmpty, connection.socket != nil || connection.hasDaemon {
       var daemon = try connection.connect()
-      let values = try daemon.ask(.policy, worker: worker).policy
-      guard let values else { throw CommandFailure.noReport(of: "the policy") }
+      let values = try daemon.ask(.policy, worker: worker, for: \.policy, about: "the policy")
       return PolicyValuesReport(source: .daemon, worker: worker, values: values)
     }
     let path = try policy ?? PolicySubject.defaultConfiguration()

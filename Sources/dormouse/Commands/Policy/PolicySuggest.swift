@@ -73,8 +73,7 @@ struct PolicySuggestCommand: ParsableCommand {
       budget: thorough ? nil : PolicySearch.defaultBudget)
     let result = try search.run { Progress.show("trying changes", $0) }
     Progress.clear()
-    if json { return try Output.json(result) }
-    try Output.show { renderSuggestions(result, width: $0, color: $1) }
+    try Output.show(result, asJSON: json) { renderSuggestions($0, width: $1, color: $2) }
   }
 
   private static var shipped: [LifecyclePolicy] {

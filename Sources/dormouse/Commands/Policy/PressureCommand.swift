@@ -56,8 +56,7 @@ struct PressureSetCommand: ParsableCommand {
 
   /// Asks the user before a level that terminates workers: a termination can't be undone.
   private func confirm(_ daemon: inout DaemonConnection) throws {
-    let response = try daemon.ask(.explain)
-    guard let ranking = response.ranking else { throw CommandFailure.noReport(of: "the order") }
+    let ranking = try daemon.ask(.explain, for: \.ranking, about: "the order")
     let victims = Self.names(ranking.termination, at: level)
     guard !victims.isEmpty, ranking.isShadow != true else { return }
     let list = victims.joined(separator: ", ")
@@ -81,9 +80,7 @@ struct PressureSetCommand: ParsableCommand {
     if level == .auto {
       return try report(plan: "memory pressure would be as measured (now: \(escaped(now)))")
     }
-    guard let ranking = try daemon.ask(.explain).ranking else {
-      throw CommandFailure.noReport(of: "the order")
-    }
+    let ranking = try daemon.ask(.explain, for: \.ranking, about: "the order")
     let until = "at least \(level.rawValue) for \(durationText(seconds))"
     let text = "memory pressure would be \(until) (now: \(escaped(now)))"
     if json { return try report(plan: text, ranking) }

@@ -92,9 +92,7 @@ struct AdoptCommand: ParsableCommand {
     if [pid != nil, unit != nil, cgroup != nil].count(where: { $0 }) != 1 {
       throw ValidationError("Give one of --pid, --unit and --cgroup.")
     }
-    if let importance, !(0...100).contains(importance) {
-      throw ValidationError("--importance is a number from 0 to 100, not \(importance).")
-    }
+    try checkNumber("--importance", importance, in: 0...100)
     if let cgroup, !cgroup.hasPrefix("/") {
       throw ValidationError("--cgroup takes an absolute path, such as /sys/fs/cgroup/NAME.")
     }
@@ -124,7 +122,11 @@ struct AdoptCommand: ParsableCommand {
   }
 
   func run() throws {
-    if dryRun, !isNamed { return try showPreview() }
+    if dryRun, !isNamed {
+      return try Output.show(preview(), asJSON: json) {
+        renderAdoptionPreview($0, width: $1, color: $2)
+      }
+    }
     var daemon = try connection.connect()
     let name: String
     if let given = self.name { name = given } else { name = try daemon.freeName(usualName) }
@@ -163,19 +165,10 @@ extension AdoptCommand {
     }
   }
 
-  private func showPreview() throws {
-    let report = try preview()
-    if json { return try Output.json(report) }
-    try Output.show { renderAdoptionPreview(report, width: $0, color: $1) }
-  }
-
   private func preview() throws -> AdoptionPreviewReport {
     if config == nil, connection.socket != nil || connection.hasDaemon {
       var daemon = try connection.connect()
-      guard let report = try daemon.ask(.previewAdoption).adoption else {
-        throw CommandFailure.noReport(of: "the rules")
-      }
-      return report
+      return try daemon.ask(.previewAdoption, for: \.adoption, about: "the rules")
     }
     let path = try config ?? PolicySubject.defaultConfiguration()
     if config == nil {

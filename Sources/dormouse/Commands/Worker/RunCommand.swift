@@ -85,9 +85,7 @@ struct RunCommand: ParsableCommand {
         "The command is missing: `dormouse run \(name.map(escaped) ?? "NAME") -- COMMAND`; if it "
           + "is the command, `dormouse run -- \(name.map(escaped) ?? "COMMAND")`.")
     }
-    if let importance, !(0...100).contains(importance) {
-      throw ValidationError("--importance is a number from 0 to 100, not \(importance).")
-    }
+    try checkNumber("--importance", importance, in: 0...100)
     for variable in variables where !variable.dropFirst().contains("=") {
       throw ValidationError("--env takes NAME=VALUE, not '\(escaped(variable))'.")
     }
