@@ -1,4 +1,3 @@
-import Control
 import CLinux
 import Glibc
 import Linux

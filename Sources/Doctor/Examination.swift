@@ -1,5 +1,4 @@
 import Control
-import Glibc
 import Linux
 
 /// The resources that the probes share: a test process, a thread that traces, a cgroup and a

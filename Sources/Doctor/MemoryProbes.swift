@@ -1,6 +1,4 @@
-import Control
 import CLinux
-import Glibc
 import Linux
 
 extension Probe {

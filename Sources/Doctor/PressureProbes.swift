@@ -1,5 +1,4 @@
 import Control
-import Glibc
 import Linux
 
 extension Probe {

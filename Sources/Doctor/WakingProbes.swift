@@ -1,5 +1,3 @@
-import Control
-import Glibc
 import Linux
 import Supervision
 

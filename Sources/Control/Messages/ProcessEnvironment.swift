@@ -1,4 +1,3 @@
-import Glibc
 import Linux
 
 /// The environment that this process was started with.

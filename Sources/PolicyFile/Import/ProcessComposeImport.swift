@@ -1,4 +1,3 @@
-import Policy
 import YAML
 
 /// Imports the common part of a process-compose file (F1bonacc1/process-compose, version 0.5).

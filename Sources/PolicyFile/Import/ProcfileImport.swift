@@ -1,5 +1,3 @@
-import Policy
-
 /// Imports a Procfile, as foreman, honcho, overmind and Heroku read it.
 public enum ProcfileImport {
   /// Converts a file.

@@ -1,5 +1,3 @@
-import Policy
-
 /// Imports supervisord's configuration: `[program:NAME]` and `[group:NAME]`.
 public enum SupervisorImport {
   /// Converts a file.

@@ -1,5 +1,3 @@
-import Control
-
 /// The dirty memory of a worker by the kind of its mappings (`footprint NAME`). Sizes are in bytes.
 struct DirtyMemoryReport: Codable, Hashable, Sendable {
   var worker: String

@@ -1,5 +1,3 @@
-import Control
-
 /// The output of `policy list --json`.
 struct PoliciesReport: Codable, Hashable, Sendable {
   struct Policy: Codable, Hashable, Sendable {

@@ -1,5 +1,3 @@
-import Control
-
 /// One project, or the user's daemon without a project (`ls`). Sizes are in bytes.
 struct ProjectReport: Codable, Hashable, Sendable {
   /// The project's name; nil for the user's own daemon.

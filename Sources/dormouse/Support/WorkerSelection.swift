@@ -1,7 +1,6 @@
 import ArgumentParser
 import Control
 import Glibc
-import PolicyFile
 
 /// The workers that a verb is applied to: some by name, or all for which the verb makes sense.
 struct WorkerSelection: ParsableArguments {

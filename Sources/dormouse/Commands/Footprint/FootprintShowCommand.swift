@@ -1,5 +1,4 @@
 import ArgumentParser
-import Control
 import FootprintTrace
 
 struct FootprintShowCommand: ParsableCommand {

@@ -1,10 +1,8 @@
 import ArgumentParser
 import Control
-import Daemon
 import Journal
 import Lifecycle
 import Policy
-import PolicyFile
 
 struct ReplayCommand: ParsableCommand {
   static let configuration = CommandConfiguration(

@@ -2,7 +2,6 @@ import Control
 import JSONLines
 import Journal
 import Lifecycle
-import Policy
 
 // Converts the engine's values to those that are printed.
 

@@ -4,7 +4,6 @@ import Daemon
 import Journal
 import Lifecycle
 import Policy
-import PolicyFile
 
 struct ReportCommand: ParsableCommand {
   static let configuration = CommandConfiguration(

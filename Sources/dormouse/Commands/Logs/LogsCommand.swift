@@ -1,7 +1,6 @@
 import ArgumentParser
 import Control
 import Journal
-import Glibc
 
 struct LogsCommand: ParsableCommand {
   static let configuration = CommandConfiguration(

@@ -1,6 +1,5 @@
 import ArgumentParser
 import Control
-import Daemon
 import Deciding
 import Journal
 

@@ -1,6 +1,5 @@
 import ArgumentParser
 import Control
-import Glibc
 import Linux
 import Policy
 import PolicyFile
