@@ -54,9 +54,7 @@ public enum JSON: Hashable, Sendable {
     }
     self = .object(members)
   }
-}
 
-extension JSON {
   /// The JSON on one line, without spaces, as UTF-8.
   public var line: [UInt8] {
     var bytes: [UInt8] = []

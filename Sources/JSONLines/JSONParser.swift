@@ -141,11 +141,9 @@ extension JSONParser {
     while let byte = next, (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) { index += 1 }
     return index > start
   }
-}
 
-// MARK: - Texts
+  // MARK: - Texts
 
-extension JSONParser {
   private mutating func string() -> String? {
     index += 1
     let start = index

@@ -73,9 +73,7 @@ public struct PressureRules: Codable, Hashable, Sendable {
     case .critical: critical
     }
   }
-}
 
-extension PressureRules {
   /// The share of the free swap that counts, 0–1.
   public var swapShare: Double { (swap ?? 0) / 100 }
 

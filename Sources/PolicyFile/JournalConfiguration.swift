@@ -11,9 +11,7 @@ public struct JournalConfiguration: Hashable, Sendable {
   /// The number of segment sizes that all segments together may have. The oldest segments are
   /// removed when they have more.
   public var keep: Int = 8
-}
 
-extension JournalConfiguration {
   @KeyList<JournalConfiguration> static var keys: [Key<JournalConfiguration>] {
     Key<JournalConfiguration>(
       "enabled", \.enabled, as: .boolean,

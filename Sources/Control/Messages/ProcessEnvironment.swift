@@ -48,9 +48,7 @@ public struct FileError: Error, Hashable, Sendable, CustomStringConvertible {
   public var description: String {
     "\(operation) \(escaped(path)) failed: \(errorText(code))"
   }
-}
 
-extension FileError {
   /// Converts an error of a system call, and adds the operation that failed.
   package static func wrap<Value>(
     _ operation: String, on path: String, _ body: () throws(SystemCallError) -> Value

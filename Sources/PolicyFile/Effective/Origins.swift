@@ -104,7 +104,3 @@ public struct Origins: Hashable, Sendable {
     )
   }
 }
-
-extension Origin {
-  init(layer: Layer) { self.init(layer: layer, file: nil, position: nil) }
-}

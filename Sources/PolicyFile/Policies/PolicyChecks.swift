@@ -130,9 +130,7 @@ struct PolicyChecks {
         + " `suspend_after` (\(after.policyText)): a worker may be suspended before it has answered"
     )
   }
-}
 
-extension PolicyChecks {
   /// Warns of a policy that protects all workers, because the ladder has no end then.
   private func checkProtection() {
     guard !isOfWorker, !policy.terminate.forMemory, let key = firstSetKey("terminate.for_memory")

@@ -76,9 +76,7 @@ struct ConnectionOptions: ParsableArguments {
         meant.name, file: meant.configuration, path: path)
     }
   }
-}
 
-extension ConnectionOptions {
   /// Connects to the daemon. If the user's own daemon is meant and doesn't run, it is started in
   /// the background.
   ///
@@ -168,9 +166,7 @@ struct DaemonConnection: ~Copyable {
       return try client.response(to: id)
     }
   }
-}
 
-extension DaemonConnection {
   /// Throws an error if the daemon has another policy.
   mutating func check(_ policy: String) throws {
     let library = PolicyLibrary(directories: DefaultPaths.ofThisProcess().policyDirectories)

@@ -84,9 +84,7 @@ final class LiveScreen {
     input.hasEnded = count <= 0
     input.bytes = Array(bytes.prefix(max(count, 0)))
   }
-}
 
-extension LiveScreen {
   /// Shows the daemon's answers to `ps` until q is pressed, and asks again after each `delay`. The
   /// daemon may be busy; keys work meanwhile.
   ///

@@ -139,9 +139,7 @@ struct AdoptCommand: ParsableCommand {
     let response = try daemon.request(.adopt, worker: name) { $0.adoption = adoption }
     try daemon.report(response, of: "adopt", worker: name, json: json)
   }
-}
 
-extension AdoptCommand {
   /// The text for `--dry-run` about the processes that would be adopted.
   private func subject() throws -> String {
     guard let pid else { return "all processes of \(escaped(unit ?? cgroup ?? ""))" }
