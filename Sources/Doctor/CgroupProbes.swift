@@ -9,7 +9,7 @@ extension Probe {
   ]
 
   private static let workerGroup = Probe(
-    "cgroup", "a cgroup for each worker",
+    id: "cgroup", name: "a cgroup for each worker",
     lost: "Workers are suspended by SIGSTOP to all of their processes, which their parents can "
       + "see; a process that has left its worker's session and lost its parent is not found.",
     enable: "systemd-run --user -p Delegate=yes dormouse daemon; or a cgroup (version 2) that "
@@ -19,7 +19,7 @@ extension Probe {
   }
 
   private static let launchInGroup = Probe(
-    "clone-into-cgroup", "starting workers in their cgroup",
+    id: "clone-into-cgroup", name: "starting workers in their cgroup",
     lost: "Workers run without a cgroup of their own.",
     enable: "Linux 5.7 or later; where DORMOUSE_CGROUP is set, a group that has a parent with a "
       + "cgroup.procs you may write in common with the daemon's; in a container, a seccomp "
@@ -35,7 +35,7 @@ extension Probe {
   }
 
   private static let freezer = Probe(
-    "freezer", "freezing a worker",
+    id: "freezer", name: "freezing a worker",
     lost: "Workers are stopped by SIGSTOP instead, as without a cgroup.",
     enable: "Linux 5.2 or later, and a cgroup of version 2."
   ) { examination in
@@ -59,7 +59,7 @@ extension Probe {
   }
 
   private static let oldFreezer = Probe(
-    "freezer-v1", "the freezer of cgroup version 1", need: .informational,
+    id: "freezer-v1", name: "the freezer of cgroup version 1", need: .informational,
     lost:
       "Nothing: Dormouse doesn't use it. A process that it freezes can't be killed or traced "
       + "before it is thawed, so a daemon that dies would leave processes that can't be ended.",
@@ -71,7 +71,7 @@ extension Probe {
   }
 
   private static let accounting = Probe(
-    "cgroup-account", "counting by worker",
+    id: "cgroup-account", name: "counting by worker",
     lost: "`status` shows less. Processor time is read from /proc, in "
       + "steps of 10 ms and without children that have ended.",
     enable:
@@ -93,7 +93,7 @@ extension Probe {
 
   /// This danger has no mechanism of its own to try.
   private static let restProtection = Probe(
-    "rest-protection", "protection while hibernated",
+    id: "rest-protection", name: "protection while hibernated",
     lost:
       "A hibernated worker is stopped and traced by the daemon, which its parent can see. If the "
       + "daemon is killed and another process sends SIGCONT, the worker's threads wait for the "

@@ -18,7 +18,7 @@ extension Probe {
   }
 
   private static let oomScore = Probe(
-    "oom-score", "protecting the daemon from the OOM killer",
+    id: "oom-score", name: "protecting the daemon from the OOM killer",
     lost: "When the kernel itself runs out of memory, it may kill the daemon first.",
     enable: "OOMScoreAdjust=-900 in its (system) unit, which workers don't inherit, or "
       + "CAP_SYS_RESOURCE."
@@ -35,7 +35,7 @@ extension Probe {
   }
 
   private static let memoryLock = Probe(
-    "mlockall", "keeping the daemon in memory",
+    id: "mlockall", name: "keeping the daemon in memory",
     lost: "Under memory pressure the kernel may drop the daemon's code from memory: it reacts some "
       + "10 ms later.",
     enable: "LimitMEMLOCK=infinity in its unit (ulimit -l unlimited), and for a user's unit also "

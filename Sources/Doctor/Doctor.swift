@@ -16,15 +16,15 @@ public enum Doctor {
   public static func examine(stateDirectory: String, socket: String) -> DoctorReport {
     // A signal such as SIGINT would leave processes behind, so it is delivered after the
     // examination.
-    withoutInterruptions {
-      if let failure = Probe.failureOfThreads() { return reportWithoutThreads(failure) }
-      let examination = Examination(stateDirectory: stateDirectory, socket: socket)
-      defer { examination.end() }
-      var checks = probes.map { $0.run(examination) }
-      let trial = examination.tryHibernation()
-      checks.append(trial.check)
-      return report(checks, outcome: trial.outcome, verdict: verdict(checks, trial.outcome))
-    }
+    let before = SignalMask.blocking([SIGINT, SIGTERM, SIGHUP, SIGQUIT])
+    defer { before.restore() }
+    if let failure = Probe.failureOfThreads() { return reportWithoutThreads(failure) }
+    let examination = Examination(stateDirectory: stateDirectory, socket: socket)
+    defer { examination.end() }
+    var checks = probes.map { $0.run(examination) }
+    let trial = examination.tryHibernation()
+    checks.append(trial.check)
+    return report(checks, outcome: trial.outcome, verdict: verdict(checks, trial.outcome))
   }
 
   private static func report(
@@ -88,11 +88,5 @@ public enum Doctor {
     // The release is only for the report's head, so an unreadable file doesn't matter.
     let text = (try? readText("/proc/sys/kernel/osrelease")) ?? "unknown"
     return String(text.prefix { $0 != "\n" })
-  }
-
-  private static func withoutInterruptions<Value>(_ body: () -> Value) -> Value {
-    let before = SignalMask.blocking([SIGINT, SIGTERM, SIGHUP, SIGQUIT])
-    defer { before.restore() }
-    return body()
   }
 }

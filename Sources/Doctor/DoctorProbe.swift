@@ -4,23 +4,11 @@ import Control
 struct Probe: Sendable {
   var id: String
   var name: String
-  var need: DoctorCheck.Need
+  var need = DoctorCheck.Need.useful
   var lost: String
   var enable: String
   /// Tries the mechanism. An error that it throws means `missing`.
   var attempt: @Sendable (Examination) throws -> Finding
-
-  init(
-    _ id: String, _ name: String, need: DoctorCheck.Need = .useful, lost: String,
-    enable: String, attempt: @escaping @Sendable (Examination) throws -> Finding
-  ) {
-    self.id = id
-    self.name = name
-    self.need = need
-    self.lost = lost
-    self.enable = enable
-    self.attempt = attempt
-  }
 
   func run(_ examination: Examination) -> DoctorCheck {
     let finding: Finding

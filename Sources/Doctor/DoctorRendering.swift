@@ -16,7 +16,9 @@ extension DoctorDocument {
     let comparison = shellSentence.map { [""] + wrapped($0, to: width) } ?? []
     if isVerbose {
       lines +=
-        [""] + report.table(width: width, color: color) + report.details(width: width) + comparison
+        [""] + report.table(width: width, color: color)
+        + report.checks.filter { $0.result != .works }.flatMap { $0.section(width: width) }
+        + comparison
     } else {
       lines += report.summary(width: width, after: lines.count, before: comparison)
     }
@@ -106,10 +108,6 @@ extension DoctorReport {
         return hanging(
           padded(check.name, to: first) + shown, check.found, to: width, minColumns: 24)
       }
-  }
-
-  fileprivate func details(width: Int) -> [String] {
-    checks.filter { $0.result != .works }.flatMap { $0.section(width: width) }
   }
 }
 

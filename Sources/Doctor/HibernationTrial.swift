@@ -34,7 +34,8 @@ public struct HibernationTrial {
     // reaped.
     defer {
       sendSignal(SIGKILL, to: child.pid)
-      service.forgetAndWait(target.name)
+      // Forgetting throws nothing, but waiting for it has this error type.
+      try? service.wait { (hibernator) throws(HibernationError) in hibernator.forget(target.name) }
       discardFile(path)
     }
     let hibernation = try service.wait { (hibernator) throws(HibernationError) in
@@ -68,28 +69,11 @@ public struct HibernationTrial {
   }
 }
 
-extension HibernationService {
-  fileprivate func forgetAndWait(_ name: String) {
-    // Forgetting throws nothing, but waiting for it has this error type.
-    try? wait { (hibernator) throws(HibernationError) in hibernator.forget(name) }
-  }
-}
-
 extension Examination {
-  struct Trial {
-    var check: DoctorCheck
-    var outcome: HibernationTrial.Outcome?
-  }
-
   /// Tries a hibernation. The shell is frozen if that works here. If not, or if that hibernation
   /// fails, it is traced.
-  func tryHibernation() -> Trial {
+  func tryHibernation() -> (check: DoctorCheck, outcome: HibernationTrial.Outcome?) {
     var outcome: HibernationTrial.Outcome?
-    let probe = Probe(
-      "hibernation", "hibernation as a whole", need: .required,
-      lost: "Workers are suspended and keep their memory.",
-      enable: "what is missing above."
-    ) { _ in .missing("") }
     var failures: [String] = []
     for cgroup in groups where outcome == nil {
       do {
@@ -100,10 +84,12 @@ extension Examination {
         failures.append("\(cgroup == nil ? "traced" : "frozen"): \(error)")
       }
     }
-    var check = probe.run(self)
-    check.result = outcome == nil ? .missing : failures.isEmpty ? .works : .limited
-    check.found = ([outcome?.sentence].compactMap(\.self) + failures).joined(separator: "; ")
-    return Trial(check: check, outcome: outcome)
+    let check = DoctorCheck(
+      id: "hibernation", name: "hibernation as a whole", need: .required,
+      result: outcome == nil ? .missing : failures.isEmpty ? .works : .limited,
+      found: ([outcome?.sentence].compactMap(\.self) + failures).joined(separator: "; "),
+      lost: "Workers are suspended and keep their memory.", enable: "what is missing above.")
+    return (check, outcome)
   }
 
   private var groups: [WorkerCgroup?] {

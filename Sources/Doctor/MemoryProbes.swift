@@ -5,7 +5,7 @@ extension Probe {
   static let ofMemory = [memoryFile, memoryCalls, pagemap, pageOut, madvise, tracking]
 
   private static let memoryFile = Probe(
-    "proc-mem", "reading a worker's memory as a file", need: .required,
+    id: "proc-mem", name: "reading a worker's memory as a file", need: .required,
     lost: "No worker can be hibernated: its protected pages can't be read.",
     enable: "/proc mounted without hidepid for the daemon's user; a kernel that isn't booted with "
       + "proc_mem.force_override=never."
@@ -24,7 +24,7 @@ extension Probe {
   }
 
   private static let memoryCalls = Probe(
-    "process-vm", "reading a worker's memory by system calls",
+    id: "process-vm", name: "reading a worker's memory by system calls",
     lost: "Memory is read through /proc/PID/mem, which takes about 1.5 times as long.",
     enable: "a kernel with CONFIG_CROSS_MEMORY_ATTACH; in a container, a seccomp profile that "
       + "permits process_vm_readv."
@@ -39,7 +39,7 @@ extension Probe {
   }
 
   private static let pagemap = Probe(
-    "pagemap-scan", "finding a worker's pages",
+    id: "pagemap-scan", name: "finding a worker's pages",
     lost: "Pages are looked up one by one: slower for workers with large, mostly empty mappings.",
     enable: "Linux 6.7 or later (PAGEMAP_SCAN)."
   ) { examination in
@@ -55,7 +55,7 @@ extension Probe {
   }
 
   private static let pageOut = Probe(
-    "process-madvise-pageout", "dropping program pages",
+    id: "process-madvise-pageout", name: "dropping program pages",
     lost: "`hibernate.drop_file_pages` has no effect: the pages of a worker's program stay until "
       + "the kernel drops them.",
     enable:
@@ -71,7 +71,7 @@ extension Probe {
   }
 
   private static let madvise = Probe(
-    "process-madvise-self", "freeing pages in one call",
+    id: "process-madvise-self", name: "freeing pages in one call",
     lost: "Pages are freed by one call per range: hibernating takes about 10 ms longer.",
     enable: "Linux 6.15 or later (process_madvise with PIDFD_SELF and MADV_DONTNEED)."
   ) { _ in
@@ -83,7 +83,7 @@ extension Probe {
   }
 
   private static let tracking = Probe(
-    "write-tracking", "tracking the pages that a worker writes",
+    id: "write-tracking", name: "tracking the pages that a worker writes",
     lost:
       "A worker's next hibernation compares its pages with its last image, which takes twice as "
       + "long; it writes as little.",

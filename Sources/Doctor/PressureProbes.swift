@@ -5,7 +5,7 @@ extension Probe {
   static let ofPressure = [memoryInfo, stall, trigger]
 
   private static let memoryInfo = Probe(
-    "meminfo", "the machine's memory", need: .required,
+    id: "meminfo", name: "the machine's memory", need: .required,
     lost:
       "Dormouse can't see when memory is short. A policy with `memory: { budget: SIZE }` works.",
     enable: "/proc mounted, and a kernel with MemAvailable (3.14)."
@@ -19,7 +19,7 @@ extension Probe {
   }
 
   private static let stall = Probe(
-    "psi", "memory stalls (PSI)",
+    id: "psi", name: "memory stalls (PSI)",
     lost: "A policy's `stall` conditions never hold; `available_below` works.",
     enable: "a kernel with CONFIG_PSI, and psi=1 on its command line if PSI is off by "
       + "default."
@@ -29,7 +29,7 @@ extension Probe {
   }
 
   private static let trigger = Probe(
-    "psi-trigger", "notification of stalls",
+    id: "psi-trigger", name: "notification of stalls",
     lost: "Stalls are sampled once a second instead of reported at once.",
     enable: "CAP_SYS_RESOURCE for the daemon, or a kernel that permits triggers with windows of "
       + "2 s to every user."

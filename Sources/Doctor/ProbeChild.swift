@@ -14,7 +14,7 @@ final class ProbeChild {
   static let echo = "while read x; do echo \"$x\"; done"
 
   init(_ script: String, cgroup: WorkerCgroup? = nil) throws {
-    let (ours, theirs) = try Self.socketPair()
+    let (ours, theirs) = try Descriptor.socketPair(.stream)
     let null = try Descriptor.open("/dev/null", O_RDWR)
     process = try spawn(
       SpawnRequest(
@@ -24,10 +24,6 @@ final class ProbeChild {
   }
 
   deinit { end() }
-
-  private static func socketPair() throws(SystemCallError) -> (Descriptor, Descriptor) {
-    try Descriptor.socketPair(.stream)
-  }
 
   func send(_ line: String) throws(SystemCallError) {
     let bytes = Array("\(line)\n".utf8)

@@ -7,7 +7,7 @@ extension Probe {
   static let ofProcesses = [pidfd, release, compare]
 
   private static let pidfd = Probe(
-    "pidfd", "process descriptors", need: .required,
+    id: "pidfd", name: "process descriptors", need: .required,
     lost:
       "A process can't be distinguished from a later one with the same number: Dormouse doesn't "
       + "run.",
@@ -23,7 +23,7 @@ extension Probe {
   }
 
   private static let release = Probe(
-    "process-mrelease", "freeing memory at a kill",
+    id: "process-mrelease", name: "freeing memory at a kill",
     lost: "The memory of a killed worker is freed when its last thread has ended, not "
       + "at once.",
     enable: "Linux 5.15 or later; in a container, a seccomp profile that permits process_mrelease."
@@ -42,7 +42,7 @@ extension Probe {
   }
 
   private static let compare = Probe(
-    "kcmp", "detecting shared address spaces",
+    id: "kcmp", name: "detecting shared address spaces",
     lost:
       "Processes of a worker are distinguished by comparing their memory, which is slower. A child "
       + "that is unchanged since its fork may be taken for one that shares its parent's memory; "

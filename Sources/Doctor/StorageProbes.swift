@@ -7,7 +7,7 @@ extension Probe {
   static let ofStorage = [images, libcrypto, keyring, socket]
 
   private static let images = Probe(
-    "state-directory", "a place for images", need: .required,
+    id: "state-directory", name: "a place for images", need: .required,
     lost: "The daemon doesn't start. Images on a tmpfs would stay in memory and free "
       + "nothing.",
     enable: "dormouse daemon --state-directory, or XDG_STATE_HOME: a directory of yours on a disk "
@@ -24,7 +24,7 @@ extension Probe {
   }
 
   private static let libcrypto = Probe(
-    "libcrypto", "OpenSSL for encrypted images",
+    id: "libcrypto", name: "OpenSSL for encrypted images",
     lost: "Where a policy says `hibernate.encrypt`, nothing is hibernated.",
     enable: "OpenSSL's libcrypto.so.3 (Debian: apt-get install libssl3)."
   ) { _ in
@@ -34,7 +34,7 @@ extension Probe {
   }
 
   private static let keyring = Probe(
-    "keyring", "a key for encrypted images",
+    id: "keyring", name: "a key for encrypted images",
     lost: "Where a policy says `hibernate.encrypt`, nothing is hibernated.",
     enable: "a kernel with CONFIG_KEYS; in a container, a seccomp profile that permits add_key and "
       + "keyctl; for an ordinary user, a free place among the keys that it may have "
@@ -58,7 +58,7 @@ extension Probe {
   }
 
   private static let socket = Probe(
-    "control-socket", "a place for the control socket", need: .required,
+    id: "control-socket", name: "a place for the control socket", need: .required,
     lost: "The daemon doesn't start.",
     enable: "dormouse daemon --socket, or DORMOUSE_CONTROL_SOCKET: at most "
       + "\(UnixSocket.maxPath) bytes, in a directory of yours."

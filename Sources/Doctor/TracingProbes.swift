@@ -7,7 +7,7 @@ extension Probe {
   static let ofTracing = [trace, traceNonDescendants, suspendSeccomp, missingPages]
 
   private static let missingPages = Probe(
-    "userfaultfd", "lazy restore",
+    id: "userfaultfd", name: "lazy restore",
     lost: "Workers are restored in full before they run, which takes some milliseconds longer; "
       + "running workers are trimmed by swap only.",
     enable: "Without root: sudo systemctl enable --now dormouse-userfault.socket, and sudo adduser "
@@ -32,7 +32,7 @@ extension Probe {
   }
 
   private static let trace = Probe(
-    "ptrace", "tracing a worker", need: .required,
+    id: "ptrace", name: "tracing a worker", need: .required,
     lost: "No worker can be hibernated: suspended workers keep their memory.",
     enable:
       "sysctl kernel.yama.ptrace_scope=1 (or 0) where it is 2 (3 lasts until reboot); in a "
@@ -51,7 +51,7 @@ extension Probe {
   }
 
   private static let traceNonDescendants = Probe(
-    "ptrace-after-restart", "tracing after a restart",
+    id: "ptrace-after-restart", name: "tracing after a restart",
     lost: "Programs that Dormouse hasn't started can't be hibernated or trimmed. Workers permit "
       + "tracing at their launch, and processes that they start themselves when they are "
       + "hibernated for the first time. A worker with other processes isn't hibernated by the next "
@@ -74,7 +74,7 @@ extension Probe {
   }
 
   private static let suspendSeccomp = Probe(
-    "suspend-seccomp", "workers with seccomp filters",
+    id: "suspend-seccomp", name: "workers with seccomp filters",
     lost: "Workers that have a seccomp filter (browsers, sandboxed services) stay suspended "
       + "instead of hibernated.",
     enable: "CAP_SYS_ADMIN for the daemon, and a kernel with CONFIG_CHECKPOINT_RESTORE."

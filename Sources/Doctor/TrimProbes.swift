@@ -7,7 +7,7 @@ extension Probe {
   static let ofTrim = [swap, trim]
 
   private static let swap = Probe(
-    "swap", "swap", need: .informational,
+    id: "swap", name: "swap", need: .informational,
     lost: "Running workers aren't trimmed. Hibernation needs no swap: it moves memory to images.",
     enable: "a zram device, a swap file or a partition (zramctl(8), mkswap(8), swapon(8))."
   ) { _ in
@@ -15,7 +15,7 @@ extension Probe {
   }
 
   private static let trim = Probe(
-    "trim", "trimming running workers",
+    id: "trim", name: "trimming running workers",
     lost: "`dormouse trim` and `trim:` in policies free nothing: a worker that runs keeps all of "
       + "its memory. If it is limited: a worker stands still for some milliseconds in a trim.",
     enable: "a zram device, a swap file or a partition, where no swap is on (zramctl(8), "
@@ -27,7 +27,12 @@ extension Probe {
     let group = try? examination.group.get().group
     let swap = swapFinding(
       obstacle: Hibernator.swapObstacle(of: [getpid()]),
-      madvise: Result { try examination.pageOutChild() },
+      madvise: Result {
+        // Without swap the page stays.
+        let child = try examination.child.get()
+        try PageRange(address: privatePage(of: child.pid), length: pageSize)
+          .pageOut(of: child.pid, through: child.process.pidfd)
+      },
       reclaims: group?.canReclaim ?? false,
       borrows: examination.traces)
     let userfault = userfaultfdFinding
@@ -75,14 +80,5 @@ extension Probe {
     }
     guard let obstacle else { return mechanism }
     return .missing("\(obstacle). With swap: \(mechanism.detail)")
-  }
-}
-
-extension Examination {
-  /// Makes the kernel page out a page that a child has written. Without swap the page stays.
-  fileprivate func pageOutChild() throws {
-    let child = try child.get()
-    try PageRange(address: Probe.privatePage(of: child.pid), length: pageSize)
-      .pageOut(of: child.pid, through: child.process.pidfd)
   }
 }

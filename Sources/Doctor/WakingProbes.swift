@@ -5,7 +5,7 @@ extension Probe {
   static let ofWaking = [wake, latch]
 
   private static let wake = Probe(
-    "wake", "waking on data",
+    id: "wake", name: "waking on data",
     lost:
       "Data and connections don't wake a sleeping worker, only a request does. With `foreground: "
       + "{mode: activity}`, and wherever Yama forbids it, workers that have sockets or pipes "
@@ -33,7 +33,7 @@ extension Probe {
   }
 
   private static let latch = Probe(
-    "latch", "detecting short connections",
+    id: "latch", name: "detecting short connections",
     lost: "With `foreground: {mode: activity}` a connection of less than 1 s "
       + "doesn't count as activity.",
     enable: "Linux 4.18 or later with CONFIG_AIO, and a larger fs.aio-max-nr where that is used "

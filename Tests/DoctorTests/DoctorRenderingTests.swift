@@ -142,7 +142,9 @@ import Testing
   }
 
   @Test func `A probe that throws is reported as a missing mechanism with the reason`() {
-    let probe = Probe("x", "x", lost: "l", enable: "e") { _ in throw ProbeFailure("no luck") }
+    let probe = Probe(id: "x", name: "x", lost: "l", enable: "e") { _ in
+      throw ProbeFailure("no luck")
+    }
     let check = probe.run(Examination(stateDirectory: "/", socket: "/s"))
     #expect(check.result == .missing && check.found == "no luck")
   }
