@@ -163,8 +163,12 @@ extension ControlRequest.Verb {
   /// The sentence about what the verb would do with a worker, escaped.
   func forecast(_ worker: WorkerReport) -> String {
     let name = escaped(worker.name)
+    let state = escaped(worker.state)
+    let facts = facts(worker)
+    func unchanged(_ reason: String) -> String { "\(name) would not change: it is \(reason)" }
+    func changed(_ change: String) -> String { "\(name) would be \(change) (\(facts))" }
     if worker.isAdopted == true, [.start, .stop, .restart].contains(self) {
-      return "\(name) would not change: it is adopted, and its own supervisor starts and stops it"
+      return unchanged("adopted, and its own supervisor starts and stops it")
     }
     switch (self, isRunning(worker)) {
     case (.shadow, _): return "\(name): shadow mode; decisions would be logged, not applied"
@@ -172,10 +176,8 @@ extension ControlRequest.Verb {
     case (.protect, _): return "\(name) would not be terminated for lack of memory"
     case (.unprotect, _): return "\(name): its policy alone would decide about its termination"
     case (.release, _):
-      return worker.isAdopted == true
-        ? "\(name) would be woken and released (\(facts(worker)))"
-        : "\(name) would not change: it is not adopted"
-    case (.remove, true): return "\(name) would not change: it is running (\(facts(worker)))"
+      return worker.isAdopted == true ? changed("woken and released") : unchanged("not adopted")
+    case (.remove, true): return unchanged("running (\(facts))")
     case (.remove, false): return "\(name) would be removed, if no configuration declares it"
     case (.removeRunning, let isRunning):
       return "\(name) would be \(isRunning ? "stopped and " : "")removed, if no configuration "
@@ -183,54 +185,37 @@ extension ControlRequest.Verb {
     case (.reloadWorker, _) where worker.reloadSignal == nil:
       return "\(name) would not change: it has no `reload_signal` in the configuration"
     case (.reloadWorker, true):
-      let signal = escaped(worker.reloadSignal ?? "")
-      return "\(name) would be sent \(signal) to reload (\(facts(worker)))"
-    case (.start, true): return "\(name) would not change: it is already running"
+      return changed("sent \(escaped(worker.reloadSignal ?? "")) to reload")
+    case (.start, true): return unchanged("already running")
     case (.start, false), (.restart, false): return "\(name) would be started"
     case (.stop, false), (.terminate, false), (.reloadWorker, false), (.suspend, false),
       (.hibernate, false), (.wake, false), (.foreground, false), (.background, false),
       (.warn, false), (.trim, false), (.fill, false):
-      return "\(name) would not change: it is not running"
+      return unchanged("not running")
     case (.foreground, true), (.background, true):
       return worker.state == "\(self)"
-        ? "\(name) would not change: it is already in the \(self)"
-        : "\(name) would go to the \(self) (\(facts(worker)))"
+        ? unchanged("already in the \(self)") : "\(name) would go to the \(self) (\(facts))"
     case (.warn, true):
       return isAwake(worker)
-        ? "\(name) would be asked to free memory, if it has a channel for that (\(facts(worker)))"
-        : "\(name) would not change: it is \(escaped(worker.state)) and can't free memory"
-    case (.trim, true), (.fill, true): return moveForecast(worker)
+        ? changed("asked to free memory, if it has a channel for that")
+        : unchanged("\(state) and can't free memory")
+    case (.trim, true):
+      return isTrimmable(worker) ? changed("trimmed, if nothing prevents it") : unchanged(state)
+    case (.fill, true):
+      let swapped = worker.trim?.swapped ?? 0
+      if !isTrimmable(worker) { return unchanged(state) }
+      if swapped > 0 { return changed("filled: \(sizeText(swapped)) are out of RAM") }
+      return "\(name) would not change: all of its memory is in RAM"
     case (.suspend, true):
-      return isAwake(worker)
-        ? "\(name) would be suspended (\(facts(worker)))"
-        : "\(name) would not change: it is already \(escaped(worker.state))"
+      return isAwake(worker) ? changed("suspended") : unchanged("already \(state)")
     case (.hibernate, true):
       return worker.state == "hibernated"
-        ? "\(name) would not change: it is already hibernated"
-        : "\(name) would be hibernated, if nothing prevents it (\(facts(worker)))"
-    case (.wake, true):
-      return isAwake(worker)
-        ? "\(name) would not change: it is awake"
-        : "\(name) would be woken (\(facts(worker)))"
-    case (.stop, true): return "\(name) would be stopped (\(facts(worker)))"
-    case (.restart, true): return "\(name) would be stopped and started (\(facts(worker)))"
-    case (.terminate, true): return "\(name) would be terminated (\(facts(worker)))"
+        ? unchanged("already hibernated") : changed("hibernated, if nothing prevents it")
+    case (.wake, true): return isAwake(worker) ? unchanged("awake") : changed("woken")
+    case (.stop, true): return changed("stopped")
+    case (.restart, true): return changed("stopped and started")
+    case (.terminate, true): return changed("terminated")
     default: return "\(name) would not change"
-    }
-  }
-
-  /// The sentence about what `trim` or `fill` would do with a worker that has processes, escaped.
-  private func moveForecast(_ worker: WorkerReport) -> String {
-    let name = escaped(worker.name)
-    let swapped = worker.trim?.swapped ?? 0
-    if !isTrimmable(worker) {
-      return "\(name) would not change: it is \(escaped(worker.state))"
-    } else if self == .trim {
-      return "\(name) would be trimmed, if nothing prevents it (\(facts(worker)))"
-    } else {
-      return swapped > 0
-        ? "\(name) would be filled: \(sizeText(swapped)) are out of RAM (\(facts(worker)))"
-        : "\(name) would not change: all of its memory is in RAM"
     }
   }
 
