@@ -1,5 +1,34 @@
 import Control
 
+/// The output of `policy list --json`.
+struct PoliciesReport: Codable, Hashable, Sendable {
+  struct Policy: Codable, Hashable, Sendable {
+    var name: String
+    /// The summary in the policy's text; nil if it has none.
+    var summary: String?
+    /// The path of the policy's file; nil if the policy is part of the program.
+    var file: String?
+    /// True if the daemon uses it.
+    var isActive: Bool
+  }
+
+  var policies: [Policy]
+}
+
+/// The output of `dormouse policy list`: a line for each policy.
+func renderPolicies(
+  _ policies: [PoliciesReport.Policy], width: Int? = nil, color: Bool = false
+) -> String {
+  var table = Table(columns: [.init(title: "POLICY", minWidth: 12), "ACTIVE", "FOR"])
+  table.rows = policies.map { policy in
+    [
+      .init(escaped(policy.name)), policy.isActive ? .init("yes", .green) : .init("-"),
+      .init(policy.summary.map(escaped) ?? "-"),
+    ]
+  }
+  return table.lines(width: width, color: color, wrapsLast: true).joined(separator: "\n") + "\n"
+}
+
 /// The output of `policy show --json`.
 struct PolicyValuesReport: Codable, Hashable, Sendable {
   enum Source: String, Codable, Hashable, Sendable {

@@ -1,6 +1,5 @@
 import ArgumentParser
 import Control
-import Linux
 
 struct FootprintMapsCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
@@ -26,31 +25,5 @@ struct FootprintMapsCommand: ParsableCommand {
     try Output.show(DirtyMemoryReport(of: worker), asJSON: json) {
       renderDirtyMemory($0, width: $1, color: $2)
     }
-  }
-}
-
-extension DirtyMemoryReport {
-  private static let maxGroups = 10
-
-  init(of worker: WorkerReport) throws {
-    var mappings = DirtyMappings()
-    var problem: FootprintError?
-    var unreadable = 0
-    for pid in WorkerProcessReader.pids(of: worker) {
-      do throws(FootprintError) { _ = try mappings.add(pid) } catch {
-        problem = error
-        unreadable += 1
-      }
-    }
-    if mappings.processes == 0, let problem {
-      throw CommandFailure(.notDone, escaped("\(problem)"))
-    }
-    self.init(
-      worker: worker.name, processes: mappings.processes, unreadable: unreadable,
-      all: mappings.largestFirst.map {
-        Mappings(
-          kind: $0.kind.rawValue, name: $0.name.isEmpty ? nil : $0.name, dirty: $0.dirty,
-          swapped: $0.swapped, count: $0.mappings)
-      }, maxMappings: Self.maxGroups)
   }
 }
