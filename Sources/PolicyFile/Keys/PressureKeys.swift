@@ -214,7 +214,7 @@ extension Converter where Value == Ladder.Rung {
         if let rung = Ladder.Rung.allCases.first(where: { $0.text == text }) {
           return .success(rung)
         }
-        return .failure(Problem(message: nil, suggestion: didYouMean(text, among: names)))
+        return .problem(suggestion: didYouMean(text, among: names))
       }
       // People often write `terminate: suspended`, because it is usual in YAML.
       if case .mapping(let mapping) = node, let pair = mapping.first, mapping.count == 1,

@@ -149,10 +149,9 @@ extension Converter where Value == Void {
       switch text.uppercased() {
       case "HTTP": .success(())
       case "HTTPS":
-        .failure(
-          Problem(
-            message: "can't be `HTTPS`: the daemon has no TLS",
-            suggestion: "write `exec: { command: [curl, -fsk, \"https://…\"] }`"))
+        .problem(
+          "can't be `HTTPS`: the daemon has no TLS",
+          suggestion: "write `exec: { command: [curl, -fsk, \"https://…\"] }`")
       default: .failure(.wrongKind)
       }
     }

@@ -45,10 +45,9 @@ struct PolicyChain {
     guard FileContents.exists(path) else {
       let beside = FileContents.names(in: FilePaths.directory(of: path))
         .filter { $0.hasSuffix(".yaml") || $0.hasSuffix(".yml") }
-      return .failure(
-        Problem(
-          message: "names a file that doesn't exist: `\(shortened(path))`",
-          suggestion: didYouMean(FilePaths.name(of: path), among: beside)))
+      return .problem(
+        "names a file that doesn't exist: `\(shortened(path))`",
+        suggestion: didYouMean(FilePaths.name(of: path), among: beside))
     }
     return .success(load(path: path))
   }
@@ -69,11 +68,10 @@ struct PolicyChain {
     if !paths.isEmpty { return .failure(Self.itself) }
     let missing = PolicyLibrary.MissingPolicy(name: name, library: library)
     let beside = FilePaths.resolve("\(name).yaml", from: FilePaths.directory(of: last))
-    return .failure(
-      Problem(
-        message: "names no policy: \(missing.message)",
-        suggestion: FileContents.exists(beside)
-          ? "write `\(name).yaml` for the file beside this one" : missing.suggestion))
+    return .problem(
+      "names no policy: \(missing.message)",
+      suggestion: FileContents.exists(beside)
+        ? "write `\(name).yaml` for the file beside this one" : missing.suggestion)
   }
 
   private static let itself = Problem(

@@ -20,9 +20,15 @@ struct Problem: Error {
   /// The offset of the fault in a scalar's text, in Unicode scalars. nil: it is at the beginning.
   var offset: Int? = nil
 
-  static let wrongKind = Problem(message: nil, suggestion: nil)
+  static let wrongKind = Problem()
   static func write(_ text: String) -> Problem {
-    Problem(message: nil, suggestion: "write `\(shortened(text))`")
+    Problem(suggestion: "write `\(shortened(text))`")
+  }
+}
+
+extension Result where Failure == Problem {
+  static func problem(_ message: String? = nil, suggestion: String? = nil) -> Result {
+    .failure(Problem(message: message, suggestion: suggestion))
   }
 }
 
@@ -50,7 +56,7 @@ extension Converter {
         guard let text = node.scalar?.string, nearest(to: text, among: [word]) != nil else {
           return problem
         }
-        return Problem(message: nil, suggestion: "did you mean `\(word)`?")
+        return Problem(suggestion: "did you mean `\(word)`?")
       }
     }
   }
@@ -97,7 +103,7 @@ extension Converter where Value: RawRepresentable & CaseIterable, Value.RawValue
     let names = Value.allCases.map(\.rawValue)
     return .scalar(listed(names), shape: .keywords(names), write: { .plain($0.rawValue) }) { text in
       if let value = Value(rawValue: text) { return .success(value) }
-      return .failure(Problem(message: nil, suggestion: didYouMean(text, among: names)))
+      return .problem(suggestion: didYouMean(text, among: names))
     }
   }
 }
@@ -113,8 +119,7 @@ extension Converter where Value == Bool {
         case "true", "yes", "on", "y", "1": .failure(.write("true"))
         case "false", "no", "off", "n", "0": .failure(.write("false"))
         default:
-          .failure(
-            Problem(message: nil, suggestion: didYouMean(text, among: ["true", "false"])))
+          .problem(suggestion: didYouMean(text, among: ["true", "false"]))
         }
       }
     }
@@ -149,7 +154,7 @@ extension Converter where Value == String {
   static func text(_ expects: String) -> Converter {
     .scalar(expects) { text in
       text.unicodeScalars.contains("\0")
-        ? .failure(Problem(message: "can't hold a NUL character")) : .success(text)
+        ? .problem("can't hold a NUL character") : .success(text)
     }
   }
 
@@ -160,7 +165,7 @@ extension Converter where Value == String {
     ) { text in
       NameRule.allows(text)
         ? .success(text)
-        : .failure(Problem(message: nil, suggestion: "a name has \(NameRule.text)"))
+        : .problem(suggestion: "a name has \(NameRule.text)")
     }
   }
 }

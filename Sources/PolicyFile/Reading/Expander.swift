@@ -85,18 +85,16 @@ struct Expander {
       depth < Self.maxDepth
     else {
       let shells = leavesDollars ? "; a shell's own are written `$${…}`" : ""
-      return .failure(
-        Problem(
-          message: "can't read `${\(shortened(String(reference)))}`",
-          suggestion: "write `${VAR}`, `${VAR:-default}` or `${VAR:+text}`\(shells)"))
+      return .problem(
+        "can't read `${\(shortened(String(reference)))}`",
+        suggestion: "write `${VAR}`, `${VAR:-default}` or `${VAR:+text}`\(shells)")
     }
     let value = variables[String(name)]
     if remainder.isEmpty {
       if let value { return .success(value) }
-      return .failure(
-        Problem(
-          message: "needs the variable `\(shortened(String(name)))`, which \(owner) doesn't have",
-          suggestion: "set it, or write `${\(shortened(String(name))):-default}`"))
+      return .problem(
+        "needs the variable `\(shortened(String(name)))`, which \(owner) doesn't have",
+        suggestion: "set it, or write `${\(shortened(String(name))):-default}`")
     }
     // The default replaces an empty value, too, as in a shell.
     let isSet = value?.isEmpty == false

@@ -17,7 +17,7 @@ extension Converter where Value == ByteCount {
         return .failure(sizeProblem(quantity))
       }
       guard let bytes = quantity.scaled(by: scale) else {
-        return .failure(Problem(message: "is too big: 64 bits hold at most `8589934591GB`"))
+        return .problem("is too big: 64 bits hold at most `8589934591GB`")
       }
       return .success(ByteCount(bytes))
     }
@@ -34,7 +34,7 @@ extension Converter where Value == ByteCount {
     case "t", "tb", "tib":
       guard quantity.fraction.isEmpty, quantity.whole < 1 << 20 else { fallthrough }
       return .write("\(quantity.whole * 1024)GB")
-    default: return Problem(message: nil, suggestion: "the units are B, KB, MB and GB")
+    default: return Problem(suggestion: "the units are B, KB, MB and GB")
     }
   }
 }
@@ -59,11 +59,11 @@ extension Converter where Value == Duration {
         return .failure(durationProblem(quantity, text))
       }
       guard let count = quantity.scaled(by: scale), count <= maxMilliseconds else {
-        return .failure(Problem(message: "is too long: at most `87600h`, ten years"))
+        return .problem("is too long: at most `87600h`, ten years")
       }
       // A policy is written with milliseconds as its finest unit.
       if quantity.whole == 0, count == 0, quantity.fraction.contains(where: { $0 != 0 }) {
-        return .failure(Problem(message: "is finer than `1ms`"))
+        return .problem("is finer than `1ms`")
       }
       return .success(.milliseconds(count))
     }
@@ -94,7 +94,7 @@ extension Converter where Value == Duration {
       return .write("\(quantity.whole * 24)h")
     default:
       if let sum = compound(text) { return .write(sum.policyText) }
-      return Problem(message: nil, suggestion: "the units are ms, s, m and h")
+      return Problem(suggestion: "the units are ms, s, m and h")
     }
   }
 
@@ -128,14 +128,13 @@ extension Converter where Value == Double {
       guard quantity.unit == "%" else {
         switch quantity.looseUnit {
         case "":
-          return .failure(
-            Problem(message: "needs a unit", suggestion: "write `\(quantity.number)%`"))
+          return .problem("needs a unit", suggestion: "write `\(quantity.number)%`")
         case "%", "percent", "pct": return .failure(.write(quantity.number + "%"))
         default: return .failure(.wrongKind)
         }
       }
       guard let thousandths = quantity.scaled(by: 1_000), thousandths <= 100_000 else {
-        return .failure(Problem(message: "must be from `0%` to `100%`, not `\(shortened(text))`"))
+        return .problem("must be from `0%` to `100%`, not `\(shortened(text))`")
       }
       return .success(Double(thousandths) / 1_000)
     }
@@ -154,10 +153,8 @@ extension Converter where Value == PressureCondition.Amount {
         return .failure(.wrongKind)
       }
       if quantity.looseUnit.isEmpty {
-        return .failure(
-          Problem(
-            message: "needs a unit",
-            suggestion: "write `\(quantity.number)%` or `\(quantity.number)MB`"))
+        return .problem(
+          "needs a unit", suggestion: "write `\(quantity.number)%` or `\(quantity.number)MB`")
       }
       switch quantity.looseUnit {
       case "%", "percent", "pct":

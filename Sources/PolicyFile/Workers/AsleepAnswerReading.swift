@@ -20,24 +20,22 @@ extension Converter where Value == AsleepAnswer {
         case "port":
           switch port.convert(value) {
           case .success(let number): answer.port = number
-          case .failure: return .failure(Problem(message: "needs a `port` from 1 to 65535"))
+          case .failure: return .problem("needs a `port` from 1 to 65535")
           }
         case "path":
           guard let path = value.scalar?.string, path.hasPrefix("/"), !path.contains(" ") else {
-            return .failure(Problem(message: "needs a `path` that begins with `/`"))
+            return .problem("needs a `path` that begins with `/`")
           }
           answer.path = path
         case let other:
           let name = other ?? ""
-          return .failure(
-            Problem(
-              message: "has no key `\(shortened(name))`",
-              suggestion: didYouMean(name, among: ["port", "path"]) ?? "known: port, path"))
+          return .problem(
+            "has no key `\(shortened(name))`",
+            suggestion: didYouMean(name, among: ["port", "path"]) ?? "known: port, path")
         }
       }
       return answer.port == 0
-        ? .failure(
-          Problem(message: "needs a `port`", suggestion: "write `port: 8080`, for example"))
+        ? .problem("needs a `port`", suggestion: "write `port: 8080`, for example")
         : .success(answer)
     }
   }

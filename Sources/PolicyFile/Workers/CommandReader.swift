@@ -80,7 +80,7 @@ struct SplitCommand {
     }
     for character in text {
       if character == "\0" {
-        return .failure(Problem(message: "can't hold a NUL character"))
+        return .problem("can't hold a NUL character")
       }
       if escaped {
         // Within double quotes, `\` is special only before these two characters.
@@ -100,9 +100,9 @@ struct SplitCommand {
       }
     }
     if let quote {
-      return .failure(Problem(message: "has a quote (\(quote)) without its end"))
+      return .problem("has a quote (\(quote)) without its end")
     }
-    if escaped { return .failure(Problem(message: "ends with a `\\` that escapes nothing")) }
+    if escaped { return .problem("ends with a `\\` that escapes nothing") }
     finish()
     return .success(command)
   }

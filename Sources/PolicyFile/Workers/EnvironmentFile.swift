@@ -62,7 +62,7 @@ public enum EnvironmentFile {
   private static func value(
     _ text: Substring, in lines: [Substring], next: inout Int
   ) -> Result<String, Problem> {
-    guard !text.contains("\0") else { return .failure(Problem(message: "holds a NUL character")) }
+    guard !text.contains("\0") else { return .problem("holds a NUL character") }
     guard let quote = text.first, quote == "\"" || quote == "'" else {
       // ` #` begins a comment.
       var before = text
@@ -95,17 +95,17 @@ public enum EnvironmentFile {
       value += escaped ? "\\\n" : "\n"
       (escaped, remainder) = (false, lines[following])
     }
-    return .failure(Problem(message: "has a quote (\(quote)) without its end"))
+    return .problem("has a quote (\(quote)) without its end")
   }
 
   /// Returns a value whose quote has ended, or an error if more text follows.
   private static func end(_ value: String, behind remainder: Substring) -> Result<String, Problem> {
     let remainder = SectionedFile.trimmed(remainder)
     guard remainder.isEmpty || remainder.hasPrefix("#") else {
-      return .failure(Problem(message: "has text after its closing quote"))
+      return .problem("has text after its closing quote")
     }
     guard !value.contains("\0") else {
-      return .failure(Problem(message: "holds a NUL character"))
+      return .problem("holds a NUL character")
     }
     return .success(value)
   }

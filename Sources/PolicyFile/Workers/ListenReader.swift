@@ -44,8 +44,7 @@ extension Converter where Value == ListenSocket.Address {
     guard path.utf8.count > 1, !path.contains("\0") else { return .failure(.wrongKind) }
     return path.utf8.count <= 107
       ? .success(.unix(path))
-      : .failure(
-        Problem(message: "is \(path.utf8.count) bytes long; a socket's path has at most 107"))
+      : .problem("is \(path.utf8.count) bytes long; a socket's path has at most 107")
   }
 
   private static func hostAndPort(_ text: String) -> Result<(String, UInt16), Problem> {
@@ -61,10 +60,9 @@ extension Converter where Value == ListenSocket.Address {
     if host == "*" { host = "0.0.0.0" }
     if host == "localhost" { host = "127.0.0.1" }
     guard isNumeric(host) else {
-      return .failure(
-        Problem(
-          message: "can't be at `\(shortened(host))`: a socket is bound to a numeric address",
-          suggestion: "write `127.0.0.1:\(number)`, or `*:\(number)` for all addresses"))
+      return .problem(
+        "can't be at `\(shortened(host))`: a socket is bound to a numeric address",
+        suggestion: "write `127.0.0.1:\(number)`, or `*:\(number)` for all addresses")
     }
     return .success((host, number))
   }

@@ -16,10 +16,10 @@ extension Converter where Value == Int32 {
       write: { number in .plain(Signals.named.first { $0.number == number }?.name ?? "TERM") }
     ) { text in
       guard let number = Signals.number(of: text) else {
-        return .failure(Problem(message: nil, suggestion: suggestion(for: text)))
+        return .problem(suggestion: suggestion(for: text))
       }
       return refused.contains(number)
-        ? .failure(Problem(message: "can't be `\(text)`: \(reason)")) : .success(number)
+        ? .problem("can't be `\(text)`: \(reason)") : .success(number)
     }
   }
 

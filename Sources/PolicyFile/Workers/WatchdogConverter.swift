@@ -11,10 +11,9 @@ extension Converter where Value == Duration {
       write: interval.write
     ) { node in
       if case .mapping = node {
-        return .failure(
-          Problem(
-            message: "is an interval here, such as `30s`; the deadlines are keys of `policy`",
-            suggestion: "write `policy: { watchdog: { launch: 1m } }`"))
+        return .problem(
+          "is an interval here, such as `30s`; the deadlines are keys of `policy`",
+          suggestion: "write `policy: { watchdog: { launch: 1m } }`")
       }
       return interval.convert(node)
     }
