@@ -35,7 +35,7 @@ final class DiagnosticSink {
 
   func add(_ diagnostics: [Diagnostic]) { foreign += diagnostics }
 
-  private func report(
+  func report(
     _ severity: Diagnostic.Severity, at position: Position?, _ message: String,
     suggestion: String?
   ) {

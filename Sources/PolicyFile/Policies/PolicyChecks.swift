@@ -18,27 +18,16 @@ struct PolicyChecks {
     checkProtection()
   }
 
-  /// Returns the position of the first of some keys that a current text has set.
-  private func firstSetKey(_ paths: String...) -> KeyLocation? {
+  /// Reports a contradiction at the first of some keys that a current text has set.
+  private func report(
+    _ severity: Diagnostic.Severity = .error, at paths: String..., message: String,
+    suggestion: String? = nil
+  ) {
     for path in paths {
       for reader in readers {
-        if let position = reader.positions[path] {
-          return KeyLocation(sink: reader.sink, position: position)
-        }
+        guard let position = reader.positions[path] else { continue }
+        return reader.sink.report(severity, at: position, message, suggestion: suggestion)
       }
-    }
-    return nil
-  }
-
-  private struct KeyLocation {
-    var sink: DiagnosticSink
-    var position: Position
-
-    func error(_ message: String, suggestion: String? = nil) {
-      sink.error(at: position, message, suggestion: suggestion)
-    }
-    func warning(_ message: String, suggestion: String? = nil) {
-      sink.warning(at: position, message, suggestion: suggestion)
     }
   }
 
@@ -53,25 +42,15 @@ struct PolicyChecks {
           let ascending = amount.isAbove(other)
         else { continue }
         if ascending {
-          reportThreshold(upper: upper, amount: amount, lower: lower, other: other)
+          report(
+            at: "pressure.\(upper.name).available_below", "pressure.\(lower.name).available_below",
+            message: "thresholds out of order: `\(upper.name)` begins at \(amount.policyText)"
+              + " available, before `\(lower.name)` at \(other.policyText)",
+            suggestion: "warning, urgent and critical need decreasing values")
         }
         break
       }
     }
-  }
-
-  private func reportThreshold(
-    upper: PressureLevel, amount: PressureCondition.Amount, lower: PressureLevel,
-    other: PressureCondition.Amount
-  ) {
-    guard
-      let key = firstSetKey(
-        "pressure.\(upper.name).available_below", "pressure.\(lower.name).available_below")
-    else { return }
-    key.error(
-      "thresholds out of order: `\(upper.name)` begins at \(amount.policyText) available, before"
-        + " `\(lower.name)` at \(other.policyText)",
-      suggestion: "warning, urgent and critical need decreasing values")
   }
 
   /// Checks that a higher level can do at least as much as the one below.
@@ -81,9 +60,9 @@ struct PolicyChecks {
       let (below, above) = (policy.ladder[lower].reach, policy.ladder[upper].reach)
       // If `critical` has no `terminate`, `checkEnd()` reports that more clearly.
       guard let below, above.map({ $0 < below }) ?? (upper != .critical) else { continue }
-      guard let key = firstSetKey("ladder.\(upper.name)", "ladder.\(lower.name)") else { continue }
-      key.error(
-        "`\(upper.name)` does less than `\(lower.name)`, which includes"
+      report(
+        at: "ladder.\(upper.name)", "ladder.\(lower.name)",
+        message: "`\(upper.name)` does less than `\(lower.name)`, which includes"
           + " `\(below.text)`",
         suggestion: "end `\(upper.name)` with `\(below.text)`")
     }
@@ -91,52 +70,55 @@ struct PolicyChecks {
 
   /// Checks that the ladder has an end: it can free all memory of the workers.
   private func checkEnd() {
-    if policy.pressure.critical == nil, let key = firstSetKey("pressure.critical") {
-      key.error(
-        "`critical` can't be `never`: its rungs would never be taken",
+    if policy.pressure.critical == nil {
+      report(
+        at: "pressure.critical",
+        message: "`critical` can't be `never`: its rungs would never be taken",
         suggestion: "give it the smallest threshold, such as `{ available_below: 5% }`")
     }
-    guard let key = firstSetKey("ladder.critical") else { return }
     switch policy.ladder.critical.reach {
     case nil:
-      key.error(
-        "`critical` has no `terminate`: the ladder may free too little memory",
+      report(
+        at: "ladder.critical",
+        message: "`critical` has no `terminate`: the ladder may free too little memory",
         suggestion: "end it with `terminate background, terminate foreground`")
     case .terminate(.foreground):
       break
     case let last?:
-      key.warning(
-        "`critical` ends with `\(last.text)`: a foreground worker alone can exhaust the memory",
+      report(
+        .warning, at: "ladder.critical",
+        message: "`critical` ends with `\(last.text)`: a foreground worker alone can exhaust the"
+          + " memory",
         suggestion: "end it with `terminate foreground`")
     }
   }
 
   private func checkFootprints() {
-    guard let largest = policy.hibernate.maxFootprint, largest < policy.hibernate.minFootprint,
-      let key = firstSetKey("hibernate.max_footprint", "hibernate.min_footprint")
+    guard let largest = policy.hibernate.maxFootprint, largest < policy.hibernate.minFootprint
     else { return }
-    key.error(
-      "`max_footprint` (\(largest.policyText)) is under `min_footprint`"
+    report(
+      at: "hibernate.max_footprint", "hibernate.min_footprint",
+      message: "`max_footprint` (\(largest.policyText)) is under `min_footprint`"
         + " (\(policy.hibernate.minFootprint.policyText)): nothing would ever be hibernated",
       suggestion: "to turn hibernation off, write `enabled: false`")
   }
 
   private func checkDeadlines() {
-    guard let after = policy.background.suspendAfter, policy.background.shedDeadline > after,
-      let key = firstSetKey("background.shed_deadline", "background.suspend_after")
+    guard let after = policy.background.suspendAfter, policy.background.shedDeadline > after
     else { return }
-    key.warning(
-      "`shed_deadline` (\(policy.background.shedDeadline.policyText)) is longer than"
+    report(
+      .warning, at: "background.shed_deadline", "background.suspend_after",
+      message: "`shed_deadline` (\(policy.background.shedDeadline.policyText)) is longer than"
         + " `suspend_after` (\(after.policyText)): a worker may be suspended before it has answered"
     )
   }
 
   /// Warns of a policy that protects all workers, because the ladder has no end then.
   private func checkProtection() {
-    guard !isOfWorker, !policy.terminate.forMemory, let key = firstSetKey("terminate.for_memory")
-    else { return }
-    key.warning(
-      "`terminate: never` protects all workers: the ladder may free too little memory",
+    if isOfWorker || policy.terminate.forMemory { return }
+    report(
+      .warning, at: "terminate.for_memory",
+      message: "`terminate: never` protects all workers: the ladder may free too little memory",
       suggestion: "write it in the `policy` of the workers that need it")
   }
 }
