@@ -11,26 +11,10 @@ struct SourceText {
     self.text = text
     self.file = file
     // libYAML ends lines at LF, CR LF, CR, NEL, LS and PS, and counts these in its positions.
-    var lines: [Substring.UnicodeScalarView] = []
-    let scalars = text.unicodeScalars
-    var start = scalars.startIndex
-    var index = start
-    while index < scalars.endIndex {
-      let scalar = scalars[index]
-      let next = scalars.index(after: index)
-      if Self.isLineEnd(scalar) {
-        lines.append(scalars[start..<index])
-        start = next
-        if scalar == "\r", next < scalars.endIndex, scalars[next] == "\n" {
-          start = scalars.index(after: next)
-        }
-        index = start
-      } else {
-        index = next
-      }
-    }
-    lines.append(scalars[start...])
-    self.lines = lines
+    // In Swift, each of these is one character, CR LF too.
+    lines = text.split(omittingEmptySubsequences: false) { character in
+      character.unicodeScalars.first.map(Self.isLineEnd) == true
+    }.map(\.unicodeScalars)
   }
 
   static func isLineEnd(_ scalar: Unicode.Scalar) -> Bool {
@@ -48,14 +32,10 @@ struct SourceText {
   /// Returns the position, or the end of the last line with text if the position is behind the
   /// whole text.
   func clamped(_ position: Position) -> Position {
-    guard position.line >= lines.count, excerptIsBlank(position),
+    guard position.line >= lines.count, scalar(at: Position(line: position.line, column: 1)) == nil,
       let last = lines.lastIndex(where: { !$0.isEmpty })
     else { return position }
     return Position(line: last + 1, column: lines[last].count + 1)
-  }
-
-  private func excerptIsBlank(_ position: Position) -> Bool {
-    !lines.indices.contains(position.line - 1) || lines[position.line - 1].isEmpty
   }
 
   func scalar(at position: Position) -> Unicode.Scalar? {
