@@ -58,22 +58,18 @@ public struct PolicyLibrary: Hashable, Sendable {
 
   /// Loads a policy by its name or its path, with the line of each value.
   public func loadWithOrigins(_ nameOrPath: String) -> ParseResult<LoadedPolicy> {
-    if Self.isPath(nameOrPath) {
-      return PolicyFile.loadWithOrigins(path: nameOrPath, library: self)
+    let chain = PolicyChain(library: self)
+    if let path = Self.isPath(nameOrPath) ? nameOrPath : path(of: nameOrPath) {
+      return chain.load(path: path)
     }
-    guard let path = path(of: nameOrPath) else {
-      // An executable without its files has these policies.
-      if let text = ShippedPolicies.policy(nameOrPath) {
-        return PolicyChain(library: self).parse(
-          text: text, file: Self.builtInFile(nameOrPath), name: nameOrPath)
-      }
-      let missing = MissingPolicy(name: nameOrPath, library: self)
-      let diagnostic = Diagnostic(
-        severity: .error, file: nameOrPath, position: nil, message: missing.message,
-        suggestion: missing.suggestion)
-      return ParseResult(value: nil, diagnostics: [diagnostic])
+    // An executable without its files has these policies.
+    if let text = ShippedPolicies.policy(nameOrPath) {
+      return chain.parse(text: text, file: Self.builtInFile(nameOrPath), name: nameOrPath)
     }
-    return PolicyFile.loadWithOrigins(path: path, library: self)
+    let (message, suggestion) = missing(nameOrPath)
+    let diagnostic = Diagnostic(
+      severity: .error, file: nameOrPath, position: nil, message: message, suggestion: suggestion)
+    return ParseResult(value: nil, diagnostics: [diagnostic])
   }
 
   /// Returns the purpose of a policy: the line after its name at the beginning of its text. nil:
@@ -112,15 +108,10 @@ public struct PolicyLibrary: Hashable, Sendable {
     text.contains("/") || text.hasSuffix(".yaml") || text.hasSuffix(".yml")
   }
 
-  /// The error if no directory has a policy of that name.
-  struct MissingPolicy {
-    var message: String
-    var suggestion: String
-
-    init(name: String, library: PolicyLibrary) {
-      message = "there is no policy named `\(shortened(name))`"
-      suggestion = PolicyLibrary.suggestion(instead: name, of: library.names)
-    }
+  /// Returns the error if no directory has a policy of that name.
+  func missing(_ name: String) -> (message: String, suggestion: String) {
+    let suggestion = Self.suggestion(instead: name, of: names)
+    return ("there is no policy named `\(shortened(name))`", suggestion)
   }
 
   /// Suggests the name that is nearest to a wrong one, and lists all.

@@ -66,7 +66,7 @@ struct PolicyChain {
         ?? .success(parse(text: text, file: file, name: name))
     }
     if !paths.isEmpty { return .failure(Self.itself) }
-    let missing = PolicyLibrary.MissingPolicy(name: name, library: library)
+    let missing = library.missing(name)
     let beside = FilePaths.resolve("\(name).yaml", from: FilePaths.directory(of: last))
     return .problem(
       "names no policy: \(missing.message)",

@@ -28,7 +28,9 @@ struct ConfigurationReader {
         if isFirst { configuration = read }
       }
     }
-    workers(files, &configuration)
+    WorkerEntries(
+      directory: directory, environment: environment, isComplete: isComplete, wait: wait
+    ).read(files, into: &configuration)
     adoption(files, &configuration)
     for file in files {
       file.reportMisplacedWorkers()
@@ -76,7 +78,7 @@ struct ConfigurationReader {
       // The library finds it in a file or in the executable.
       result = library.loadWithOrigins(name)
     } else {
-      let missing = PolicyLibrary.MissingPolicy(name: name, library: library)
+      let missing = library.missing(name)
       sink?.error(at: position, missing.message, suggestion: missing.suggestion)
       return LifecyclePolicy()
     }
@@ -121,14 +123,6 @@ struct ConfigurationReader {
     for each in rules {
       configuration.origins.overrides[Origins.name(ofRule: each.rule.name)] = each.source
     }
-  }
-
-  // MARK: workers
-
-  private func workers(_ files: [MappingReader], _ configuration: inout DaemonConfiguration) {
-    let reader = WorkerEntries(
-      directory: directory, environment: environment, isComplete: isComplete, wait: wait)
-    reader.read(files, into: &configuration)
   }
 }
 
