@@ -129,22 +129,18 @@ private struct KeyedMembers<Key: CodingKey>: KeyedDecodingContainerProtocol {
 }
 
 private struct ListElements: UnkeyedDecodingContainer {
-  private let decoder: ValueDecoder
-  private let values: [JSON]
-  private(set) var currentIndex = 0
-
-  init(decoder: ValueDecoder, values: [JSON]) {
-    self.decoder = decoder
-    self.values = values
-  }
+  let decoder: ValueDecoder
+  let values: [JSON]
+  var currentIndex = 0
 
   var codingPath: [any CodingKey] { decoder.codingPath }
   var count: Int? { values.count }
   var isAtEnd: Bool { currentIndex >= values.count }
 
-  /// Returns a decoder of the next element. The element counts as read only when the caller
-  /// increments `currentIndex`.
-  private func next(_ type: Any.Type) throws -> ValueDecoder {
+  /// Reads the next element. It counts as read only if that succeeds.
+  private mutating func next<Value>(
+    _ type: Any.Type, _ decode: (ValueDecoder) throws -> Value
+  ) throws -> Value {
     let index = JSONIndex(currentIndex)
     guard !isAtEnd else {
       throw DecodingError.valueNotFound(
@@ -152,41 +148,32 @@ private struct ListElements: UnkeyedDecodingContainer {
         DecodingError.Context(
           codingPath: codingPath + [index], debugDescription: "The list is too short."))
     }
-    return decoder.nested(values[currentIndex], at: index)
+    let value = try decode(decoder.nested(values[currentIndex], at: index))
+    currentIndex += 1
+    return value
   }
 
   mutating func decodeNil() throws -> Bool {
-    guard try next(Never.self).json == .null else { return false }
-    currentIndex += 1
-    return true
+    let isNil = try next(Never.self) { $0.json == .null }
+    // An element that isn't null is still to be read.
+    if !isNil { currentIndex -= 1 }
+    return isNil
   }
   mutating func decode<Value: JSONScalar>(_ type: Value.Type) throws -> Value {
-    let value = try next(type).scalar(type)
-    currentIndex += 1
-    return value
+    try next(type) { try $0.scalar(type) }
   }
   mutating func decode<Value: Decodable>(_ type: Value.Type) throws -> Value {
-    let value = try next(type).decode(type)
-    currentIndex += 1
-    return value
+    try next(type) { try $0.decode(type) }
   }
   mutating func nestedContainer<Key: CodingKey>(
     keyedBy type: Key.Type
   ) throws -> KeyedDecodingContainer<Key> {
-    let container = try next([String: Any].self).container(keyedBy: type)
-    currentIndex += 1
-    return container
+    try next([String: Any].self) { try $0.container(keyedBy: type) }
   }
   mutating func nestedUnkeyedContainer() throws -> any UnkeyedDecodingContainer {
-    let container = try next([Any].self).unkeyedContainer()
-    currentIndex += 1
-    return container
+    try next([Any].self) { try $0.unkeyedContainer() }
   }
-  mutating func superDecoder() throws -> any Decoder {
-    let decoder = try next((any Decoder).self)
-    currentIndex += 1
-    return decoder
-  }
+  mutating func superDecoder() throws -> any Decoder { try next((any Decoder).self) { $0 } }
 }
 
 private struct SingleValue: SingleValueDecodingContainer {
