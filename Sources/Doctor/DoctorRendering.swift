@@ -101,12 +101,12 @@ extension DoctorReport {
     let names = checks.map(\.name.count).max() ?? 0
     let (first, second) = (max(names, "MECHANISM".count) + 2, "limited".count + 2)
     let head = padded("MECHANISM", to: first) + padded("RESULT", to: second) + "FOUND"
-    return [color ? Color.bold.paint(head) : head]
+    return [Color.bold.paint(head, if: color)]
       + checks.flatMap { check in
-        let result = check.result.rawValue
-        let shown = padded(color ? check.result.color.paint(result) : result, to: second)
+        let result = check.result.color.paint(check.result.rawValue, if: color)
         return hanging(
-          padded(check.name, to: first) + shown, check.found, to: width, minColumns: 24)
+          padded(check.name, to: first) + padded(result, to: second), check.found, to: width,
+          minColumns: 24)
       }
   }
 }

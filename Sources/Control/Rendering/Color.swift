@@ -12,6 +12,11 @@ package enum Color: String {
 
   package func paint(_ text: String) -> String { "\u{1B}[\(rawValue)m\(text)\u{1B}[0m" }
 
+  /// Returns the text in this colour if the output has colours. An empty text stays empty.
+  package func paint(_ text: String, if isColored: Bool) -> String {
+    isColored && !text.isEmpty ? paint(text) : text
+  }
+
   package static func ofState(_ state: String) -> Color {
     switch state {
     case "foreground": .green

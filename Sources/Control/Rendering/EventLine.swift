@@ -5,16 +5,14 @@
 public func renderEvent(
   _ event: EventRecord, clock: String, width: Int? = nil, color: Bool = false
 ) -> String {
-  func paint(_ text: String, _ hue: Color?) -> String {
-    hue.map { color ? $0.paint(text) : text } ?? text
-  }
-  var fields = [paint(escaped(clock), .dim)]
-  if let worker = event.worker { fields.append(paint(escaped(worker), .bold)) }
+  var fields = [Color.dim.paint(escaped(clock), if: color)]
+  if let worker = event.worker { fields.append(Color.bold.paint(escaped(worker), if: color)) }
   if let from = event.from, let to = event.to {
-    let change = from == to ? escaped(to) : "\(escaped(from)) → \(paint(escaped(to), .ofState(to)))"
-    fields.append("\(change):")
+    let shown = Color.ofState(to).paint(escaped(to), if: color)
+    fields.append(from == to ? "\(escaped(to)):" : "\(escaped(from)) → \(shown):")
   }
-  fields.append(paint(escaped(event.text), hue(of: event)))
+  let text = escaped(event.text)
+  fields.append(hue(of: event)?.paint(text, if: color) ?? text)
   let lines = wrapped(fields.joined(separator: " "), to: width, indent: 4)
   return lines.joined(separator: "\n") + "\n"
 }

@@ -3,7 +3,7 @@ public func renderExplanation(
   _ report: ExplanationReport, width: Int? = nil, color: Bool = false
 ) -> String {
   let state = escaped(report.state)
-  let shown = color ? Color.ofState(report.state).paint(state) : state
+  let shown = Color.ofState(report.state).paint(state, if: color)
   let time = durationText(report.secondsInState)
   let name = escaped(report.worker)
   let reason = withKey(report.because.text, report.key)
@@ -94,8 +94,7 @@ private func activityLines(
 public func renderRanking(
   _ report: RankingReport, width: Int? = nil, color: Bool = false
 ) -> String {
-  let pressure = escaped(report.pressure)
-  let level = color ? Color.ofPressure(report.pressure).paint(pressure) : pressure
+  let level = Color.ofPressure(report.pressure).paint(escaped(report.pressure), if: color)
   return
     (["memory pressure: \(level)"]
     + order(
@@ -170,18 +169,16 @@ private func entryText(
   parts.append("last used \(durationText(entry.secondsSinceUse)) ago")
   if let launch = entry.launchSeconds { parts.append("relaunch \(durationText(launch))") }
   if showsRegret { parts.append(regretText(entry.regret)) }
-  let level = entry.fromPressure.map { levelText($0) }
+  // There is no level above `critical`.
+  let level = entry.fromPressure.map {
+    $0 == "critical" ? "at critical pressure" : "from \(escaped($0)) pressure"
+  }
   let decided = entry.before.map { because in
     "before \(next.map(escaped) ?? "the next"): \(escaped(because.text))"
   }
   let reason = [level, decided].compactMap { $0 }.joined(separator: ", ")
   return "\(escaped(entry.worker)) (\(escaped(entry.state))): \(parts.joined(separator: ", "))"
     + (reason.isEmpty ? "" : "; \(reason)")
-}
-
-/// The pressure from which a worker may be chosen. There is no level above `critical`.
-private func levelText(_ level: String) -> String {
-  level == "critical" ? "at critical pressure" : "from \(escaped(level)) pressure"
 }
 
 /// A text such as `band 38 (30 + importance 5 + bonus 3)`.

@@ -5,10 +5,9 @@ public func renderJetsam(
   _ record: JetsamRecord, width: Int? = nil, color: Bool = false
 ) -> String {
   var block = StatusBlock(title: "jetsam report \(escaped(record.id))")
-  let level = escaped(record.level)
   let victims = record.workers.filter { $0.victimBecause != nil }
   block.add("time", escaped(record.time))
-  block.add("pressure", color ? Color.ofPressure(record.level).paint(level) : level)
+  block.add("pressure", Color.ofPressure(record.level).paint(escaped(record.level), if: color))
   block.add("why", escaped(record.why.text))
   block.add(
     "available",

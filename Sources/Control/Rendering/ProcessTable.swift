@@ -59,22 +59,18 @@ func wholeWorkerTable(
   return table
 }
 
-/// The directory's own name.
-private func projectText(_ directory: String) -> String {
-  escaped(String(directory.split(separator: "/").last ?? "/"))
-}
-
 private func processRow(
   _ worker: WorkerReport, cpu: Double?, _ clock: ReaderClock
 ) -> [Table.Cell] {
   let state = ShownState(of: worker)
   let swapped = worker.trim.flatMap { $0.swapped > 0 ? sizeText($0.swapped) : nil }
+  let project = worker.directory.map { escaped(String($0.split(separator: "/").last ?? "/")) }
   let texts: [String?] = [
     worker.protection.map { _ in "yes" }, "\(worker.band)", sizeText(worker.footprint),
     cpu.map { "\(decimal($0)) %" }, swapped, worker.saved.map(sizeText),
     worker.purgeable.map(sizeText), worker.imageSize.map(sizeText), worker.pid.map { "\($0)" },
-    durationText(worker.secondsInState), worker.host.map(escaped),
-    worker.directory.map(projectText), reasonText(worker, clock),
+    durationText(worker.secondsInState), worker.host.map(escaped), project,
+    reasonText(worker, clock),
   ]
   return [.init(escaped(worker.name)), .init(state.text, state.color)]
     + texts.map { .init($0 ?? Table.noValue) }
@@ -89,9 +85,10 @@ private func reasonText(_ worker: WorkerReport, _ clock: ReaderClock) -> String 
     let time = durationText(seconds)
     return "will be terminated in \(time); `dormouse protect \(escaped(worker.name))` keeps it"
   }
+  let asleep = worker.secondsAsleep.map { "asleep since \(clock.text(secondsAgo: $0))" }
   let parts = [
-    escaped(worker.reason.text), stoppedWorkText(worker), asleepText(worker, clock),
-    wokenText(worker, clock), protectedText(worker), changed,
+    escaped(worker.reason.text), stoppedWorkText(worker), asleep, wokenText(worker, clock),
+    protectedText(worker), changed,
   ]
   return parts.compactMap { $0 }.joined(separator: "; ")
 }
@@ -104,10 +101,6 @@ private func stoppedWorkText(_ worker: WorkerReport) -> String? {
 private func protectedText(_ worker: WorkerReport) -> String? {
   guard worker.protection != nil else { return nil }
   return worker.protectedSeconds.map { "protected for \(durationText($0)) more" } ?? "protected"
-}
-
-private func asleepText(_ worker: WorkerReport, _ clock: ReaderClock) -> String? {
-  worker.secondsAsleep.map { "asleep since \(clock.text(secondsAgo: $0))" }
 }
 
 /// The last wake, while the worker runs, and if the reason of its state doesn't report it already.
@@ -156,8 +149,7 @@ func pressureLines(_ daemon: DaemonReport, width: Int?, color: Bool) -> [String]
 
 /// A line such as `pressure normal; 1.2 GB of 2.0 GB available (60 %); policy ios-5`.
 func pressureLine(_ daemon: DaemonReport, color: Bool) -> String {
-  let level = escaped(daemon.pressure)
-  let shown = color ? Color.ofPressure(daemon.pressure).paint(level) : level
+  let shown = Color.ofPressure(daemon.pressure).paint(escaped(daemon.pressure), if: color)
   let set = setPressureText(daemon).map { " (\($0))" } ?? ""
   var line = "pressure \(shown)\(set); \(memoryText(daemon)); policy \(escaped(daemon.policy))"
   if daemon.mode == "shadow" { line += " (shadow mode: decisions are logged, not applied)" }

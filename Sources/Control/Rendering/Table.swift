@@ -174,7 +174,7 @@ package struct Table {
         var below: [String] = []
         for (index, cell) in row.enumerated() where displayWidth(cell.text) > widths[index] {
           let title = columns[index].title
-          let text = cell.color.map { color ? $0.paint(cell.text) : cell.text } ?? cell.text
+          let text = cell.color?.paint(cell.text, if: color) ?? cell.text
           shown[index].text = ""
           below += wrapped(
             "    " + (title.isEmpty ? "" : "\(title): ") + text, to: width, indent: 6)
@@ -206,7 +206,7 @@ package struct Table {
     for (index, cell) in row.enumerated() {
       let isLast = index == row.count - 1
       let text = shortened(cell.text, to: isLast ? room : widths[index])
-      let shown = cell.color.map { color && !text.isEmpty ? $0.paint(text) : text } ?? text
+      let shown = cell.color?.paint(text, if: color) ?? text
       let alignsRight = columns[index].alignsRight
       line +=
         isLast && !alignsRight

@@ -5,7 +5,7 @@ public func renderWorkerStatus(
 ) -> String {
   let isThere = worker.state != "terminated"
   let state = ShownState(of: worker)
-  let shown = color ? state.color.paint(state.text) : state.text
+  let shown = state.color.paint(state.text, if: color)
   // A worker that was never started has no history.
   let isNew = !isThere && worker.reason.code == "never_started"
   var block = StatusBlock(
@@ -118,12 +118,10 @@ private func limitsText(_ limits: FootprintLimitReport) -> String {
 public func renderDaemonStatus(
   _ daemon: DaemonReport, workers: [WorkerReport]? = nil, width: Int? = nil, color: Bool = false
 ) -> String {
-  let level = escaped(daemon.pressure)
-  var block = StatusBlock(
-    title: "dormouse \(escaped(daemon.version)), pid \(daemon.pid)")
+  var block = StatusBlock(title: "dormouse \(escaped(daemon.version)), pid \(daemon.pid)")
   block.add("saved now", workers.flatMap(savedNowText))
   block.add("policy", "\(escaped(daemon.policy)), mode \(escaped(daemon.mode))")
-  let pressure = color ? Color.ofPressure(daemon.pressure).paint(level) : level
+  let pressure = Color.ofPressure(daemon.pressure).paint(escaped(daemon.pressure), if: color)
   block.add(
     "pressure", [pressure, setPressureText(daemon)].compactMap { $0 }.joined(separator: ", "))
   block.add("memory", memoryText(daemon))

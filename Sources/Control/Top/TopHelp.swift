@@ -23,7 +23,7 @@ package enum TopHelp {
   static func lines(width: Int, color: Bool) -> [String] {
     let widest = keys.map(\.keys.count).max() ?? 0
     let rows = keys.flatMap { entry in
-      let shown = padded(color ? Color.bold.paint(entry.keys) : entry.keys, to: widest)
+      let shown = padded(Color.bold.paint(entry.keys, if: color), to: widest)
       return wrapped("  \(shown)  \(entry.text)", to: width, indent: widest + 4)
     }
     let notes = wrapped(

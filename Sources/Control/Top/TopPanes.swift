@@ -32,9 +32,8 @@ extension TopModel {
   private func rule(_ title: String, columns: Int, color: Bool) -> String {
     let stroke = showsUnicode ? "─" : "-"
     let text = shortened("\(stroke)\(stroke) \(title) ", to: columns)
-    let line =
-      text + String(repeating: stroke, count: max(columns - displayWidth(text), 0))
-    return color ? Color.bold.paint(line) : line
+    let line = text + String(repeating: stroke, count: max(columns - displayWidth(text), 0))
+    return Color.bold.paint(line, if: color)
   }
 
   private typealias Content = (title: String, lines: [String])

@@ -21,7 +21,7 @@ extension TopModel {
     if layout.position == .whole { return head + filled(pane, to: body) + bottom }
     let below = layout.position == .below ? pane : []
     page = max(body - TopLayout.heading - below.count, 1)
-    let position = paint(positionText(layout.listColumns), .dim, color: color)
+    let position = Color.dim.paint(positionText(layout.listColumns), if: color)
     // The list is padded, so that the bottom line doesn't move when the list is short.
     let list = filled(
       [position] + listLines(layout.listColumns, color), to: body - below.count)
@@ -50,15 +50,11 @@ extension TopModel {
     }
   }
 
-  private func paint(_ text: String, _ hue: Color, color: Bool) -> String {
-    color && !text.isEmpty ? hue.paint(text) : text
-  }
-
   // MARK: above the list
 
   private func headLines(_ workers: [WorkerReport], _ color: Bool) -> [String] {
     let pressure = daemon.map { pressureLines($0, width: columns, color: color) } ?? []
-    let saved = savedNowText(workers).map { [paint("saved now \($0)", .bold, color: color)] } ?? []
+    let saved = savedNowText(workers).map { [Color.bold.paint("saved now \($0)", if: color)] } ?? []
     let totals = wrapped(totalsLine(workers, showsSaved: false), to: columns).map {
       shortened($0, to: columns)
     }
@@ -106,7 +102,7 @@ extension TopModel {
   private func bottomLines(_ color: Bool) -> [String] {
     let (text, hue) = bottomText
     let lines = wrapped(text, to: columns).prefix(3).map { shortened($0, to: columns) }
-    return lines.map { line in hue.map { paint(line, $0, color: color) } ?? line }
+    return lines.map { hue?.paint($0, if: color) ?? $0 }
   }
 
   private var bottomText: (String, Color?) {

@@ -19,7 +19,7 @@ struct CrashReport: Codable, Hashable, Sendable {
 func renderCrashes(
   _ crashes: [CrashReport], width: Int? = nil, color: Bool = false
 ) -> String {
-  var lines = [color ? Color.bold.paint("crashes by cause") : "crashes by cause"]
+  var lines = [Color.bold.paint("crashes by cause", if: color)]
   for crash in crashes {
     let often = crash.count == 1 ? "once" : "\(crash.count) times, last"
     let text =

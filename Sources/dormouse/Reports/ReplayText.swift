@@ -4,7 +4,6 @@ import Control
 func renderReplay(
   _ report: ReplayReport, clock: (String) -> String, color: Bool = false
 ) -> String {
-  func paint(_ text: String, _ hue: Color) -> String { color ? hue.paint(text) : text }
   let span = [report.from, report.to].compactMap { $0 }.map(clock).joined(separator: " to ")
   var lines = [
     "\(counted(report.segments, "segment")) of \(counted(report.daemons, "daemon")), "
@@ -12,10 +11,10 @@ func renderReplay(
       + counted(report.directives, "directive")
   ]
   if report.differingEvents == 0 {
-    lines.append(paint("every decision is the same as recorded", .green))
+    lines.append(Color.green.paint("every decision is the same as recorded", if: color))
   } else {
     let count = counted(report.differingEvents, "event")
-    lines.append(paint("different decisions after \(count); the first:", .red))
+    lines.append(Color.red.paint("different decisions after \(count); the first:", if: color))
     for difference in report.differences {
       lines.append("\(clock(difference.time))  \(escaped(difference.event))")
       lines.append("  recorded  \(difference.recorded.map(escaped) ?? "nothing more")")
@@ -58,7 +57,7 @@ func renderComparison(
     let side = change.isRecorded ? "recorded only" : "\(comparison.policy) only"
     let hue: Color = change.isRecorded ? .cyan : .yellow
     return "\(escaped(clock(change.time))) \(escaped(change.worker)) "
-      + "\(color ? hue.paint(escaped(side)) : escaped(side)): "
+      + "\(hue.paint(escaped(side), if: color)): "
       + "\(escaped(change.from)) → \(escaped(change.to)): \(escaped(change.why.text))"
   }
   return lines.joined(separator: "\n") + "\n"

@@ -13,8 +13,8 @@ func renderWeeks(
       .number("AVERAGE"), .number("PEAK"), .number("ALIVE"),
     ])
     table.rows = reports.filter { $0.week == week }.map(weekRow)
-    let title = "week of \(escaped(week))"
-    let lines = [color ? Color.bold.paint(title) : title] + table.folded(width: width, color: color)
+    let title = Color.bold.paint("week of \(escaped(week))", if: color)
+    let lines = [title] + table.folded(width: width, color: color)
     return (lines + leakLines(reports.filter { $0.week == week }, width)).joined(separator: "\n")
       + "\n"
   }

@@ -93,7 +93,7 @@ private func policyLines(
     byteHours: Double(best.numbers.averageFootprint - result.now.averageFootprint) * 24,
     wakes: best.numbers.wakes - result.now.wakes,
     wait: best.numbers.waitSeconds - result.now.waitSeconds)
-  return [""] + wrapped(title, to: width).map { color ? Color.bold.paint($0) : $0 }
+  return [""] + wrapped(title, to: width).map { Color.bold.paint($0, if: color) }
     + wrapped("\(change) a day", to: width.map { $0 - 3 }).map { "   \($0)" }
     + ["   \(escaped(best.yaml))"]
 }
@@ -106,7 +106,7 @@ private func text(
   let changes = suggestion.changes.map { "\($0.key): \($0.from) → \($0.to)" }
   let title =
     "\(number). \(changes.joined(separator: ", ")) (\(titles[suggestion.code] ?? suggestion.code))"
-  var lines = wrapped(title, to: width).map { color ? Color.bold.paint($0) : $0 }
+  var lines = wrapped(title, to: width).map { Color.bold.paint($0, if: color) }
   func add(_ text: String) {
     lines += wrapped(escaped(text), to: width.map { $0 - 3 }).map { "   \($0)" }
   }
