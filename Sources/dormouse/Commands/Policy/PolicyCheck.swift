@@ -17,11 +17,6 @@ struct PolicyCheck {
   private var files: [PolicyCheckReport.File] = []
   private var diagnostics: [DiagnosticReport] = []
 
-  init(library: PolicyLibrary, environment: [String: String]) {
-    self.library = library
-    self.environment = environment
-  }
-
   var report: PolicyCheckReport {
     PolicyCheckReport(errors: errors, warnings: warnings, files: files, diagnostics: diagnostics)
   }

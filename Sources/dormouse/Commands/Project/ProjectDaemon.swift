@@ -5,12 +5,7 @@ import Linux
 /// The daemon of a project. This starts it, waits for it, and stops it.
 struct ProjectDaemon {
   let project: Project
-  private let paths: DefaultPaths
-
-  init(_ project: Project, _ paths: DefaultPaths) {
-    self.project = project
-    self.paths = paths
-  }
+  let paths: DefaultPaths
 
   private var daemon: BackgroundDaemon {
     BackgroundDaemon(

@@ -4,19 +4,13 @@ import Linux
 
 /// The daemon that this `up` has started.
 struct StartedDaemon {
-  private let project: ProjectDaemon
-  private let policy: String?
-  private var process: DetachedProgram
-  private var crashes: [ContinuousClock.Instant] = []
+  let project: ProjectDaemon
+  let policy: String?
+  var process: DetachedProgram
+  var crashes: [ContinuousClock.Instant] = []
 
   /// The limit of crashes after which the daemon isn't started again.
   private static let limit = (crashes: 3, within: Duration.seconds(60))
-
-  init(_ process: DetachedProgram, of project: ProjectDaemon, policy: String?) {
-    self.process = process
-    self.project = project
-    self.policy = policy
-  }
 
   /// Starts the daemon again after a crash. Its workers continue to run, and the new daemon takes
   /// them over. The result is false if the daemon ended on request, or crashes too often.

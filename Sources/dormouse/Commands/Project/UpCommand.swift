@@ -64,7 +64,7 @@ struct UpCommand: ParsableCommand {
   func run() throws {
     let paths = DefaultPaths.ofThisProcess()
     let target = try ProjectLookup(paths).required(project)
-    let starter = ProjectDaemon(target, paths)
+    let starter = ProjectDaemon(project: target, paths: paths)
     // The signals are blocked before the daemon starts, so that Ctrl-C right after it isn't lost.
     let signals = detach ? nil : try SignalQueue([SIGINT, SIGTERM, SIGHUP, SIGQUIT])
     let start = Clock.now().seconds
@@ -88,7 +88,7 @@ struct UpCommand: ParsableCommand {
       if try daemon.complainsOfFailures() { throw ExitCode(CommandExit.notDone.rawValue) }
       return
     }
-    let started = process.map { StartedDaemon($0, of: starter, policy: policy) }
+    let started = process.map { StartedDaemon(project: starter, policy: policy, process: $0) }
     try ProjectOutput(
       connection, signals, started: started, since: start, showsTimes: timestamps, isScreen: top
     ).show()
@@ -154,7 +154,7 @@ struct DownCommand: ParsableCommand {
   func run() throws {
     let paths = DefaultPaths.ofThisProcess()
     let target = try ProjectLookup(paths).required(project)
-    let daemon = ProjectDaemon(target, paths)
+    let daemon = ProjectDaemon(project: target, paths: paths)
     guard daemon.isRunning else {
       let left = try daemon.leftWorkers().map(escaped).joined(separator: ", ")
       if left.isEmpty {
