@@ -124,7 +124,7 @@ extension WorkerImport {
   /// name, the last one applies.
   mutating func addEnvironment(_ variables: [(String, YAMLText)]) {
     var pairs: [(String, YAMLText)] = []
-    for (name, value) in variables where EnvironmentReader.problem(withName: name) == nil {
+    for (name, value) in variables where MappingReader.problem(withVariable: name) == nil {
       pairs.removeAll { $0.0 == name }
       pairs.append((name, value))
     }

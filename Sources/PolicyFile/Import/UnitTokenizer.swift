@@ -18,6 +18,14 @@ enum UnitTokenizer {
     var quote: Character?
     var remainder = Substring(text)
     func isAtWordEnd(_ remainder: Substring) -> Bool { remainder.first?.isWhitespace ?? true }
+    /// Adds the word, if there is one, to the last command. Returns false if it isn't UTF-8.
+    func endWord() -> Bool {
+      guard let bytes = word else { return true }
+      word = nil
+      let text = String(validating: bytes, as: UTF8.self)
+      if let text { commands[commands.count - 1].append(text) }
+      return text != nil
+    }
     while let next = remainder.popFirst() {
       let isBetween = isCommand && quote == nil && word == nil
       if isBetween, next == ";", isAtWordEnd(remainder) {
@@ -34,21 +42,12 @@ enum UnitTokenizer {
       } else if quote == nil, next == "\"" || next == "'" {
         (quote, word) = (next, word ?? [])
       } else if quote == nil, next.isWhitespace {
-        if let bytes = word {
-          guard let done = String(validating: bytes, as: UTF8.self) else { return nil }
-          commands[commands.count - 1].append(done)
-        }
-        word = nil
+        guard endWord() else { return nil }
       } else {
         word = (word ?? []) + String(next).utf8
       }
     }
-    if quote != nil { return nil }
-    if let bytes = word {
-      guard let done = String(validating: bytes, as: UTF8.self) else { return nil }
-      commands[commands.count - 1].append(done)
-    }
-    return commands
+    return quote == nil && endWord() ? commands : nil
   }
 
   private static let letters: [Character: UInt8] = [

@@ -149,7 +149,7 @@ enum WorkerKeys {
       about: "sockets that the daemon opens for it; see [Sockets](#sockets)",
       isAtLaunch: true,
       shape: .either([.text, .list(.text), .named(.text, names: NameRule.pattern)]),
-      read: { $1.listen = ListenReader(worker: $1.name, reader: $0).read("listen") },
+      read: { $1.listen = $0.sockets(of: $1.name) },
       write: WorkerRenderer.listen)
     WorkerKey(
       "wake_at", kind: "line of cron, or a list",

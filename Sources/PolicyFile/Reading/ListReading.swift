@@ -9,20 +9,17 @@ extension MappingReader {
     guard let node = node(key) else { return nil }
     guard case .sequence(let sequence) = node else {
       let inBrackets = node.scalar.flatMap { $0.string.isEmpty ? nil : "write `[\($0.string)]`" }
+      let isShort = inBrackets?.unicodeScalars.count ?? 0 <= 60
       sink.error(
         at: node.position,
         "`\(key)` must be a list in `[ ]`, "
           + (node.isEmpty ? "and is empty" : "not \(node.kind)"),
-        suggestion: inBrackets.map(shortenedSuggestion))
+        suggestion: isShort ? inBrackets : "put it in `[ ]`")
       return nil
     }
     return sequence.compactMap { item in
       convert(item, called: key, as: converter).map { ($0, item) }
     }
-  }
-
-  private func shortenedSuggestion(_ text: String) -> String {
-    text.unicodeScalars.count > 60 ? "put it in `[ ]`" : text
   }
 
   /// Returns the values without repetitions, which are reported.

@@ -56,7 +56,7 @@ struct InstanceReader {
       guard reader.sink.allows(name, of: "an instance", at: inner.position(ofKey: name)),
         let variables = inner.reader(of: node, called: name)
       else { return nil }
-      return instance(name, EnvironmentReader(reader: variables).read())
+      return instance(name, variables.variables())
     }
   }
 

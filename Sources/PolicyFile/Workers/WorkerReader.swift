@@ -42,17 +42,13 @@ struct WorkerReader {
       worker: worker.command.isEmpty ? nil : worker, overridden: overridden)
   }
 
-  private func namedFiles() -> [(value: String, node: YAMLNode)] {
-    reader.oneOrMore("env_file", of: .path("a file's path", from: directory))
-  }
-
   /// Returns the variables of `env_file`, if it is read now, with `environment` laid over them, and
   /// the files that are read at each launch. A worker with a `user` could exchange its files, so
   /// these aren't read with the daemon's rights but at each launch. If one file doesn't answer now,
   /// all are read at each launch.
   private func readEnvironment() -> (variables: [String: String], atLaunch: [String]) {
     var result = variables
-    let files = namedFiles()
+    let files = reader.oneOrMore("env_file", of: .path("a file's path", from: directory))
     var atLaunch = reader.position(ofKey: "user") == nil ? [] : files.map(\.value)
     for (path, node) in files where atLaunch.isEmpty {
       switch contents(of: path) {
@@ -75,7 +71,7 @@ struct WorkerReader {
     if let node = reader.node("environment"),
       let inner = reader.reader(of: node, called: "environment")
     {
-      result.merge(EnvironmentReader(reader: inner).read()) { $1 }
+      result.merge(inner.variables()) { $1 }
     }
     return (result, atLaunch)
   }

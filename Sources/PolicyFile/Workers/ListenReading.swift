@@ -2,18 +2,15 @@ import Glibc
 import Policy
 import YAML
 
-/// Reads `listen:`: an address, a list of addresses, or a mapping from names to addresses.
-struct ListenReader {
-  var worker: String
-  var reader: MappingReader
-
-  func read(_ key: String) -> [ListenSocket] {
-    let converter = Converter<ListenSocket.Address>.address(from: reader.directory)
-    guard let node = reader.node(key) else { return [] }
-    guard case .mapping = node, let named = reader.reader(of: node, called: key) else {
+extension MappingReader {
+  /// Reads `listen:`: an address, a list of addresses, or a mapping from names to addresses.
+  func sockets(of worker: String) -> [ListenSocket] {
+    let key = "listen"
+    let converter = Converter<ListenSocket.Address>.address(from: directory)
+    guard let node = node(key) else { return [] }
+    guard case .mapping = node, let named = reader(of: node, called: key) else {
       // Such a program doesn't expect `LISTEN_FDNAMES`, so the name of its sockets doesn't matter.
-      return reader.oneOrMore(key, of: converter)
-        .map { ListenSocket(name: worker, address: $0.value) }
+      return oneOrMore(key, of: converter).map { ListenSocket(name: worker, address: $0.value) }
     }
     return named.order.compactMap { name in
       named.sink.allows(name, of: "a socket", at: named.position(ofKey: name))
