@@ -46,9 +46,9 @@ final class ProbeChild {
   }
 
   /// Returns whether the shell runs and answers correctly.
-  func answers(within timeout: Duration = .seconds(5)) throws(SystemCallError) -> Bool {
+  func answers() throws(SystemCallError) -> Bool {
     try send("ping")
-    return try line(within: timeout) == "ping"
+    return try line() == "ping"
   }
 
   /// Kills the shell and waits for its end. The shell must not be traced any more.

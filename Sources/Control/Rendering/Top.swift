@@ -1,11 +1,9 @@
 /// The output of `dormouse top` without a terminal: the pressure and the totals, then the workers,
-/// the largest footprint first, as many as there are lines for.
+/// the largest footprint first.
 ///
-/// - Parameters:
-///   - width: the terminal's width in columns; nil for no limit.
-///   - height: the terminal's height in lines; nil for no limit.
+/// - Parameter width: the terminal's width in columns; nil for no limit.
 public func renderTop(
-  _ workers: [WorkerReport], daemon: DaemonReport?, width: Int?, height: Int?, color: Bool = false
+  _ workers: [WorkerReport], daemon: DaemonReport?, width: Int?, color: Bool = false
 ) -> [String] {
   let saved = savedNowText(workers).map { ["saved now \($0)"] } ?? []
   let head =
@@ -13,11 +11,5 @@ public func renderTop(
     + wrapped(totalsLine(workers, showsSaved: false), to: width)
   guard !workers.isEmpty else { return head }
   let sorted = workers.sorted { ($1.footprint, $0.name) < ($0.footprint, $1.name) }
-  var lines = head + [""] + workerTable(sorted, width: width).lines(width: width, color: color)
-  if let height, lines.count > height {
-    let hidden = min(lines.count - height + 1, workers.count)
-    lines = Array(lines.prefix(max(height - 1, 0)))
-    lines.append(shortened("… and \(hidden) more; `dormouse ps` lists them all", to: width))
-  }
-  return lines
+  return head + [""] + workerTable(sorted, width: width).lines(width: width, color: color)
 }

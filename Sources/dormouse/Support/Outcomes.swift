@@ -84,15 +84,14 @@ extension DaemonConnection {
   /// Prints one request's outcome as a line or as JSON. It throws an error if the request failed.
   mutating func report(
     _ response: ControlResponse, of verb: String, worker: String? = nil,
-    before: [String: String] = [:], json: Bool, keepsLines: Bool = false
+    json: Bool, keepsLines: Bool = false
   ) throws {
     let isDone = response.result == .done
     if json {
       let after = worker == nil ? [:] : states()
       let one = worker.map {
         OutcomeReport.Worker(
-          worker: $0, code: response.result.code, text: response.text, before: before[$0],
-          after: after[$0])
+          worker: $0, code: response.result.code, text: response.text, after: after[$0])
       }
       try Output.json(
         OutcomeReport(

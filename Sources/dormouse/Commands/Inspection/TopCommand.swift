@@ -62,7 +62,9 @@ struct TopCommand: ParsableCommand {
           TopFrame(
             time: Clock.now().text, daemon: response.daemon, workers: response.workers ?? []))
       } else {
-        let lines = lines(response, width: Terminal.width, height: nil)
+        let lines = renderTop(
+          response.workers ?? [], daemon: response.daemon, width: Terminal.width,
+          color: Terminal.showsColor)
         try Output.line((tables > 0 ? "\n" : "") + lines.joined(separator: "\n"))
       }
       tables += 1
@@ -70,11 +72,5 @@ struct TopCommand: ParsableCommand {
       // A signal ends the pause and this process.
       pauseThread(for: delay)
     }
-  }
-
-  private func lines(_ response: ControlResponse, width: Int?, height: Int?) -> [String] {
-    renderTop(
-      response.workers ?? [], daemon: response.daemon, width: width, height: height,
-      color: Terminal.showsColor)
   }
 }
