@@ -98,8 +98,7 @@ public struct ConfigurationFiles {
       return find(
         main: main ?? FilePaths.resolve(mainNames[0], from: path), in: path)
     }
-    let name = path.split(separator: "/").last.map(String.init) ?? path
-    guard mainNames.contains(name) else {
+    guard mainNames.contains(FilePaths.name(of: path)) else {
       return .success(
         ConfigurationFiles(directory: FilePaths.directory(of: path), paths: [path]))
     }

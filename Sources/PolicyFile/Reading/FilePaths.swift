@@ -1,8 +1,8 @@
 /// Handles paths as texts.
-enum FilePaths {
+package enum FilePaths {
   /// Returns the name without the directory and the ending: `web` for `policies/web.yaml`.
   static func stem(of path: String) -> String {
-    let name = path.split(separator: "/").last.map(String.init) ?? path
+    let name = name(of: path)
     for ending in [".yaml", ".yml"] where name.hasSuffix(ending) {
       return String(name.dropLast(ending.count))
     }
@@ -10,12 +10,12 @@ enum FilePaths {
   }
 
   /// Returns the name without the directory: `web.yaml` for `policies/web.yaml`.
-  static func name(of path: String) -> String {
+  package static func name(of path: String) -> String {
     path.split(separator: "/").last.map(String.init) ?? path
   }
 
   /// Returns the directory of a file. It is `.` for a bare name.
-  static func directory(of path: String) -> String {
+  package static func directory(of path: String) -> String {
     guard let slash = path.lastIndex(of: "/") else { return "." }
     return slash == path.startIndex ? "/" : String(path[..<slash])
   }

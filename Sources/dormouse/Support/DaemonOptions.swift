@@ -84,7 +84,8 @@ struct DaemonOptions: Sendable {
   }
 }
 
-private func absolute(_ path: String?) -> String? {
+/// Makes a path absolute that is relative to the working directory.
+func absolute(_ path: String?) -> String? {
   // If the working directory was removed, the path stays relative.
   guard let path, let here = try? currentDirectory() else { return path }
   return absolutePath(path, in: here)

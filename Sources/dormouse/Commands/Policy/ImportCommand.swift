@@ -55,7 +55,7 @@ struct ImportCommand: ParsableCommand {
   func run() throws {
     let source = try unit.map { try UnitSource(named: $0) }
     let file = path ?? source?.files[0].path ?? ""
-    let directory = Self.directory(of: file)
+    let directory = FilePaths.directory(of: file)
     if let output, !force, !isAbsent(output) {
       throw CommandFailure(
         .cannotCreate,
@@ -99,16 +99,16 @@ struct ImportCommand: ParsableCommand {
 
   private func convert(_ file: String) throws -> ParseResult<ImportedConfiguration> {
     let text = try UnitSource.text(of: file)
-    let directory = Self.directory(of: file)
-    let name = file.split(separator: "/").last.map(String.init) ?? file
-    guard let format = format ?? ImportFormat(fileName: name, text: text) else {
+    let directory = FilePaths.directory(of: file)
+    guard let format = format ?? ImportFormat(fileName: FilePaths.name(of: file), text: text) else {
       throw CommandFailure(
         .badConfiguration,
         "\(escaped(file)) was not imported: no format has such a name; name one with "
           + "--format, or write the workers by hand")
     }
     if format == .supervisor {
-      return SupervisorImport.convert(text: text, file: file, directory: absolute(directory))
+      return SupervisorImport.convert(
+        text: text, file: file, directory: absolute(directory) ?? directory)
     }
     if format == .unit { return UnitSource(file: file, text: text).convert() }
     if format == .pm2 { return PM2Import.convert(text: text, file: file) }
@@ -151,17 +151,6 @@ struct ImportCommand: ParsableCommand {
         suggestion: "make it readable, and import again")
       return (nil, warning)
     }
-  }
-
-  private static func directory(of file: String) -> String {
-    guard let slash = file.lastIndex(of: "/") else { return "." }
-    return slash == file.startIndex ? "/" : String(file[..<slash])
-  }
-
-  private func absolute(_ directory: String) -> String {
-    // If the working directory was removed, the path stays relative.
-    guard let here = try? currentDirectory() else { return directory }
-    return directory == "." ? here : absolutePath(directory, in: here)
   }
 
   /// Returns the errors that `policy check` will report, such as an unset variable or a missing

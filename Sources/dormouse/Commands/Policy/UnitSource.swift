@@ -10,7 +10,7 @@ struct UnitSource {
 
   /// Creates a source from one file, without drop-ins.
   init(file: String, text: String) {
-    name = file.split(separator: "/").last.map(String.init) ?? file
+    name = FilePaths.name(of: file)
     files = [UnitImport.File(path: file, text: text)]
   }
 
