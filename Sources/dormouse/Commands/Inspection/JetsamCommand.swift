@@ -17,13 +17,11 @@ struct JetsamCommand: ParsableCommand {
   func run() throws {
     var daemon = try connection.connect()
     let response = try daemon.ask(.jetsam) { $0.report = report }
-    if json {
-      guard let record = response.jetsam else {
-        return try Output.json(CodedText("no_report", response.text))
-      }
-      return try Output.json(record)
+    guard let record = response.jetsam else {
+      if json { return try Output.json(CodedText("no_report", response.text)) }
+      return try Output.line(escaped(response.text))
     }
-    guard let record = response.jetsam else { return try Output.line(escaped(response.text)) }
+    if json { return try Output.json(record) }
     try Output.show { renderJetsam(record, width: $0, color: $1) }
     let others = (response.reports ?? []).filter { $0 != record.id }
     if !others.isEmpty {

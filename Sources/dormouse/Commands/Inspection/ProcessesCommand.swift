@@ -170,7 +170,7 @@ private func unknown(_ what: String, _ word: String, allowed: [String]) -> Valid
 }
 
 extension Substring {
-  fileprivate var trimmingBlanks: Substring {
+  var trimmingBlanks: Substring {
     let start = drop { $0 == " " }
     return start.lastIndex { $0 != " " }.map { start[...$0] } ?? ""
   }

@@ -22,13 +22,10 @@ struct HistorySpan {
     Progress.clear()
     JournalFiles.complain(history.problems.filter { !$0.isHarmless })
     do throws(HistoryProblem) { try history.check(minLength: minLength) } catch {
-      throw CommandFailure(.notDone, "\(error)\(hint(error))")
+      let hint = since == nil ? "" : "; a longer --since takes more of it"
+      throw CommandFailure(.notDone, "\(error)\(hint)")
     }
     return history
-  }
-
-  private func hint(_ problem: HistoryProblem) -> String {
-    since == nil ? "" : "; a longer --since takes more of it"
   }
 
   private func segments(_ connection: ConnectionOptions) throws -> [JournalSegment] {

@@ -2,6 +2,7 @@ import ArgumentParser
 import Control
 import Deciding
 import Glibc
+import func Linux.readText
 import Policy
 import PolicyFile
 import Simulation
@@ -187,13 +188,34 @@ struct SimulateCommand: ParsableCommand {
   private func model(_ trace: Trace, _ recorded: RecordedHistory?) throws -> MachineModel {
     let half = max(ByteCount.megabytes(64), ByteCount(trace.footprint.bytes / 2))
     var model = recorded?.machine() ?? MachineModel(memory: half)
-    var settings = try machine.flatMap(MachineSettings.read)
+    var settings = try machine.flatMap(costs)
     if let memory { settings.append(("memory", memory)) }
     for (key, value) in settings {
       guard let problem = model.set(key, value) else { continue }
       throw CommandFailure(.usage, "--machine \(escaped("\(key)=\(value)")): \(problem)")
     }
     return model
+  }
+
+  /// Reads `--machine`: a list, or a file with a line for each setting, in which `#` begins a
+  /// comment. The costs of operations are in the units of policy files.
+  private func costs(_ text: String) throws -> [(String, String)] {
+    let isFile = !text.contains("=")
+    let source: String
+    do {
+      source = isFile ? try readText(text) : text
+    } catch {
+      throw CommandFailure(.notDone, "can't read --machine: \(error)")
+    }
+    return try source.split { isFile ? $0.isNewline : $0 == "," }.compactMap { line in
+      let bare = line.split(separator: "#", omittingEmptySubsequences: false).first ?? ""
+      let fields = bare.split(separator: "=", maxSplits: 1).map { String($0.trimmingBlanks) }
+      if fields.isEmpty || bare.allSatisfy(\.isWhitespace) { return nil }
+      guard fields.count == 2 else {
+        throw CommandFailure(.usage, "--machine takes KEY=VALUE, not '\(escaped(String(bare)))'")
+      }
+      return (fields[0], fields[1])
+    }
   }
 }
 

@@ -83,8 +83,10 @@ struct PolicyCheck {
     var report = file(result.value != nil)
     report.workers = result.value?.workers.count
     report.policy = result.value?.policy.name
-    let missing = result.value.map { WorkerCheck($0, environment: environment).warnings } ?? []
-    return (result.diagnostics + missing, report)
+    let check = result.value.map {
+      WorkerCheck(configuration: $0, searchPath: environment["PATH"])
+    }
+    return (result.diagnostics + (check?.warnings ?? []), report)
   }
 
   func isConfiguration(_ nameOrPath: String) -> Bool {

@@ -5,14 +5,9 @@ import PolicyFile
 /// The users, directories and programs that a configuration's workers need and this machine lacks.
 /// Each is a warning: the configuration may be for another machine.
 struct WorkerCheck {
-  private let configuration: DaemonConfiguration
+  let configuration: DaemonConfiguration
   /// The caller's PATH. The daemon's may be another.
-  private let searchPath: String?
-
-  init(_ configuration: DaemonConfiguration, environment: [String: String]) {
-    self.configuration = configuration
-    searchPath = environment["PATH"]
-  }
+  let searchPath: String?
 
   var warnings: [Diagnostic] { configuration.workers.flatMap(warnings) }
 

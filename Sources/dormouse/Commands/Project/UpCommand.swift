@@ -74,7 +74,10 @@ struct UpCommand: ParsableCommand {
       var daemon = try connection.connect()
       if let policy { try daemon.check(policy) }
       Output.complain(escaped(try daemon.ask(.reload).text))
-      try daemon.startFailed()
+      // The workers that have failed are started, and not waited for.
+      for worker in try daemon.ask(.ps).workers ?? [] where failureText(of: worker) != nil {
+        _ = try daemon.client.send(.start, worker: worker.name)
+      }
     }
     var daemon = try connection.connect()
     let workers = try daemon.ask(.ps).workers ?? []
@@ -108,13 +111,6 @@ struct UpCommand: ParsableCommand {
 }
 
 extension DaemonConnection {
-  /// Starts the workers that have failed, and doesn't wait for them.
-  fileprivate mutating func startFailed() throws {
-    for worker in try ask(.ps).workers ?? [] where failureText(of: worker) != nil {
-      _ = try client.send(.start, worker: worker.name)
-    }
-  }
-
   /// Waits for processes to begin, not for their readiness, and names the workers that have failed.
   /// The result is false if none has.
   fileprivate mutating func complainsOfFailures() throws -> Bool {
