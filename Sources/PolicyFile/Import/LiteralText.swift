@@ -45,8 +45,7 @@ struct LiteralText {
   }
 
   private func problem(_ text: String, at index: Int? = nil) -> Problem {
-    let mark = mark(index ?? self.index)
-    return Problem(position: Position(line: mark.line, column: mark.column), text: text)
+    Problem(position: Position(mark(index ?? self.index)), text: text)
   }
 
   /// Returns the error for code that would have to be run.
@@ -58,12 +57,6 @@ struct LiteralText {
     return problem(
       "`\(shortened(shown))` isn't a literal value, and programs aren't run: only"
         + " `module.exports = { apps: [ … ] }` can be read")
-  }
-
-  private mutating func consume(_ scalar: Unicode.Scalar) -> Bool {
-    guard next == scalar else { return false }
-    index += 1
-    return true
   }
 
   private mutating func consume(_ word: String) -> Bool {
@@ -169,18 +162,15 @@ struct LiteralText {
       Self.isNameCharacter($0) || "+-.".unicodeScalars.contains($0)
     }
     let text = String(String.UnicodeScalarView(word))
-    switch text {
-    case "true", "false", "null": break
-    case "undefined":
-      index += word.count
-      return "null"
-    default:
-      guard let number = Self.number(text) else { throw notLiteral() }
-      index += word.count
-      return number
-    }
+    let value: String? =
+      switch text {
+      case "true", "false", "null": text
+      case "undefined": "null"
+      default: Self.number(text)
+      }
+    guard let value else { throw notLiteral() }
     index += word.count
-    return text
+    return value
   }
 
   /// Returns a number as JavaScript prints it, if it is a whole one.

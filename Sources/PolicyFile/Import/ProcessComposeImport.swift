@@ -37,7 +37,8 @@ public enum ProcessComposeImport {
         let template = Template(
           variables: variables.merging(foreign.variables("vars")) { $1 }
             .merging(["PC_REPLICA_NUM": "\(index)"]) { $1 })
-        guard case (.mapping(let rendered), let unknown) = template.render(.mapping(process)) else {
+        var unknown: [String] = []
+        guard case .mapping(let rendered) = template.render(.mapping(process), &unknown) else {
           continue
         }
         var one = ProcessComposeEntry(

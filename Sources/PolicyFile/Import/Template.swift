@@ -6,11 +6,10 @@ struct Template {
   /// The variables of the file and of the process.
   var variables: [String: String]
 
-  /// Returns the text with the variables' values, and the templates that remain because they aren't
-  /// known here.
-  func render(_ text: String) -> (text: String, unknown: [String]) {
+  /// Returns the text with the variables' values. The templates that remain because they aren't
+  /// known here are added to `unknown`.
+  private func render(_ text: String, _ unknown: inout [String]) -> String {
     var result = ""
-    var unknown: [String] = []
     var remainder = Substring(text)
     while let start = remainder.firstRange(of: "{{"),
       let end = remainder[start.upperBound...].firstRange(of: "}}")
@@ -26,32 +25,21 @@ struct Template {
       }
       remainder = remainder[end.upperBound...]
     }
-    return (result + remainder, unknown)
+    return result + remainder
   }
 
   /// Replaces the templates in all scalars of a node. The names of keys stay.
-  func render(_ node: YAMLNode) -> (node: YAMLNode, unknown: [String]) {
+  func render(_ node: YAMLNode, _ unknown: inout [String]) -> YAMLNode {
     switch node {
     case .scalar(var scalar):
-      let (text, unknown) = render(scalar.string)
-      scalar.string = text
-      return (.scalar(scalar), unknown)
+      scalar.string = render(scalar.string, &unknown)
+      return .scalar(scalar)
     case .sequence(var sequence):
-      var unknown: [String] = []
-      sequence.items = sequence.items.map { item in
-        let (inner, more) = render(item)
-        unknown += more
-        return inner
-      }
-      return (.sequence(sequence), unknown)
+      sequence.items = sequence.items.map { render($0, &unknown) }
+      return .sequence(sequence)
     case .mapping(var mapping):
-      var unknown: [String] = []
-      mapping.entries = mapping.entries.map { key, value in
-        let (inner, more) = render(value)
-        unknown += more
-        return (key, inner)
-      }
-      return (.mapping(mapping), unknown)
+      mapping.entries = mapping.entries.map { ($0.key, render($0.value, &unknown)) }
+      return .mapping(mapping)
     }
   }
 }

@@ -115,16 +115,11 @@ struct UnitName {
 
   /// Returns nil if the specifier isn't known here.
   func value(of specifier: String) -> String? {
-    switch specifier {
-    case "%%": return "%"
-    case "%n": return whole
-    case "%N": return bare
-    case "%p": return prefix
-    case "%i": return instance
-    case "%T": return "/tmp"
-    case "%V": return "/var/tmp"
-    default: break
-    }
+    let ofAll: [String: String?] = [
+      "%%": "%", "%n": whole, "%N": bare, "%p": prefix, "%i": instance, "%T": "/tmp",
+      "%V": "/var/tmp",
+    ]
+    if let value = ofAll[specifier] { return value }
     let ofSystem = [
       "%t": "/run", "%S": "/var/lib", "%C": "/var/cache", "%L": "/var/log", "%E": "/etc",
       "%h": "/root", "%u": "root", "%U": "0",

@@ -34,8 +34,7 @@ struct Key<Root> {
   ///     value.
   ///   - meanings: sentences on what a new value means, by value.
   ///   - neverIsSmallest: true if `never` is the smallest value, as of a maximum size. Otherwise it
-  ///     is
-  ///     the largest, as of a maximum time.
+  ///     is the largest, as of a maximum time.
   init<Value>(
     _ name: String, _ path: WritableKeyPath<Root, Value>, as converter: Converter<Value>,
     about: String, holder: KeyHolder = .any, usual: String? = nil, less: String? = nil,
@@ -170,6 +169,18 @@ enum KeyHolder {
   case machine
   /// Policy files only. `refusal` follows the key in the error message.
   case file(refusal: String, suggestion: String? = nil)
+
+  func refusal(in scope: PolicyReader.Scope) -> (message: String, suggestion: String?)? {
+    switch (self, scope) {
+    case (.any, _), (_, .policy), (.machine, .overrides): nil
+    case (.machine, .worker):
+      (
+        "applies to all workers together and can't be set for one",
+        "put it under `policy_overrides` at the top of the file"
+      )
+    case (.file(let refusal, let suggestion), _): (refusal, suggestion)
+    }
+  }
 }
 
 /// The meaning of a changed value for workers, as sentences.
@@ -224,20 +235,6 @@ extension Array {
     flatMap { key in
       let path = prefix.isEmpty ? key.name : "\(prefix).\(key.name)"
       return key.sectionKeys?.leaves(under: path) ?? [(path, key)]
-    }
-  }
-}
-
-extension KeyHolder {
-  func refusal(in scope: PolicyReader.Scope) -> (message: String, suggestion: String?)? {
-    switch (self, scope) {
-    case (.any, _), (_, .policy), (.machine, .overrides): nil
-    case (.machine, .worker):
-      (
-        "applies to all workers together and can't be set for one",
-        "put it under `policy_overrides` at the top of the file"
-      )
-    case (.file(let refusal, let suggestion), _): (refusal, suggestion)
     }
   }
 }
