@@ -50,8 +50,7 @@ private struct CommandName {
   /// Options of these programs whose value is the next argument.
   private static let valued: Set<String> = [
     "--class-path", "--from", "--import", "--package", "--python", "--require", "--with", "-W",
-    "-X",
-    "-classpath", "-cp", "-n", "-p", "-r",
+    "-X", "-classpath", "-cp", "-n", "-p", "-r",
   ]
   /// Verbs of these programs that stand before what they run.
   private static let verbs: Set<String> = ["dlx", "exec", "run", "tool", "x"]
@@ -64,15 +63,14 @@ private struct CommandName {
   ]
 
   init(_ command: ArraySlice<String>) {
-    guard let program = command.first.map(Self.last) else {
+    guard let path = command.first else {
       text = nil
       return
     }
-    guard Self.isStarter(program) else {
-      text = Self.script(command.first ?? "")
-      return
-    }
-    text = Self.next(command.dropFirst(), isPython: program.hasPrefix("py"))
+    let program = Self.last(path)
+    text =
+      Self.isStarter(program)
+      ? Self.next(command.dropFirst(), isPython: program.hasPrefix("py")) : Self.script(path)
   }
 
   private static func isStarter(_ program: String) -> Bool {

@@ -21,7 +21,6 @@ struct ShutdownCommand: ParsableCommand {
     if dryRun { return try daemon.forecastEnd("shutdown", keepsWorkers: keepWorkers, json: json) }
     try daemon.report(daemon.request(keepWorkers ? .leave : .shutdown), of: "shutdown", json: json)
   }
-
 }
 
 extension DaemonConnection {
