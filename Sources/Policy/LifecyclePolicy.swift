@@ -70,8 +70,6 @@ public struct BackgroundRules: Codable, Hashable, Sendable {
   /// A sleeping worker is woken for its own timers and timed waits that are at least this long.
   /// `nil` (`never`): for none.
   public var wakeForTimers: Duration?
-
-  public init() {}
 }
 
 /// `hibernate.resume`: how hibernated workers get their memory back.
@@ -141,8 +139,6 @@ public struct HibernationRules: Codable, Hashable, Sendable {
   /// Whether the pages that a request was seen to need stay in memory.
   public var keepWorkingSet: Bool = false
   public var durability: DurabilityRule = .synced
-
-  public init() {}
 }
 
 /// `hibernate.disk:`
@@ -176,8 +172,6 @@ public struct WatchdogRules: Codable, Hashable, Sendable {
   /// The most that all `EXTEND_TIMEOUT_USEC=` together add to one deadline.
   public var maxExtension: Duration = .seconds(60)
   public var onTimeout: OnMiss = .terminate
-
-  public init() {}
 }
 
 /// `terminate:`
@@ -205,7 +199,7 @@ public struct TerminationRules: Codable, Hashable, Sendable {
   /// The time of `terminate: ask` without a duration.
   public static let usualAsk = Duration.seconds(5)
 
-  public init() {}
+  init() {}
 
   public init(from decoder: any Decoder) throws {
     let values = try decoder.container(keyedBy: CodingKeys.self)

@@ -10,8 +10,6 @@ public struct SafePointRules: Codable, Hashable, Sendable {
   public var afterLaunch: Duration = .zero
   /// The shortest time from the last wake to a suspension that wasn't requested.
   public var afterWake: Duration = .zero
-
-  public init() {}
 }
 
 /// `background.heartbeat:`. A sleeping worker may run for a moment at intervals: to answer a

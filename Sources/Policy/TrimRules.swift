@@ -20,8 +20,6 @@ public struct TrimRules: Codable, Hashable, Sendable {
   /// The smallest amount of memory for which a worker is trimmed.
   public var minGain: ByteCount = .megabytes(8)
   public var mechanism: Mechanism = .auto
-
-  public init() {}
 }
 
 extension KeyedDecodingContainer {

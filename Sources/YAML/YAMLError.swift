@@ -18,12 +18,6 @@ public enum YAMLError: Error, Hashable, Sendable {
     public var mark: YAMLMark
     /// The construct that was being read, and its start.
     public var context: Context?
-
-    public init(problem: String, mark: YAMLMark, context: Context? = nil) {
-      self.problem = problem
-      self.mark = mark
-      self.context = context
-    }
   }
 
   public struct Context: Hashable, Sendable {

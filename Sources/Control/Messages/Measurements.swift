@@ -41,8 +41,6 @@ public struct WorkerCounters: Codable, Hashable, Sendable {
     public var completed = 0
     /// It exited by itself with another status, was ended by a signal, or was killed by the kernel.
     public var crashed = 0
-
-    public init() {}
   }
 
   public struct StateTime: Codable, Hashable, Sendable {

@@ -8,8 +8,6 @@ package struct MemoryHistory: Sendable {
   /// The number of samples that are kept. No terminal shows more.
   private static let maxSamples = 240
 
-  package init() {}
-
   package mutating func add(_ workers: [WorkerReport], _ daemon: DaemonReport?) {
     footprints.append(workers.reduce(0) { $0 + $1.footprint })
     if let daemon {

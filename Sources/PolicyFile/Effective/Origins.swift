@@ -47,8 +47,6 @@ public struct Origins: Hashable, Sendable {
   /// The keys of each worker's entry: `command`, `readiness.tcp`.
   var declarations: [String: Source] = [:]
 
-  public init() {}
-
   /// The name by which `origin(of:worker:)` finds a rule of `adopt:`. No worker has a name with a
   /// blank.
   public static func name(ofRule rule: String) -> String { "adopt \(rule)" }
