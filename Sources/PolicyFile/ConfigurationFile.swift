@@ -92,17 +92,26 @@ public struct ConfigurationFiles {
   /// - Parameter path: a file, or a directory with a `dormouse.yaml`. A file of that name has a
   ///   `conf.d` beside it; a file of another name has none.
   static func find(_ path: String) -> Result<ConfigurationFiles, Unreadable> {
+    var (main, directory) = (path, FilePaths.directory(of: path))
     if FileContents.isDirectory(path) {
-      let main = mainNames.map { FilePaths.resolve($0, from: path) }.first(
-        where: FileContents.exists)
-      return find(
-        main: main ?? FilePaths.resolve(mainNames[0], from: path), in: path)
+      let candidates = mainNames.map { FilePaths.resolve($0, from: path) }
+      (main, directory) = (candidates.first(where: FileContents.exists) ?? candidates[0], path)
+    } else if !mainNames.contains(FilePaths.name(of: path)) {
+      return .success(ConfigurationFiles(directory: directory, paths: [path]))
     }
-    guard mainNames.contains(FilePaths.name(of: path)) else {
-      return .success(
-        ConfigurationFiles(directory: FilePaths.directory(of: path), paths: [path]))
+    let parts = FilePaths.resolve("conf.d", from: directory)
+    guard FileContents.exists(parts) else {
+      return .success(ConfigurationFiles(directory: directory, paths: [main]))
     }
-    return find(main: path, in: FilePaths.directory(of: path))
+    return FileContents.listing(of: parts).map { names in
+      let files = names.filter {
+        !$0.hasPrefix(".") && ($0.hasSuffix(".yaml") || $0.hasSuffix(".yml"))
+      }
+      .map { FilePaths.resolve($0, from: parts) }
+      // All keys may be in `conf.d`, without a main file.
+      let hasMain = files.isEmpty || FileContents.exists(main)
+      return ConfigurationFiles(directory: directory, paths: (hasMain ? [main] : []) + files)
+    }
   }
 
   /// Returns the configuration to which a file belongs. For a file in a `conf.d` it is the
@@ -127,26 +136,5 @@ public struct ConfigurationFiles {
   public static func exist(at path: String) -> Bool {
     guard case .success(let files) = find(path) else { return true }
     return files.paths.contains(where: FileContents.exists)
-  }
-
-  private static func find(
-    main: String, in directory: String
-  ) -> Result<ConfigurationFiles, Unreadable> {
-    let parts = FilePaths.resolve("conf.d", from: directory)
-    guard FileContents.exists(parts) else {
-      return .success(ConfigurationFiles(directory: directory, paths: [main]))
-    }
-    switch FileContents.listing(of: parts) {
-    case .failure(let problem): return .failure(problem)
-    case .success(let names):
-      let files = names.filter {
-        !$0.hasPrefix(".") && ($0.hasSuffix(".yaml") || $0.hasSuffix(".yml"))
-      }
-      .map { FilePaths.resolve($0, from: parts) }
-      // All keys may be in `conf.d`, without a main file.
-      let hasMain = files.isEmpty || FileContents.exists(main)
-      return .success(
-        ConfigurationFiles(directory: directory, paths: (hasMain ? [main] : []) + files))
-    }
   }
 }
