@@ -43,7 +43,7 @@ struct VerbHelp {
   /// The text after the usage: arguments, options and subcommands.
   private func arguments(_ width: Int) -> [String] {
     let narrow = DormouseCommand.fullMessage(for: error, columns: width)
-    guard let usage = Self.range(of: "\n\nUSAGE: ", in: narrow[...]) else { return [] }
+    guard let usage = narrow[...].firstRange(of: "\n\nUSAGE: ") else { return [] }
     let (_, remainder) = Self.cut(narrow[usage.upperBound...], at: "\n\n")
     var lines = remainder.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
     while lines.last?.allSatisfy({ $0 == " " }) == true { lines.removeLast() }
@@ -95,17 +95,13 @@ struct VerbHelp {
   static let unlimited = 1_000_000
 
   private static func section(of text: String, from start: String, to end: String) -> Substring? {
-    guard let begins = range(of: start, in: text[...]) else { return nil }
+    guard let begins = text[...].firstRange(of: start) else { return nil }
     return cut(text[begins.upperBound...], at: end).0
   }
 
   private static func cut(_ text: Substring, at mark: String) -> (Substring, Substring) {
-    guard let match = range(of: mark, in: text) else { return (text, "") }
+    guard let match = text.firstRange(of: mark) else { return (text, "") }
     return (text[..<match.lowerBound], text[match.upperBound...])
-  }
-
-  private static func range(of mark: String, in text: Substring) -> Range<String.Index>? {
-    text.firstRange(of: mark)
   }
 }
 

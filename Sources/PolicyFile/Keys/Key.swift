@@ -94,16 +94,14 @@ struct Key<Root> {
     self.init(
       name, shape: .either([.mapping(MappingShape(keys)), .keywords([word])]), about: about,
       read: { reader, root in
-        switch reader.mapping(name, or: word) {
-        case nil: break
-        case .word: root[keyPath: path] = nil
-        case .mapping(let inner):
-          var value = base
-          keys.read(inner, into: &value)
-          check(inner, value)
-          inner.finish()
-          root[keyPath: path] = value
-        }
+        guard let node = reader.node(name) else { return }
+        if node.scalar?.string == word { return root[keyPath: path] = nil }
+        guard let inner = reader.reader(of: node, called: name) else { return }
+        var value = base
+        keys.read(inner, into: &value)
+        check(inner, value)
+        inner.finish()
+        root[keyPath: path] = value
       },
       write: { root in
         let pairs = root[keyPath: path].map { keys.pairs(of: $0) } ?? []

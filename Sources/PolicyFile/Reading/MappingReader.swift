@@ -149,20 +149,6 @@ final class MappingReader {
     return nil
   }
 
-  /// The value of a key that may be a mapping or one word, such as `never`.
-  enum Choice {
-    case word
-    case mapping(MappingReader)
-  }
-
-  /// Reads a mapping inside this one that is written as a whole, or a word instead of it. `nil`:
-  /// the key is missing or wrong. The caller ends with the mapping's `finish()`.
-  func mapping(_ key: String, or word: String) -> Choice? {
-    guard let node = node(key) else { return nil }
-    if node.scalar?.string == word { return .word }
-    return reader(of: node, called: key).map { .mapping($0) }
-  }
-
   /// Returns a reader for a mapping below `key`. Anything else is reported.
   ///
   /// - Parameter variables: variables for `${VAR}`, which override those that are known already.

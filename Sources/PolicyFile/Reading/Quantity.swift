@@ -44,10 +44,5 @@ struct Quantity {
   }
 
   /// The unit in lower case, without the blanks around it.
-  var looseUnit: String {
-    var scalars = Substring(unit.lowercased()).unicodeScalars
-    while scalars.first?.properties.isWhitespace == true { scalars.removeFirst() }
-    while scalars.last?.properties.isWhitespace == true { scalars.removeLast() }
-    return String(scalars)
-  }
+  var looseUnit: String { SectionedFile.trimmed(Substring(unit.lowercased())) }
 }
