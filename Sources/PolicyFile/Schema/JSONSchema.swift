@@ -45,15 +45,12 @@ private struct SchemaWriter {
     }
     var pairs: [(String, JSON)] = [
       // A section whose keys have all been commented out is null.
-      (
-        "type",
-        shape.required.isEmpty ? .array([.string("object"), .string("null")]) : .string("object")
-      ),
+      ("type", shape.required.isEmpty ? .strings(["object", "null"]) : .string("object")),
       ("properties", .members(properties)),
       ("additionalProperties", .bool(false)),
     ]
     if !shape.required.isEmpty {
-      pairs.append(("required", .array(shape.required.map { .string($0) })))
+      pairs.append(("required", .strings(shape.required)))
     }
     return pairs
   }
@@ -73,27 +70,16 @@ private struct SchemaWriter {
     switch shape {
     case .any: []
     case .nothing: [("type", .string("null"))]
-    case .text: [("type", .array(["string", "number", "boolean"].map { .string($0) }))]
+    case .text: [("type", .strings(["string", "number", "boolean"]))]
     case .list(let item):
       [("type", .string("array")), ("items", .members(self.shape(item, at: path)))]
+    case .mapping(let keys) where keys.shorthands.isEmpty: mapping(keys, at: path)
     case .mapping(let keys):
-      if !keys.shorthands.isEmpty {
-        [
-          (
-            "anyOf",
-            .array([
-              .members(mapping(keys, at: path)),
-              .members([("enum", .array(keys.shorthands.map { .string($0) }))]),
-            ])
-          )
-        ]
-      } else {
-        mapping(keys, at: path)
-      }
+      [anyOf([mapping(keys, at: path), [("enum", .strings(keys.shorthands))]])]
     case .named(let value, let names): named(value, names, at: path)
     case .kind(_, let shape): self.shape(shape, at: path)
     case .either(let shapes):
-      [("anyOf", .array(shapes.map { .members(self.shape($0, at: path)) }))]
+      [anyOf(shapes.map { self.shape($0, at: path) })]
     default: expandable(scalar(shape))
     }
   }
@@ -102,7 +88,7 @@ private struct SchemaWriter {
     _ value: ValueShape, _ names: String, at path: String
   ) -> [(String, JSON)] {
     [
-      ("type", .array([.string("object"), .string("null")])),
+      ("type", .strings(["object", "null"])),
       ("propertyNames", .members([("pattern", .string(names))])),
       ("additionalProperties", .members(shape(value, at: "\(path).*"))),
     ]
@@ -115,7 +101,7 @@ private struct SchemaWriter {
         ("type", .string("string")), ("pattern", .string(pattern)),
         ("examples", .array([.string(example)])),
       ]
-    case .keywords(let keywords): return [("enum", .array(keywords.map { .string($0) }))]
+    case .keywords(let keywords): return [("enum", .strings(keywords))]
     case .truth: return [("type", .string("boolean"))]
     case .number(let range):
       return [
@@ -134,8 +120,11 @@ private struct SchemaWriter {
 
   private func expandable(_ scalar: [(String, JSON)]) -> [(String, JSON)] {
     guard kind == .configuration else { return scalar }
-    let variable: JSON = .members([("$ref", .string("#/$defs/variable"))])
-    return [("anyOf", .array([.members(scalar), variable]))]
+    return [anyOf([scalar, [("$ref", .string("#/$defs/variable"))]])]
+  }
+
+  private func anyOf(_ schemas: [[(String, JSON)]]) -> (String, JSON) {
+    ("anyOf", .array(schemas.map { .members($0) }))
   }
 
   /// The meanings of missing keys of a configuration, as its file would have them.
@@ -169,6 +158,8 @@ extension JSON {
   fileprivate static func members(_ pairs: [(String, JSON)]) -> JSON {
     .object(pairs.map { Member($0, $1) })
   }
+
+  fileprivate static func strings(_ texts: [String]) -> JSON { .array(texts.map { .string($0) }) }
 
   /// Makes a number, without a fraction if it is whole.
   fileprivate static func bound(_ value: Double) -> JSON {
