@@ -45,13 +45,11 @@ extension ChangeMeaning {
   private static func amount(_ text: String) -> Double? {
     if text == "unlimited" { return .infinity }
     guard let quantity = Quantity(text) else { return nil }
-    let scales: [String: Int64] = [
-      "": 1_000, "%": 1_000, "ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000,
-      "B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30,
-    ]
-    guard let scale = scales[quantity.unit], let value = quantity.scaled(by: scale) else {
-      return nil
-    }
+    let unit = quantity.unit
+    let size = sizeUnits.first { $0.name == unit }?.bytes
+    guard let scale = ["", "%"].contains(unit) ? 1_000 : durationUnits[unit] ?? size,
+      let value = quantity.scaled(by: scale)
+    else { return nil }
     return quantity.negative ? -Double(value) : Double(value)
   }
 }

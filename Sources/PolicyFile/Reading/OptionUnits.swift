@@ -9,11 +9,9 @@ public enum OptionUnits {
     guard let quantity = Quantity(text), !quantity.negative, let unit = seconds[quantity.unit],
       let milliseconds = quantity.scaled(by: unit * 1_000)
     else { return read(text, with: .duration) }
-    let longest: Int64 = 87_600 * 3_600_000
-    guard milliseconds <= longest else {
-      return .failure(UnitError(description: "is too long: at most `87600h`, ten years"))
-    }
-    return .success(.milliseconds(milliseconds))
+    return milliseconds <= maxMilliseconds
+      ? .success(.milliseconds(milliseconds))
+      : .failure(UnitError(description: Problem.tooLong.message ?? ""))
   }
 
   /// Reads a size in bytes.

@@ -45,6 +45,12 @@ private let number = #"^[0-9]+(\.[0-9]+)?"#
 let sizeUnits: [(name: String, bytes: Int64)] =
   [("B", 1), ("KB", 1 << 10), ("MB", 1 << 20), ("GB", 1 << 30)]
 
+/// The units of durations, in milliseconds.
+let durationUnits: [String: Int64] = ["ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000]
+
+/// The longest duration, in milliseconds.
+let maxMilliseconds: Int64 = 87_600 * 3_600_000
+
 extension Converter where Value == Duration {
   /// A duration such as `500ms`, `1.5s`, `10m` or `1h`.
   static var duration: Converter {
@@ -55,29 +61,17 @@ extension Converter where Value == Duration {
     ) { text in
       guard let quantity = Quantity(text) else { return .failure(.wrongKind) }
       guard !quantity.negative else { return .failure(.negative) }
-      guard let scale = milliseconds(inUnit: quantity.unit) else {
+      guard let scale = durationUnits[quantity.unit] else {
         return .failure(durationProblem(quantity, text))
       }
       guard let count = quantity.scaled(by: scale), count <= maxMilliseconds else {
-        return .problem("is too long: at most `87600h`, ten years")
+        return .failure(.tooLong)
       }
       // A policy is written with milliseconds as its finest unit.
       if quantity.whole == 0, count == 0, quantity.fraction.contains(where: { $0 != 0 }) {
         return .problem("is finer than `1ms`")
       }
       return .success(.milliseconds(count))
-    }
-  }
-
-  private static var maxMilliseconds: Int64 { 87_600 * 3_600_000 }
-
-  private static func milliseconds(inUnit unit: String) -> Int64? {
-    switch unit {
-    case "ms": 1
-    case "s": 1_000
-    case "m": 60_000
-    case "h": 3_600_000
-    default: nil
     }
   }
 
@@ -105,7 +99,7 @@ extension Converter where Value == Duration {
     while !remainder.isEmpty {
       guard let quantity = Quantity(remainder), !quantity.negative else { return nil }
       let unit = quantity.unit.prefix { $0.isLetter }
-      guard let scale = milliseconds(inUnit: String(unit)),
+      guard let scale = durationUnits[String(unit)],
         let count = quantity.scaled(by: scale), count <= maxMilliseconds, sum <= maxMilliseconds
       else { return nil }
       sum += count
@@ -168,4 +162,5 @@ extension Converter where Value == PressureCondition.Amount {
 
 extension Problem {
   static let negative = Problem(message: "can't be negative")
+  static let tooLong = Problem(message: "is too long: at most `87600h`, ten years")
 }
