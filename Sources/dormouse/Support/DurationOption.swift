@@ -4,18 +4,12 @@ import PolicyFile
 
 /// Reads an option's duration: `500ms`, `90s`, `2m`, `1h`. A number alone is in seconds.
 @Sendable func durationOption(_ text: String) throws -> Duration {
-  switch OptionUnits.duration(text) {
-  case .success(let duration): return duration
-  case .failure(let problem): throw ValidationError("it \(problem)")
-  }
+  try OptionUnits.duration(text).mapError { ValidationError("it \($0)") }.get()
 }
 
 /// Reads an option's size: `512KB`, `100MB`, `2GB`. The result is in bytes.
 @Sendable func sizeOption(_ text: String) throws -> Double {
-  switch OptionUnits.size(text) {
-  case .success(let bytes): return Double(bytes)
-  case .failure(let problem): throw ValidationError("it \(problem)")
-  }
+  try Double(OptionUnits.size(text).mapError { ValidationError("it \($0)") }.get())
 }
 
 /// Reads the duration of an option that ArgumentParser has read as a text.
@@ -52,7 +46,5 @@ func secondsOfFor(_ text: String, upTo limit: String) throws -> Double {
 private func value<Value>(
   _ result: Result<Value, OptionUnits.UnitError>, of option: String
 ) throws -> Value {
-  do { return try result.get() } catch {
-    throw CommandFailure(.usage, escaped("\(option) \(error)"))
-  }
+  try result.mapError { CommandFailure(.usage, escaped("\(option) \($0)")) }.get()
 }

@@ -15,32 +15,25 @@ struct SettingOptions: ParsableArguments {
   var isEmpty: Bool { settings.isEmpty }
 
   /// Reports a mistake before anything else is done.
-  func check() throws { _ = try parsed() }
+  func check() throws { try with { _ in } }
 
   func applied(to policy: LifecyclePolicy) throws -> LifecyclePolicy {
-    let settings = try parsed()
-    do throws(SettingError) { return try settings.applied(to: policy) } catch {
-      throw Self.failure(error)
-    }
+    try with { (settings) throws(SettingError) in try settings.applied(to: policy) }
   }
 
   func applied(
     to values: [EffectivePolicy.Value], of policy: LifecyclePolicy
   ) throws -> [EffectivePolicy.Value] {
-    let settings = try parsed()
-    do throws(SettingError) { return try settings.applied(to: values, of: policy) } catch {
-      throw Self.failure(error)
-    }
+    try with { (settings) throws(SettingError) in try settings.applied(to: values, of: policy) }
   }
 
-  private func parsed() throws -> PolicySettings {
-    do throws(SettingError) { return try PolicySettings(settings) } catch {
-      throw Self.failure(error)
+  /// Reads the settings, and calls a function with them.
+  private func with<Value>(
+    _ body: (PolicySettings) throws(SettingError) -> Value
+  ) throws -> Value {
+    do throws(SettingError) { return try body(PolicySettings(settings)) } catch {
+      throw CommandFailure(.usage, escaped("--set \(error)"))
     }
-  }
-
-  private static func failure(_ error: SettingError) -> CommandFailure {
-    CommandFailure(.usage, escaped("--set \(error)"))
   }
 }
 

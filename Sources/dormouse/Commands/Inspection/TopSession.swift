@@ -24,23 +24,6 @@ struct TopSession: ~Copyable {
   private var nextPane = Deadline(in: .zero)
   private var shown: [String] = []
 
-  /// Creates a session. `screen` must be created before `reader`, whose threads mustn't get its
-  /// signals.
-  private init(
-    _ daemon: consuming DaemonConnection, screen: LiveScreen, reader: BackgroundReader,
-    delay: Duration, count: Int?
-  ) {
-    self.daemon = daemon
-    self.screen = screen
-    self.reader = reader
-    self.delay = delay
-    self.count = count
-    let size = Terminal.size
-    model = TopModel(
-      columns: size.columns, rows: size.rows, showsUnicode: Terminal.showsUnicode,
-      pane: .first(rows: size.rows))
-  }
-
   /// Shows the screen until the user quits it.
   static func show(
     _ connection: ConnectionOptions, delay: Duration = .seconds(1), count: Int? = nil
@@ -49,8 +32,13 @@ struct TopSession: ~Copyable {
     let screen = try LiveScreen()
     // The terminal is restored before an error is printed.
     defer { screen.close() }
+    let size = Terminal.size
+    // The reader is created after the screen, because its threads mustn't get the screen's signals.
     var session = TopSession(
-      daemon, screen: screen, reader: try BackgroundReader(), delay: delay, count: count)
+      daemon: daemon, screen: screen, reader: try BackgroundReader(), delay: delay, count: count,
+      model: TopModel(
+        columns: size.columns, rows: size.rows, showsUnicode: Terminal.showsUnicode,
+        pane: .first(rows: size.rows)))
     try session.run()
   }
 
