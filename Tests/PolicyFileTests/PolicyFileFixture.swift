@@ -35,6 +35,16 @@ extension PolicyFile {
   }
 }
 
+extension MappingShape {
+  /// Returns every key by its path: `hibernate`, `hibernate.disk`, `hibernate.disk.budget`.
+  func paths(under prefix: String = "") -> [String] {
+    keys.flatMap { key in
+      let path = prefix.isEmpty ? key.name : "\(prefix).\(key.name)"
+      return [path] + (key.shape.inner?.paths(under: path) ?? [])
+    }
+  }
+}
+
 /// Reads a configuration. A text that names no policy gets `ios-5`, whose values are the defaults
 /// of all keys.
 func configuration(

@@ -45,14 +45,6 @@ final class MappingShape {
     keys.append(Entry(name: key, shape: shape, about: about, usual: usual))
   }
 
-  /// Returns every key by its path: `hibernate`, `hibernate.disk`, `hibernate.disk.budget`.
-  func paths(under prefix: String = "") -> [String] {
-    keys.flatMap { key in
-      let path = prefix.isEmpty ? key.name : "\(prefix).\(key.name)"
-      return [path] + (key.shape.inner?.paths(under: path) ?? [])
-    }
-  }
-
   /// Returns the keys that have a value, by path. Sections aren't among them, nor what is inside a
   /// value that is replaced as a whole. A mapping that a word may replace is such a value.
   func values(under prefix: String = "") -> [String] {
