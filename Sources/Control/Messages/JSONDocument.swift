@@ -7,17 +7,14 @@ public struct JSONDocument<Body: Encodable>: Encodable {
 
   private enum Keys: CodingKey { case schema }
 
+  /// The schema number of all documents of one version of Dormouse. docs/json.md describes them.
+  /// The number is increased when a key or a code is removed, or changes its meaning or type. It
+  /// stays when one is added.
+  private static var schema: Int { 1 }
+
   public func encode(to encoder: any Encoder) throws {
     try body.encode(to: encoder)
     var top = encoder.container(keyedBy: Keys.self)
-    try top.encode(JSONDocumentSchema.current, forKey: .schema)
+    try top.encode(Self.schema, forKey: .schema)
   }
-}
-
-/// The schema number that all documents of one version of Dormouse have. docs/json.md describes
-/// them.
-public enum JSONDocumentSchema {
-  /// The number is increased when a key or a code is removed, or changes its meaning or type. It
-  /// stays when one is added.
-  public static let current = 1
 }

@@ -212,12 +212,6 @@ struct LiteralText {
     guard let letter = next else { throw problem("this text has no end") }
     index += 1
     switch letter {
-    case "n": return "\n".unicodeScalars
-    case "t": return "\t".unicodeScalars
-    case "r": return "\r".unicodeScalars
-    case "b": return "\u{8}".unicodeScalars
-    case "f": return "\u{C}".unicodeScalars
-    case "v": return "\u{B}".unicodeScalars
     case "\n": return "".unicodeScalars
     case "x": return try scalar(ofDigits: 2)
     case "u":
@@ -226,9 +220,13 @@ struct LiteralText {
       let result = try scalar(ofDigits: min(digits, 8))
       _ = consume("}")
       return result
-    default: return String.UnicodeScalarView([letter])
+    default: return String.UnicodeScalarView([Self.escapes[letter] ?? letter])
     }
   }
+
+  private static let escapes: [Unicode.Scalar: Unicode.Scalar] = [
+    "n": "\n", "t": "\t", "r": "\r", "b": "\u{8}", "f": "\u{C}", "v": "\u{B}",
+  ]
 
   private mutating func scalar(ofDigits count: Int) throws(Problem) -> String.UnicodeScalarView {
     guard var value = digits(count) else { throw problem("here are not \(count) digits") }
