@@ -63,7 +63,8 @@ import Testing
     let configuration = try #require(
       configuration("policy_overrides: { hibernate: { after: 20s, cooldown: 9s } }").value)
     let values = try PolicySettings(["hibernate.after=5m"]).applied(
-      to: try #require(configuration.effective()), of: configuration.policy)
+      to: EffectivePolicy(configuration.policy, origins: configuration.origins).values,
+      of: configuration.policy)
     let after = try #require(values.first { $0.path == "hibernate.after" })
     #expect(after.text == "5m" && after.origin == Origin(layer: .option))
     let cooldown = try #require(values.first { $0.path == "hibernate.cooldown" })

@@ -136,10 +136,12 @@ import Testing
     let command = read.origins.origin(ofWorker: "web", key: "command")
     #expect(command.position == Position(line: 6, column: 10))
 
-    let values = try #require(read.effective(worker: "web"))
+    let web = try #require(read.workers.first { $0.name == "web" })
+    let values = EffectivePolicy(web.policy, origins: read.origins, worker: "web").values
     #expect(values.map(\.path) == PolicyFile.values(of: LifecyclePolicy()).map(\.path))
     #expect(values.first { $0.path == "hibernate.max_footprint" }?.text == "64MB")
-    #expect(read.effective(worker: "unknown") == nil)
-    #expect(configuration("").value?.effective()?.allSatisfy { $0.origin == .byDefault } == true)
+    let empty = try #require(configuration("").value)
+    let defaults = EffectivePolicy(empty.policy, origins: empty.origins).values
+    #expect(defaults.allSatisfy { $0.origin == .byDefault })
   }
 }

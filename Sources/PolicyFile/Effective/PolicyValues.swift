@@ -17,15 +17,3 @@ extension PolicyFile {
     }
   }
 }
-
-extension DaemonConfiguration {
-  /// Returns every value of the policy that applies to a worker, or to the machine, with its
-  /// origin.
-  ///
-  /// - Returns: `nil` if there is no such worker.
-  public func effective(worker name: String? = nil) -> [EffectivePolicy.Value]? {
-    guard let name else { return EffectivePolicy(policy, origins: origins).values }
-    guard let worker = workers.first(where: { $0.name == name }) else { return nil }
-    return EffectivePolicy(worker.policy, origins: origins, worker: name).values
-  }
-}

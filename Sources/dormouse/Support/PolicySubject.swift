@@ -3,9 +3,11 @@ import Policy
 import PolicyFile
 
 /// The argument of a `policy` verb: a policy, or a configuration with its workers.
-enum PolicySubject {
-  case policy(LoadedPolicy)
-  case configuration(DaemonConfiguration)
+struct PolicySubject {
+  private let machine: LifecyclePolicy
+  private let origins: Origins
+  /// The workers of a configuration; nil for a policy.
+  private let workers: [WorkerConfiguration]?
 
   /// Returns the path of the configuration that a daemon would read by default.
   static func defaultConfiguration() throws -> String {
@@ -21,9 +23,11 @@ enum PolicySubject {
   static func load(_ nameOrPath: String) throws -> PolicySubject {
     let check = PolicyCheck.ofThisProcess()
     if check.isConfiguration(nameOrPath) {
-      return .configuration(try value(check.configuration(nameOrPath)))
+      let read = try value(check.configuration(nameOrPath))
+      return PolicySubject(machine: read.policy, origins: read.origins, workers: read.workers)
     }
-    return .policy(try value(check.policy(nameOrPath)))
+    let loaded = try value(check.policy(nameOrPath))
+    return PolicySubject(machine: loaded.policy, origins: loaded.origins, workers: nil)
   }
 
   private static func value<Value>(_ result: ParseResult<Value>) throws -> Value {
@@ -37,40 +41,18 @@ enum PolicySubject {
 
   /// Returns the policy of the machine, or that of a worker.
   func policy(of worker: String?) throws -> LifecyclePolicy {
-    switch self {
-    case .policy(let loaded):
-      guard worker == nil else { throw Self.noWorkers }
-      return loaded.policy
-    case .configuration(let configuration):
-      guard let worker else { return configuration.policy }
-      guard let match = configuration.workers.first(where: { $0.name == worker }) else {
-        throw Self.unknown(worker, in: configuration)
-      }
-      return match.policy
+    guard let worker else { return machine }
+    guard let workers else {
+      throw CommandFailure(
+        .usage, "a policy has no workers: name a configuration, or leave --worker out")
     }
+    if let match = workers.first(where: { $0.name == worker }) { return match.policy }
+    let hint = hint(for: worker, among: workers.map(\.name))
+    throw CommandFailure(
+      .unknownWorker, "the configuration has no worker `\(escaped(worker))`\(hint)")
   }
 
   func values(of worker: String?) throws -> [EffectivePolicy.Value] {
-    switch self {
-    case .policy(let loaded):
-      guard worker == nil else { throw Self.noWorkers }
-      return EffectivePolicy(loaded.policy, origins: loaded.origins).values
-    case .configuration(let configuration):
-      guard let values = configuration.effective(worker: worker) else {
-        throw Self.unknown(worker ?? "", in: configuration)
-      }
-      return values
-    }
-  }
-
-  private static let noWorkers = CommandFailure(
-    .usage, "a policy has no workers: name a configuration, or leave --worker out")
-
-  private static func unknown(
-    _ worker: String, in configuration: DaemonConfiguration
-  ) -> CommandFailure {
-    let hint = hint(for: worker, among: configuration.workers.map(\.name))
-    return CommandFailure(
-      .unknownWorker, "the configuration has no worker `\(escaped(worker))`\(hint)")
+    EffectivePolicy(try policy(of: worker), origins: origins, worker: worker).values
   }
 }
