@@ -33,10 +33,7 @@ extension AdoptionRule {
     if old.mayTerminate != mayTerminate { keys.append("may_terminate") }
     if old.limit != limit { keys.append("limit \(old.limit) → \(limit)") }
     if old.importance != importance { keys.append("importance \(old.importance) → \(importance)") }
-    let everywhere = Set(PolicyFile.differences(from: machine.old, to: machine.new))
-    keys += PolicyFile.differences(from: old.policy, to: policy)
-      .filter { !everywhere.contains($0) }
-      .map { "\($0.path) \($0.left) → \($0.right)" }
     return keys
+      + PolicyFile.differences(from: old.policy, to: policy, besideThoseOf: machine).map(\.text)
   }
 }

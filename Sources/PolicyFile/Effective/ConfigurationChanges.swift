@@ -39,18 +39,9 @@ extension WorkerConfiguration {
     let footprint =
       old.limits.footprint == limits.footprint ? [] : [WorkerChange("limits.footprint")]
     let keys = keyChanges(from: earlier)
-    return policyChanges(from: old, machine) + keys.filter { !$0.atLaunch } + footprint
-      + keys.filter(\.atLaunch)
-  }
-
-  private func policyChanges(
-    from old: WorkerConfiguration, _ machine: (old: LifecyclePolicy, new: LifecyclePolicy)?
-  ) -> [WorkerChange] {
-    let everywhere = Set(
-      machine.map { PolicyFile.differences(from: $0.old, to: $0.new) } ?? [])
-    return PolicyFile.differences(from: old.policy, to: policy)
-      .filter { !everywhere.contains($0) }
+    let values = PolicyFile.differences(from: old.policy, to: policy, besideThoseOf: machine)
       .map { WorkerChange($0.path, ($0.left, $0.right)) }
+    return values + keys.filter { !$0.atLaunch } + footprint + keys.filter(\.atLaunch)
   }
 
   private func keyChanges(from old: WorkerConfiguration) -> [WorkerChange] {
@@ -73,7 +64,7 @@ extension PolicyFile {
     if old.name != new.name {
       return "policy \(old.name) → \(new.name) (\(changed.count) values)"
     }
-    let shown = changed.prefix(6).map { "\($0.path) \($0.left) → \($0.right)" }
+    let shown = changed.prefix(6).map(\.text)
     let more = changed.count > shown.count ? " and \(changed.count - shown.count) more" : ""
     return "policy \(new.name): \(shown.joined(separator: ", "))\(more)"
   }

@@ -10,6 +10,9 @@ public struct PolicyDifference: Hashable, Sendable {
   /// What the change from left to right means for workers. `nil`: a sentence isn't enough to say
   /// that.
   public var meaning: String?
+
+  /// The difference as text: `hibernate.after 30s → 5m`.
+  var text: String { "\(path) \(left) → \(right)" }
 }
 
 extension PolicyFile {
@@ -27,6 +30,15 @@ extension PolicyFile {
       let meaning = key.change.sentence(from: text, to: other)
       return PolicyDifference(path: path, left: text, right: other, meaning: meaning)
     }
+  }
+
+  /// Returns the differences that the machine's policies, before and after, don't have as well.
+  static func differences(
+    from left: LifecyclePolicy, to right: LifecyclePolicy,
+    besideThoseOf machine: (old: LifecyclePolicy, new: LifecyclePolicy)?
+  ) -> [PolicyDifference] {
+    let everywhere = Set(machine.map { differences(from: $0.old, to: $0.new) } ?? [])
+    return differences(from: left, to: right).filter { !everywhere.contains($0) }
   }
 }
 

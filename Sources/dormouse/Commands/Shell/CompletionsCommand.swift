@@ -54,7 +54,7 @@ extension CompletionKind {
     .custom { arguments, cursor, _ in
       let typed = arguments.indices.contains(cursor) ? arguments[cursor] : ""
       let library = PolicyLibrary(directories: DefaultPaths.ofThisProcess().policyDirectories)
-      return library.names + PathCompletion.paths(startingWith: typed)
+      return library.names + paths(startingWith: typed)
     }
   }
 
@@ -81,12 +81,10 @@ extension CompletionKind {
     // With both options there is nothing to complete.
     return try? ConnectionOptions.parse(options)
   }
-}
 
-/// Completes files and directories for an argument that may also be a name. Directories end in a
-/// slash.
-enum PathCompletion {
-  static func paths(startingWith typed: String) -> [String] {
+  /// Returns files and directories for an argument that may also be a name. Directories end in a
+  /// slash.
+  private static func paths(startingWith typed: String) -> [String] {
     let cut = typed.lastIndex(of: "/").map { typed.index(after: $0) } ?? typed.startIndex
     let (lead, stem) = (String(typed[..<cut]), typed[cut...])
     // A directory that can't be read has no entries to complete.
