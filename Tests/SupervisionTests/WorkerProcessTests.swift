@@ -83,6 +83,7 @@ import Testing
     throws
   {
     let worker = try TestWorker("sh", "-c", "exec sleep 60")
+    #expect(worker.process.memory == nil, "a launch would wait for the second exec")
     #expect(
       try eventually {
         try ProcessStat.read(worker.process.identity.pid).name == "sleep"
@@ -145,6 +146,7 @@ import Testing
     let identity = worker.process.identity
     let adopted = try WorkerProcess.adopt(identity, plan: worker.process.plan)
     #expect(adopted.life == .lives)
+    try adopted.refreshMemory()
     #expect(adopted.memory != nil)
     let other = ProcessIdentity(pid: identity.pid, startTime: identity.startTime + 1)
     #expect(throws: SystemCallError.self) {

@@ -23,7 +23,7 @@ extension KernelMemory {
   func openProcess(
     _ process: ProcessIdentity, _ plan: LaunchPlan
   ) throws(SystemCallError) -> WorkerProcess {
-    try WorkerProcess.adopt(process, plan: plan, opensMemory: false)
+    try WorkerProcess.adopt(process, plan: plan)
   }
 
   func tree(of process: WorkerProcess) throws(SystemCallError) -> ProcessTree {

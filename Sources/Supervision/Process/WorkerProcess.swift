@@ -77,7 +77,9 @@ public final class WorkerProcess {
   public let cgroupRefusal: SpawnError?
   /// The offset in bytes at which this launch's output begins in the log.
   public let logStart: Int64
-  /// The memory of the root process (`/proc/PID/mem`).
+  /// The memory of the root process (`/proc/PID/mem`), after a `refreshMemory`. It isn't opened at
+  /// the launch, on the event loop: the program may execute another one at once, and the open would
+  /// wait for a file system that keeps that execve.
   public var memory: Descriptor? { memoryDescriptors[identity] }
   private var memoryDescriptors: [ProcessIdentity: Descriptor] = [:]
 
@@ -86,7 +88,7 @@ public final class WorkerProcess {
 
   private init(
     plan: LaunchPlan, identity: ProcessIdentity, pidfd: Descriptor, cgroup: WorkerCgroup?,
-    cgroupRefusal: SpawnError?, logStart: Int64, opensMemory: Bool = true
+    cgroupRefusal: SpawnError?, logStart: Int64
   ) {
     self.plan = plan
     self.identity = identity
@@ -94,12 +96,9 @@ public final class WorkerProcess {
     self.cgroup = cgroup
     self.cgroupRefusal = cgroupRefusal
     self.logStart = logStart
-    // Memory that can't be opened now is opened by the next `memoryRefresh`.
-    if opensMemory { memoryDescriptors[identity] = try? MemoryRefresh.open(identity) }
   }
 
-  /// A launch that has reached execve. Opening the memory of the program can't block here: the
-  /// earlier memory, a copy of the daemon's, has been removed by then.
+  /// A launch that has reached execve.
   convenience init(
     _ prepared: PreparedLaunch, _ process: SpawnedProcess, cgroupRefusal: SpawnError?
   ) {
@@ -129,14 +128,12 @@ public final class WorkerProcess {
   }
 
   /// Takes over a worker that an earlier daemon started. Throws ESRCH if it has ended.
-  ///
-  /// - Parameter opensMemory: if false, the caller opens the memory by `memoryRefresh`.
   public static func adopt(
-    _ identity: ProcessIdentity, plan: LaunchPlan, opensMemory: Bool = true
+    _ identity: ProcessIdentity, plan: LaunchPlan
   ) throws(SystemCallError) -> WorkerProcess {
     WorkerProcess(
       plan: plan, identity: identity, pidfd: try identity.openPidfd(), cgroup: plan.cgroup,
-      cgroupRefusal: nil, logStart: 0, opensMemory: opensMemory)
+      cgroupRefusal: nil, logStart: 0)
   }
 
   /// Whether the root process lives. It needs no new descriptor: it polls the pidfd that is open

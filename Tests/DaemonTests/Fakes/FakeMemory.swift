@@ -120,7 +120,7 @@ final class FakeMemory: WorkerMemory {
     // No process has such a pid, so the test's own process is used.
     let isReal = process.pid < 1 << 22
     let testProcess = try ProcessIdentity.current(of: getpid())
-    return try .adopt(isReal ? process : testProcess, plan: plan, opensMemory: false)
+    return try .adopt(isReal ? process : testProcess, plan: plan)
   }
   func tree(of process: WorkerProcess) throws(SystemCallError) -> ProcessTree { tree }
   func openMemories(of process: WorkerProcess) {}

@@ -51,7 +51,7 @@ extension WorkerProcess {
     let plan = LaunchPlan(
       name: name, command: [name, "--serve"], directory: "/", environment: [:], cgroup: cgroup,
       logPath: "/logs/\(name).log")
-    return try adopt(identity, plan: plan, opensMemory: false)
+    return try adopt(identity, plan: plan)
   }
 }
 

@@ -44,7 +44,7 @@ final class ReadinessWorld {
       name: "web", command: ["web"], directory: "/", environment: [:], logPath: log ?? logPath)
     plan.readinessChannel = channel
     let process = try WorkerProcess.adopt(
-      try ProcessIdentity.current(of: getpid()), plan: plan, opensMemory: false)
+      try ProcessIdentity.current(of: getpid()), plan: plan)
     worker.process = process
     return ReadinessWatch(rule, process, of: adapters.handle(worker), heldBy: holder)
   }

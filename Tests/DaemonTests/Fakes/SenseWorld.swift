@@ -52,7 +52,7 @@ final class SenseWorld {
       name: worker.id.name, command: ["none"], directory: "/", environment: [:],
       logPath: "/dev/null")
     worker.process = try WorkerProcess.adopt(
-      try ProcessIdentity.current(of: pid), plan: plan, opensMemory: false)
+      try ProcessIdentity.current(of: pid), plan: plan)
   }
 
   /// Ends the run of the worker.

@@ -65,7 +65,7 @@ final class ShedWorld {
       name: adapters.scratch.path, command: ["web"], directory: "/", environment: [:],
       logPath: adapters.scratch.path + "/web.log")
     let process = try WorkerProcess.adopt(
-      ProcessStat.read(getpid()).identity, plan: plan, opensMemory: false)
+      ProcessStat.read(getpid()).identity, plan: plan)
     worker.process = process
     loop = FakeLoop(timers)
     questions = FakeQuestions(

@@ -209,7 +209,7 @@ import Testing
       name: "web", command: ["web"], directory: "/", environment: [:],
       cgroup: try WorkerCgroup(path: files.path, isExternal: true), logPath: "/logs/web.log")
     worker.process = try WorkerProcess.adopt(
-      try #require(worker.process).identity, plan: plan, opensMemory: false)
+      try #require(worker.process).identity, plan: plan)
     (worker.sample.isUnchanged, worker.sample.cpu) = (true, 7)
     let sampling = begin()
     #expect(nextSample(sampling) == [])

@@ -32,8 +32,7 @@ struct WorkerRunTests {
     let process = try WorkerProcess.adopt(
       ProcessStat.read(getpid()).identity,
       plan: LaunchPlan(
-        name: "web", command: ["web"], directory: "/", environment: [:], logPath: "/dev/null"),
-      opensMemory: false)
+        name: "web", command: ["web"], directory: "/", environment: [:], logPath: "/dev/null"))
     let run = worker.run
     run.process = process
     run.exitWatch = try watches.whenReadable(process.pidfd) {}
