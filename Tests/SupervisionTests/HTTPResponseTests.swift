@@ -1,8 +1,18 @@
+import Policy
 import Testing
 
 @testable import Supervision
 
 @Suite struct HTTPResponseTests {
+  @Test func `A probe whose method isn't GET says that its request has no body`() {
+    for (method, saysIt) in [("GET", false), ("HEAD", true)] {
+      var probe = Probe.HTTPRequest(host: "localhost", port: 80, path: "/")
+      probe.method = method
+      let request = String(decoding: HTTPExchange(probe).request, as: UTF8.self)
+      #expect(request.contains("\r\nContent-Length: 0\r\n") == saysIt)
+    }
+  }
+
   @Test(arguments: [
     "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",
     "HTTP/1.1 200 OK\nContent-Length: 0\n\n",

@@ -30,8 +30,8 @@ struct HTTPExchange {
     add("User-Agent", "dormouse-probe")
     add("Accept", "*/*")
     add("Connection", "close")
-    let lines = headers.map { "\($0.name): \($0.value)\r\n" }.joined()
     if probe.method != "GET" { add("Content-Length", "0") }
+    let lines = headers.map { "\($0.name): \($0.value)\r\n" }.joined()
     request = Array("\(probe.method) \(probe.path) HTTP/1.1\r\n\(lines)\r\n".utf8)
   }
 
