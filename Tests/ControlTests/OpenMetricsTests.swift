@@ -120,7 +120,7 @@ import Testing
     "A worker that ended with a failure counts as failed, one that was stopped or is done doesn't",
     arguments: [
       ("backing_off", nil, 1), ("not_started", nil, 1), ("gave_up", nil, 1), ("signaled", nil, 1),
-      ("exited", 1, 1),
+      ("exited", 1, 1), ("end_unknown", nil, 1),
       ("exited", 0, 0), ("requested_stop", nil, 0), ("never_started", nil, 0),
     ] as [(String, Int32?, Int)])
   func failed(code: String, status: Int32?, expected: Int) throws {

@@ -57,16 +57,22 @@ public struct SleepLines: Sendable {
   }
 }
 
+extension WorkerReport {
+  /// True if it isn't running, and the reason is neither a request nor an orderly end.
+  var hasFailed: Bool {
+    guard state == "terminated" else { return false }
+    switch reason.code {
+    case "attempt_failed", "backing_off", "end_unknown", "gave_up", "not_started", "out_of_memory",
+      "signaled", "watchdog":
+      return true
+    case "exited": return lastExit?.status != 0
+    default: return false
+    }
+  }
+}
+
 /// A text such as `web doesn't run: attempt failed: …`, or nil if the worker runs or hasn't failed.
 public func failureText(of worker: WorkerReport) -> String? {
-  guard worker.state == "terminated" else { return nil }
-  switch worker.reason.code {
-  case "attempt_failed", "backing_off", "end_unknown", "gave_up", "not_started", "out_of_memory",
-    "signaled",
-    "watchdog":
-    break
-  case "exited" where worker.lastExit?.status != 0: break
-  default: return nil
-  }
+  if !worker.hasFailed { return nil }
   return "\(escaped(worker.name)) doesn't run: \(escaped(worker.reason.text))"
 }

@@ -133,16 +133,4 @@ extension WorkerReport {
     if isAdopted == true { return rule == nil ? "adopted" : "rule" }
     return "started"
   }
-
-  /// True if it isn't running, and the reason is neither a request nor an orderly end.
-  fileprivate var hasFailed: Bool {
-    guard state == "terminated" else { return false }
-    switch reason.code {
-    case "backing_off", "gave_up", "not_started", "attempt_failed", "watchdog", "signaled",
-      "out_of_memory":
-      return true
-    case "exited": return lastExit?.status.map { $0 != 0 } ?? false
-    default: return false
-    }
-  }
 }
