@@ -62,7 +62,7 @@ struct SharedComponents {
     let records: WorkerRecordKeeper
     do throws(WorkerRecordError) {
       records = try WorkerRecordKeeper(directory: state.workers)
-    } catch { throw .socket(path: state.workers, error.description) }
+    } catch { throw .records(error) }
     var features = DaemonProcess.kernelFeatures()
     if !role.hasSuccessor { features.permitsTracing = false }
     do throws(SystemCallError) {

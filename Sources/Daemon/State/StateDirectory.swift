@@ -1,5 +1,6 @@
 import Glibc
 import Linux
+import Supervision
 
 /// Why the daemon can't start. Each case has one sentence for the operator.
 public enum StartError: Error, Sendable, CustomStringConvertible {
@@ -11,6 +12,8 @@ public enum StartError: Error, Sendable, CustomStringConvertible {
   case unsafe(path: String, String)
   /// The daemon can't listen at this socket.
   case socket(path: String, String)
+  /// The workers' records can't be kept.
+  case records(WorkerRecordError)
   /// A system call failed.
   case system(SystemCallError)
 
@@ -22,6 +25,7 @@ public enum StartError: Error, Sendable, CustomStringConvertible {
         + "daemon another --socket and --state-directory"
     case .unsafe(let path, let reason): "the directory \(path) is not safe: \(reason)"
     case .socket(let path, let reason): "can't listen at \(path): \(reason)"
+    case .records(let error): error.description
     case .system(let error): error.description
     }
   }

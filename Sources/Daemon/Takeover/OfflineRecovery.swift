@@ -47,7 +47,7 @@ public struct OfflineRecovery {
     self.bootID = bootID
     do throws(WorkerRecordError) {
       records = try WorkerRecordStore(directory: state.workers)
-    } catch { throw .socket(path: state.workers, error.description) }
+    } catch { throw .records(error) }
   }
 
   /// The workers that still run, such as `web (pid 4711)`, and an error for each record that can't
