@@ -54,10 +54,9 @@ public final class Daemon {
       requests: shared.requests, externals: runs.externals, control: shared.control, timers: loop)
     let reloader = ConfigurationReloader(
       configuration: shared.configuration, declared: components.declared,
-      requests: shared.requests, supervision: components.supervision, clock: loop,
-      hibernation: services.hibernation, chronicle: shared.chronicle, pressure: shared.pressure,
-      schedules: components.schedules, encryption: senses.encryption, rules: runs.rules,
-      hooks: hooks, log: services.log,
+      supervision: components.supervision, hibernation: services.hibernation,
+      pressure: shared.pressure, schedules: components.schedules, encryption: senses.encryption,
+      rules: runs.rules, hooks: hooks,
       read: ConfigurationReloader.reader(services.jobs, shared.read))
     control = ControlComponents(
       shared, components, runs: runs, ending: ending, reloader: reloader, hooks: hooks)
@@ -131,7 +130,8 @@ public final class Daemon {
     components.listening.openListeners(of: configured.workers) { [unowned self] in
       if !shared.phase.isClosing { components.declared.startWorkers(configured.workers) }
     }
-    shared.configuration.dropWorkers()
+    // From here on each worker has its own configuration.
+    shared.configuration.current.workers = []
     components.schedules.follow()
     runs.rules.follow(configured.adoption)
     let count = shared.workers.count == 1 ? "1 worker" : "\(shared.workers.count) workers"

@@ -5,6 +5,12 @@ import Policy
 /// Only resumes are executed earlier.
 protocol EngineObserver: AnyObject {
   func handled(_ event: Event, directives: [Directive], engine: Engine, at now: Instant)
+  /// The engine has the policy of a configuration that was read again.
+  func didSetPolicy(_ policy: LifecyclePolicy, at now: Instant)
+}
+
+extension EngineObserver {
+  func didSetPolicy(_ policy: LifecyclePolicy, at now: Instant) {}
 }
 
 /// The only owner of the engine. It gives the engine events, one after the other, each with the
@@ -148,7 +154,10 @@ final class EngineDriver {
 
   /// Gives the engine the policy of a configuration that was read again. Nothing happens before the
   /// next event.
-  func setPolicy(_ policy: LifecyclePolicy) { engine.setPolicy(policy) }
+  func setPolicy(_ policy: LifecyclePolicy) {
+    engine.setPolicy(policy)
+    for observer in observers { observer.didSetPolicy(policy, at: clock.now) }
+  }
 }
 
 extension Directive {

@@ -70,7 +70,7 @@ final class Chronicle: EngineObserver {
     for notice in formatter.notices(of: event, directives, engine, at: now) { publish(notice) }
   }
 
-  func record(_ policy: LifecyclePolicy, at now: Instant) {
+  func didSetPolicy(_ policy: LifecyclePolicy, at now: Instant) {
     journal?.record(policy, at: now)
     if isFollowed { publish(formatter.notice(ofPolicy: policy, at: now)) }
   }

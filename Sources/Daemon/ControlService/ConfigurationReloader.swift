@@ -3,6 +3,14 @@ import Lifecycle
 import Policy
 import PolicyFile
 
+/// The configuration in force. The workers' own configurations are in `WorkerUnit`; the list of
+/// workers here is emptied when they have been introduced, and a reload brings a new list.
+final class ConfigurationInForce {
+  var current: DaemonConfiguration
+
+  init(_ configuration: DaemonConfiguration) { current = configuration }
+}
+
 /// What a reload has changed, or why it changed nothing.
 typealias ReloadOutcome = (isDone: Bool, text: String)
 
@@ -22,18 +30,14 @@ struct ConfigurationReloader {
 
   let configuration: ConfigurationInForce
   let declared: DeclaredWorkers
-  let requests: WorkerRequests
   let supervision: WorkerSupervision
-  let clock: any Timers
   let hibernation: HibernationService
-  let chronicle: Chronicle
   let pressure: PressureMonitor
   let schedules: ScheduleMonitor
   let encryption: EncryptionTrial
   let rules: RuleAdoption
   /// nil if no commands are run here.
   let hooks: HookRunner?
-  let log: DaemonLog
   let read: Reader
 
   var driver: EngineDriver { declared.driver }
@@ -83,18 +87,21 @@ struct ConfigurationReloader {
     let old = configuration.current
     var others = AdoptionRule.changes(from: old.adoption, to: new.adoption, machine: policies)
     if old.hooks != new.hooks { others.append("the commands of `on` \(changed)") }
+    let removed = undeclared(in: new)
+    let workerTexts = new.workers.compactMap { changeText(of: $0, policies, isPreview: isPreview) }
     var texts = policyChange.map { [$0] } ?? []
     if isPreview {
-      texts += preview(new, policies) + others
+      texts += removed.map { "\($0) would be \(isRunning($0) ? "stopped and " : "")removed" }
+      texts += workerTexts + others
     } else {
-      for warning in result.warnings { log(.warning, warning.rendered) }
+      for warning in result.warnings { declared.log(.warning, warning.rendered) }
       if policyChange != nil {
         driver.setPolicy(new.policy)
-        chronicle.record(new.policy, at: clock.now)
         pressure.follow(new.policy)
       }
-      configuration.apply(new)
-      texts += others + removeUndeclared(new) + applyWorkers(new, policies)
+      configuration.current = new
+      texts += others + removed.map(removeUndeclared) + workerTexts
+      applyWorkers(new, policies)
       applyPolicyToUndeclared(new.policy)
       follow(new)
       driver.send(.deadline)
@@ -130,33 +137,31 @@ struct ConfigurationReloader {
     hooks?.follow()
   }
 
-  private func removeUndeclared(_ new: DaemonConfiguration) -> [String] {
-    undeclared(in: new).map { id in
-      // Until the worker is adopted, the engine knows no process of it that could be stopped.
-      let waits = declared.returning.whenAdopted(id) {
-        // Another reload may have declared the worker again.
-        if workers[id]?.isDeclared == false { remove(id) }
-      }
-      guard waits else {
-        remove(id)
-        return "\(id) removed"
-      }
-      undeclare(id)
-      return "\(id) removed (as soon as it has been adopted from the earlier daemon)"
+  /// Removes a worker that the configuration no longer declares, and returns the text about it.
+  private func removeUndeclared(_ id: WorkerID) -> String {
+    // Until the worker is adopted, the engine knows no process of it that could be stopped.
+    let waits = declared.returning.whenAdopted(id) {
+      // Another reload may have declared the worker again.
+      if workers[id]?.isDeclared == false { remove(id) }
     }
+    guard waits else {
+      remove(id)
+      return "\(id) removed"
+    }
+    undeclare(id)
+    return "\(id) removed (as soon as it has been adopted from the earlier daemon)"
   }
 
-  private func applyWorkers(_ new: DaemonConfiguration, _ policies: Policies) -> [String] {
+  private func applyWorkers(_ new: DaemonConfiguration, _ policies: Policies) {
     // All workers are known before the first is started, because they may depend on each other.
     let added = new.workers.filter { workers[WorkerID($0.name)] == nil }
-    for worker in added { introduce(worker) }
+    for worker in added { supervision.listening.relisten(declared.addDeclared(worker)) }
     let corrected = corrected(in: new, policies)
-    let names = Set(added.map(\.name))
-    let texts = new.workers.compactMap { worker in
-      names.contains(worker.name) ? "\(worker.name) added" : apply(worker, policies)
-    }
-    startAutomatically(added: added, corrected: corrected)
-    return texts
+    for worker in new.workers where isChanged(worker) { apply(worker) }
+    // Earlier failures of corrected workers don't count.
+    for worker in corrected { supervision.operatorRequested(.start, WorkerID(worker.name)) }
+    declared.startAutomatically(added + corrected)
+    supervision.starter.advance()
   }
 
   /// The workers that have failed, if their launch has changed or that of a worker that they depend
@@ -183,32 +188,6 @@ struct ConfigurationReloader {
       .contains(where: \.atLaunch)
   }
 
-  /// Applies a worker's new configuration. Its policy, importance and shed channel apply at once.
-  /// The other keys apply at its next launch.
-  private func apply(_ configuration: WorkerConfiguration, _ policies: Policies) -> String? {
-    let id = WorkerID(configuration.name)
-    guard let existing = workers[id], isChanged(existing, configuration) else {
-      return nil
-    }
-    let text = changeText(of: configuration, from: existing, policies)
-    apply(configuration, of: id)
-    return text
-  }
-
-  /// What would change for workers.
-  private func preview(_ new: DaemonConfiguration, _ policies: Policies) -> [String] {
-    let removed = undeclared(in: new).map { id in
-      "\(id) would be \(isRunning(id) ? "stopped and removed" : "removed")"
-    }
-    return removed
-      + new.workers.compactMap { worker -> String? in
-        guard let existing = workers[WorkerID(worker.name)] else {
-          return "\(worker.name) would be added\(worker.autostart ? " and started" : "")"
-        }
-        return isChanged(existing, worker) ? changeText(of: worker, from: existing, policies) : nil
-      }
-  }
-
   /// Why a configuration without workers isn't applied; nil if it is. A file that was emptied by
   /// accident looks like one that removes all workers.
   private func refusalOfEmpty(_ new: DaemonConfiguration) -> String? {
@@ -226,17 +205,11 @@ struct ConfigurationReloader {
     return workers.values.filter { $0.isDeclared && !declared.contains($0.id) }.map(\.id).sorted()
   }
 
-  private func isChanged(_ existing: WorkerUnit, _ configuration: WorkerConfiguration) -> Bool {
-    existing.configuration != configuration || !existing.isDeclared
-  }
-
-  /// The effect of a change of its launch on a worker that doesn't run, as the end of a text.
-  private func restartNote(
-    _ configuration: WorkerConfiguration, _ changed: [WorkerChange]
-  ) -> String {
-    configuration.autostart && changed.contains(where: \.atLaunch)
-      && hasFailed(WorkerID(configuration.name))
-      ? " (it has failed, and is started again)" : ""
+  /// Whether the registry has the worker, with another configuration or as undeclared.
+  private func isChanged(_ configuration: WorkerConfiguration) -> Bool {
+    workers[WorkerID(configuration.name)].map {
+      $0.configuration != configuration || !$0.isDeclared
+    } ?? false
   }
 
   private func isRunning(_ id: WorkerID) -> Bool { driver.state.state(of: id)?.isAlive == true }
@@ -244,17 +217,25 @@ struct ConfigurationReloader {
   /// The text of what a worker's new configuration changes, without the changes for all workers;
   /// nil if it changes nothing.
   private func changeText(
-    of configuration: WorkerConfiguration, from existing: WorkerUnit, _ policies: Policies
+    of configuration: WorkerConfiguration, _ policies: Policies, isPreview: Bool
   ) -> String? {
-    let changed = configuration.changes(from: existing.configuration, machine: policies)
-    guard !changed.isEmpty else {
-      return existing.isDeclared ? nil : "\(configuration.name): in the configuration again"
+    let (name, id) = (configuration.name, WorkerID(configuration.name))
+    guard let existing = workers[id] else {
+      guard isPreview else { return "\(name) added" }
+      return "\(name) would be added\(configuration.autostart ? " and started" : "")"
     }
+    guard isChanged(configuration) else { return nil }
+    let changed = configuration.changes(from: existing.configuration, machine: policies)
+    if changed.isEmpty { return existing.isDeclared ? nil : "\(name): in the configuration again" }
     let atLaunch = changed.filter(\.atLaunch).map(\.key)
-    let later =
-      isRunning(WorkerID(configuration.name)) && !atLaunch.isEmpty
-      ? " (\(atLaunch.joined(separator: ", ")) from its next start on)"
-      : restartNote(configuration, changed)
-    return "\(configuration.name): \(changed.map(\.text).joined(separator: ", "))\(later)"
+    var text = "\(name): \(changed.map(\.text).joined(separator: ", "))"
+    if !atLaunch.isEmpty {
+      if isRunning(id) {
+        text += " (\(atLaunch.joined(separator: ", ")) from its next start on)"
+      } else if configuration.autostart, hasFailed(id) {
+        text += " (it has failed, and is started again)"
+      }
+    }
+    return text
   }
 }

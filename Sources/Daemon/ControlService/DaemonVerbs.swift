@@ -13,7 +13,7 @@ struct DaemonVerbs {
   /// Ends the daemon, by `shutdown` or `leave`.
   func end(by verb: ControlRequest.Verb) {
     if verb == .leave { return ending.leave() }
-    reloader.log(
+    ending.log(
       .notice, "stopping: requested by `dormouse shutdown`; all workers are stopped first")
     ending.end()
   }
@@ -23,7 +23,7 @@ struct DaemonVerbs {
     examination.examine { outcome in
       switch outcome {
       case .success(let report):
-        let context = reporter.context(user: report.user, at: reloader.clock.now)
+        let context = reporter.context(user: report.user, at: ending.timers.now)
         call.answer(.done, report.verdict.text) {
           $0.doctor = DaemonExamination(context: context, report: report)
         }

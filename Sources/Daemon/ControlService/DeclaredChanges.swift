@@ -2,8 +2,8 @@ import Lifecycle
 import Policy
 import PolicyFile
 
-// These functions add, remove and change the daemon's workers, as a configuration that was read
-// again declares them.
+// These functions remove and change the daemon's workers, as a configuration that was read again
+// declares them.
 extension ConfigurationReloader {
   private var listening: ListeningSockets { supervision.listening }
 
@@ -14,27 +14,15 @@ extension ConfigurationReloader {
     return supervision.restarts.hasFailed(id)
   }
 
-  /// Adds a worker and opens its sockets.
-  func introduce(_ configuration: WorkerConfiguration) {
-    declared.addDeclared(configuration)
-    if let worker = workers[WorkerID(configuration.name)] { listening.relisten(worker) }
-  }
-
-  /// Starts those of the workers that have autostart, after their dependencies. Earlier failures of
-  /// corrected workers don't count.
-  func startAutomatically(added: [WorkerConfiguration], corrected: [WorkerConfiguration]) {
-    for worker in corrected { supervision.operatorRequested(.start, WorkerID(worker.name)) }
-    declared.startAutomatically(added + corrected)
-    supervision.starter.advance()
-  }
-
   /// Stops a worker if it runs, and removes it when it has ended. Until then the registry has it as
   /// undeclared.
   func remove(_ id: WorkerID) {
     undeclare(id)
     // Another program supervises an external worker, so it stays adopted.
     if workers[id]?.external != nil { return }
-    if driver.state.state(of: id)?.isAlive == true { requests.request(.stop, id) { _ in } }
+    if driver.state.state(of: id)?.isAlive == true {
+      supervision.starter.requests.request(.stop, id) { _ in }
+    }
     // The request may have ended the worker at once.
     if let worker = workers[id] { listening.closeListeners(of: worker) }
     driver.send(.removed(id))
@@ -48,7 +36,8 @@ extension ConfigurationReloader {
   }
 
   /// Applies a worker's new configuration. The worker is declared from now on.
-  func apply(_ configuration: WorkerConfiguration, of id: WorkerID) {
+  func apply(_ configuration: WorkerConfiguration) {
+    let id = WorkerID(configuration.name)
     guard let worker = workers[id] else { return }
     let wasDeclared = worker.isDeclared
     worker.configuration = configuration
@@ -58,9 +47,7 @@ extension ConfigurationReloader {
     // A worker that was removed and hasn't ended yet isn't removed when it ends.
     driver.send(
       wasDeclared ? .profileChanged(id, worker.profile) : .added(id, worker.profile))
-    guard driver.state.state(of: id)?.isAlive == true else {
-      return listening.relisten(worker)
-    }
+    guard driver.state.state(of: id)?.isAlive == true else { return listening.relisten(worker) }
     // The stop of the worker is cancelled, or it starts again after its end.
     if !wasDeclared, worker.external == nil, configuration.autostart {
       supervision.starter.start(id, .restart, occasion: .autostart) { _ in }

@@ -85,9 +85,7 @@ extension ExternalAdoption {
     removeFromPeers(worker.id)
     ends.supervision.removeWorker(worker.id)
     // If a reload has declared the name meanwhile, the configuration's worker has it from now on.
-    guard worker.isDeclared else { return }
-    declared.addDeclared(worker.configuration)
-    if let new = workers[worker.id] { ends.listening.relisten(new) }
+    if worker.isDeclared { ends.listening.relisten(declared.addDeclared(worker.configuration)) }
   }
 
   /// Drops all that the daemon has of the worker's process.

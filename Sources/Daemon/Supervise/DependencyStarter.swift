@@ -20,7 +20,7 @@ final class DependencyStarter {
   }
 
   private let restarts: RestartSupervisor
-  private let requests: WorkerRequests
+  let requests: WorkerRequests
   private var waits: [WorkerID: Wait] = [:]
 
   init(restarts: RestartSupervisor, requests: WorkerRequests) {

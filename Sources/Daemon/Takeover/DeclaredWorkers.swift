@@ -23,10 +23,17 @@ struct DeclaredWorkers {
     environment.merging(configuration.environment) { $1 }
   }
 
-  func addDeclared(_ configuration: WorkerConfiguration) {
+  @discardableResult
+  func addDeclared(_ configuration: WorkerConfiguration) -> WorkerUnit {
     let worker = WorkerUnit(
       configuration: configuration, environment: environment(of: configuration),
       isDeclared: true)
+    add(worker)
+    return worker
+  }
+
+  /// Adds a worker of the configuration, or one of `run`, in place of an earlier one of its name.
+  func add(_ worker: WorkerUnit) {
     restarts.add(worker.id, exits: learnedMemory.rememberedExits(of: worker.id))
     wrappers.giveUp(worker.id)
     workers[worker.id] = worker

@@ -78,7 +78,7 @@ import Testing
     world.fail("web")
     #expect(all.workers == ["db", "web"] && web.workers == ["web"])
     #expect(web.events.allSatisfy { !$0.text.isEmpty && !$0.kind.isEmpty && !$0.time.isEmpty })
-    chronicle.record(world.engine.policy, at: world.now)
+    chronicle.didSetPolicy(world.engine.policy, at: world.now)
     #expect(all.events.last?.kind == "policy" && web.events.last?.kind != "policy")
     for end in ends { end() }
     let before = (all.events.count, web.events.count)

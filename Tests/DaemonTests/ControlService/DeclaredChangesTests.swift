@@ -36,7 +36,7 @@ import Testing
 
   @Test("A worker that doesn't run is forgotten at once, with its sockets and its planned restart")
   func removed() throws {
-    changes.apply(.forTest("web", try listen()), of: id)
+    changes.apply(.forTest("web", try listen()))
     #expect(sockets == 1 && isPlanned)
     changes.remove(id)
     #expect(world.workers[id] == nil && driver.state.state(of: id) == nil)
@@ -58,7 +58,7 @@ import Testing
     run()
     changes.remove(id)
     #expect(world.asked == [] && !isPlanned && !unit.isDeclared)
-    changes.apply(.forTest("web"), of: id)
+    changes.apply(.forTest("web"))
     #expect(world.asked == [] && unit.isDeclared)
     #expect(driver.state.state(of: id) == .background)
   }
@@ -68,7 +68,7 @@ import Testing
   func declaredAgain() {
     run()
     changes.remove(id)
-    changes.apply(.forTest("web") { $0.importance = 7 }, of: id)
+    changes.apply(.forTest("web") { $0.importance = 7 })
     #expect(unit.isDeclared && unit.configuration.importance == 7)
     #expect(world.asked == ["stop web", "restart web"])
     driver.send(.exited(id, .exited(0)))
@@ -94,7 +94,7 @@ import Testing
   func declaredAgainWithoutStart() {
     run()
     changes.remove(id)
-    changes.apply(.forTest("web") { $0.autostart = false }, of: id)
+    changes.apply(.forTest("web") { $0.autostart = false })
     #expect(world.asked == ["stop web"])
     driver.send(.exited(id, .exited(0)))
     #expect(driver.state.state(of: id) == .terminated)
@@ -104,7 +104,7 @@ import Testing
     let listen = try listen()
     run()
     unit.traffic = try TrafficMonitor(latches: nil, daemonSockets: [])
-    changes.apply(.forTest("web", listen), of: id)
+    changes.apply(.forTest("web", listen))
     #expect(unit.traffic == nil, "it is looked at as it is configured now")
     #expect(sockets == 0, "it has those with which it was launched")
     driver.send(.exited(id, .exited(0)))
@@ -114,7 +114,7 @@ import Testing
         listen(&$0)
         $0.environment = ["PORT": "80"]
         $0.restart.condition = .never
-      }, of: id)
+      })
     #expect(unit.environment == ["HOME": "/root", "PORT": "80"])
     #expect(sockets == 1 && !isPlanned && world.notes.events == ["profileChanged"])
   }
@@ -126,7 +126,7 @@ import Testing
     #expect(unit.configuration.policy == policy && isPlanned)
     let unknown = WorkerID("unknown")
     changes.setPolicy(policy, of: unknown)
-    changes.apply(.forTest("unknown"), of: unknown)
+    changes.apply(.forTest("unknown"))
     #expect(world.workers[unknown] == nil && unit.isDeclared)
     #expect(world.notes.events == ["profileChanged"])
   }

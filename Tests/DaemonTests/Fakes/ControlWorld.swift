@@ -134,11 +134,9 @@ final class ControlWorld {
 extension AdapterWorld {
   func makeReloader(_ read: @escaping ConfigurationReloader.Reader) -> ConfigurationReloader {
     ConfigurationReloader(
-      configuration: configuration, declared: declared, requests: requests,
-      supervision: supervision, clock: timers,
-      hibernation: services.hibernation, chronicle: chronicle, pressure: pressure,
-      schedules: schedules, encryption: senses.encryption, rules: rules, hooks: nil, log: log,
-      read: read)
+      configuration: configuration, declared: declared, supervision: supervision,
+      hibernation: services.hibernation, pressure: pressure, schedules: schedules,
+      encryption: senses.encryption, rules: rules, hooks: nil, read: read)
   }
 
   /// - Parameter program: the program of a wrapper.

@@ -13,12 +13,11 @@ final class ShellReloads {
   let configuration: ConfigurationInForce
   var current: DaemonConfiguration { configuration.current }
   private(set) lazy var reloader = ConfigurationReloader(
-    configuration: configuration, declared: world.declared, requests: world.requests,
-    supervision: world.supervision.real,
-    clock: world.clock, hibernation: world.processes.hibernation, chronicle: world.chronicle,
-    pressure: world.pressure, schedules: world.schedules.monitor,
+    configuration: configuration, declared: world.declared, supervision: world.supervision.real,
+    hibernation: world.processes.hibernation, pressure: world.pressure,
+    schedules: world.schedules.monitor,
     encryption: EncryptionTrial(log: { _, _ in }) { $0(.done(nil)) }, rules: world.rules,
-    hooks: nil, log: world.processes.log, read: { [unowned self] in read(then: $0) })
+    hooks: nil, read: { [unowned self] in read(then: $0) })
 
   /// A worker before a reload.
   private struct WorkerBeforeReload {
