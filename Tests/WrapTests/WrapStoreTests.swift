@@ -80,7 +80,7 @@ import Testing
     ])
   func names(command: String, base: String) {
     #expect(name(command) == "\(base)-\(getpid())")
-    #expect(WorkerName.problem(with: name(command)) == nil)
+    #expect(NameRule.allows(name(command)))
   }
 
   @Test func `A long wrapper name is cut, and a wrapper without a command has a name too`() {

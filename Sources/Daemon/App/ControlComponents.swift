@@ -47,10 +47,9 @@ struct ControlComponents {
         supervision: components.supervision, externals: runs.externals,
         memory: runs.sleeps.memory, imageDisk: senses.imageDisk),
       undeclared: UndeclaredWorkers(
-        driver: driver, workers: shared.workers, ending: ending, requests: shared.requests,
-        restarts: shared.restarts, startConfirmation: startConfirmation,
-        supervision: components.supervision, wrappers: components.wrappers,
-        learnedMemory: shared.learnedMemory, jobs: services.jobs, logs: shared.state.logs),
+        declared: components.declared, requests: shared.requests,
+        startConfirmation: startConfirmation, supervision: components.supervision,
+        jobs: services.jobs, logs: shared.state.logs),
       externals: runs.externals, reloads: components.reloads,
       daemon: DaemonVerbs(
         ending: ending, reloader: reloader, examination: examination, reporter: reporter,

@@ -7,25 +7,21 @@ import PolicyFile
 /// The verbs `run` and `rm`, for workers that no configuration declares. It belongs to the event
 /// loop's thread.
 struct UndeclaredWorkers {
-  let driver: EngineDriver
-  let workers: WorkerRegistry
-  let ending: DaemonEnd
+  let declared: DeclaredWorkers
   let requests: WorkerRequests
-  let restarts: RestartSupervisor
   let startConfirmation: StartConfirmation
   let supervision: WorkerSupervision
-  let wrappers: RegisteredWrappers
-  let learnedMemory: LearnedMemoryKeeper
   let jobs: LoopJobs
   /// The directory of workers' logs.
   let logs: String
 
   func run(_ call: ControlCall) {
-    if ending.phase.isClosing { return call.answerEnding() }
+    if declared.phase.isClosing { return call.answerEnding() }
     guard let name = call.request.worker, let launch = call.request.launch, !launch.command.isEmpty
     else { return call.answer(.badRequest, "`run` needs a name and a command") }
-    if let problem = WorkerName.problem(with: name) {
-      return call.answer(.badRequest, "`\(name)` is not a valid worker name: \(problem)")
+    guard NameRule.allows(name) else {
+      return call.answer(
+        .badRequest, "`\(name)` is not a valid worker name: use \(NameRule.text)")
     }
     let importance = launch.importance ?? 0
     guard (0...100).contains(importance) else {
@@ -34,25 +30,17 @@ struct UndeclaredWorkers {
     if let refusal = refusal(ofRunning: name) { return call.answer(.refused, refusal) }
     var configuration = WorkerConfiguration(
       name: name, command: launch.command, directory: launch.directory, importance: importance,
-      policy: driver.state.policy)
+      policy: requests.driver.state.policy)
     configuration.notify = launch.notify ?? false
     do throws(SettingError) {
       let environment = launch.environment
       configuration = try WorkerSettings(launch.settings ?? [], environment: environment)
         .applied(to: configuration, environment: environment)
     } catch { return call.answer(.badRequest, "\(name) can't be started: \(error)") }
-    begin(configuration, environment: launch.environment, call)
-  }
-
-  private func begin(
-    _ configuration: WorkerConfiguration, environment: [String: String], _ call: ControlCall
-  ) {
-    let worker = WorkerUnit(
-      configuration: configuration, environment: environment, isDeclared: false)
-    let id = worker.id
-    restarts.add(id, exits: learnedMemory.rememberedExits(of: id))
-    workers[id] = worker
-    driver.send(.added(id, worker.profile))
+    declared.add(
+      WorkerUnit(
+        configuration: configuration, environment: launch.environment, isDeclared: false))
+    let id = WorkerID(name)
     requests.request(.start, id) { [startConfirmation] in
       startConfirmation.watch(id, $0) { call.answer($0) }
     }
@@ -61,23 +49,23 @@ struct UndeclaredWorkers {
   /// Why a worker of this name can't be started, because the name is in use; nil if it can.
   private func refusal(ofRunning name: String) -> String? {
     let id = WorkerID(name)
-    if wrappers.leads(id) { return "\(name) is the name of a wrapped worker" }
-    guard let worker = workers[id] else { return nil }
+    if declared.wrappers.leads(id) { return "\(name) is the name of a wrapped worker" }
+    guard let worker = declared.workers[id] else { return nil }
     if requests.isAlive(id) { return "\(name) is already running" }
     guard worker.isDeclared else { return nil }
     return "\(name) is in the configuration; start it with `dormouse start \(name)`"
   }
 
   func remove(_ call: ControlCall) {
-    if ending.phase.isClosing { return call.answerEnding() }
+    if declared.phase.isClosing { return call.answerEnding() }
     guard let name = call.request.worker else {
       return call.answer(.badRequest, "`remove` needs a worker")
     }
     let id = WorkerID(name)
-    if wrappers.leads(id) {
+    if declared.wrappers.leads(id) {
       return call.answer(.refused, "\(name) is a wrapped program: it is removed when it ends")
     }
-    guard let worker = workers[id] else {
+    guard let worker = declared.workers[id] else {
       return call.answerUnknown(name)
     }
     if let refusal = refusal(ofRemoving: id, worker) { return call.answer(.refused, refusal) }
@@ -95,7 +83,7 @@ struct UndeclaredWorkers {
   /// Removes a worker and its log.
   private func finishRemoval(_ id: WorkerID, _ call: ControlCall) {
     supervision.removeWorker(id)
-    driver.send(.removed(id))
+    requests.driver.send(.removed(id))
     jobs.run(about: "log of \(id)", within: .seconds(20)) { [logs] in
       WorkerLogs.remove(of: id.name, from: logs)
     } then: { outcome in

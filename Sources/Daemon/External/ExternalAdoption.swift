@@ -120,8 +120,8 @@ final class ExternalAdoption {
 
   private func checkName(_ name: String) throws(AdoptionRefusal) {
     if declared.phase.isClosing { throw .refused("the daemon is ending") }
-    if let problem = WorkerName.problem(with: name) {
-      throw .malformed("`\(name)` is not a valid worker name: \(problem)")
+    guard NameRule.allows(name) else {
+      throw .malformed("`\(name)` is not a valid worker name: use \(NameRule.text)")
     }
     let id = WorkerID(name)
     // A wrapped worker counts as running.

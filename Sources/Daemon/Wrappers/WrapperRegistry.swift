@@ -22,7 +22,7 @@ struct WrapperRegistry {
     _ report: WrapperReport?, from client: ClientID, at now: Instant
   ) -> String? {
     guard let report else { return "`register` needs a wrapper" }
-    if let problem = WorkerName.problem(with: report.worker.name) { return problem }
+    if !NameRule.allows(report.worker.name) { return "use \(NameRule.text)" }
     if let earlier = entries[client]?.report.worker.name,
       earlier != report.worker.name
     {

@@ -71,10 +71,8 @@ final class ControlWorld {
         supervision: world.supervision,
         externals: world.externals, memory: memory, imageDisk: world.senses.imageDisk),
       undeclared: UndeclaredWorkers(
-        driver: world.driver, workers: world.workers, ending: world.ending,
-        requests: world.requests, restarts: world.restarts, startConfirmation: startConfirmation,
-        supervision: world.supervision, wrappers: world.wrappers,
-        learnedMemory: world.learnedMemory, jobs: world.services.jobs, logs: world.state.logs),
+        declared: world.declared, requests: world.requests, startConfirmation: startConfirmation,
+        supervision: world.supervision, jobs: world.services.jobs, logs: world.state.logs),
       externals: world.externals, reloads: world.reloads,
       daemon: DaemonVerbs(
         ending: world.ending, reloader: reloader,

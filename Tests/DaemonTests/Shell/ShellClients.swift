@@ -156,10 +156,9 @@ final class ShellClients {
         supervision: supervision.real, externals: world.externals, memory: world.memory,
         imageDisk: world.imageDisk),
       undeclared: UndeclaredWorkers(
-        driver: driver, workers: workers, ending: world.ending, requests: world.requests,
-        restarts: supervision.restarts, startConfirmation: supervision.startConfirmation,
-        supervision: supervision.real, wrappers: world.wrappers,
-        learnedMemory: world.learnedMemory, jobs: processes.jobs, logs: "/nonexistent"),
+        declared: world.declared, requests: world.requests,
+        startConfirmation: supervision.startConfirmation, supervision: supervision.real,
+        jobs: processes.jobs, logs: "/nonexistent"),
       externals: world.externals, reloads: supervision.reloads,
       daemon: DaemonVerbs(
         ending: world.ending, reloader: world.reloads.reloader,
