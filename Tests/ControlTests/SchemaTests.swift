@@ -177,7 +177,7 @@ import Testing
       ("Sources/Daemon/ControlService/WorkerPlans.swift", coded),
       ("Sources/Daemon/External/Rules/AdoptionPreview.swift", coded),
       ("Sources/Daemon/ControlService/WorkerReporter.swift", coded),
-      ("Sources/Daemon/ControlService/ExplanationReporter.swift", coded),
+      ("Sources/Daemon/ControlService/ExplanationReports.swift", coded),
       ("Sources/Daemon/ControlService/WorkerFactsReader.swift", coded),
       ("Sources/Daemon/State/JetsamKeeper.swift", coded),
       ("Sources/Daemon/Sense/KernelKillWatch.swift", coded),

@@ -36,9 +36,7 @@ struct ControlComponents {
       } send: { [unowned server = shared.control] in
         server.send($0, to: $1)
       }, status: status,
-      explanations: ExplanationVerbs(
-        driver: driver, configuration: shared.configuration, facts: facts, status: status,
-        resumeOverride: role.resumeOverride),
+      explanations: ExplanationVerbs(status: status, resumeOverride: role.resumeOverride),
       history: HistoryVerbs(
         clock: loop, driver: driver, chronicle: shared.chronicle, jetsam: shared.jetsam,
         loopReturn: services.loopReturn),

@@ -7,35 +7,36 @@ import PolicyFile
 /// The verbs that ask for reasons: `explain`, its `--savings`, and `policy`. It belongs to the
 /// event loop's thread.
 struct ExplanationVerbs {
-  let driver: EngineDriver
-  let configuration: ConfigurationInForce
-  let facts: WorkerFactsReader
   let status: StatusReporter
   /// Overrides the policies.
   let resumeOverride: ResumePreference?
 
+  /// How long `explainSavings` waits for a wrapper. A worker whose wrapper doesn't answer by then
+  /// is reported without reasons.
+  private static let wrapperTimeout = Duration.seconds(2)
+
+  private var facts: WorkerFactsReader { status.facts }
+  private var engine: Engine { status.daemon.driver.state }
+  private var origins: Origins { status.daemon.configuration.current.origins }
   private var isWrapper: Bool { facts.program != nil }
-  private var reporter: ExplanationReporter {
-    ExplanationReporter(engine: driver.state, now: facts.clock.now)
-  }
+  private var now: Instant { facts.clock.now }
   private var remedies: RemedyReporter {
-    RemedyReporter(
-      engine: driver.state, origins: configuration.current.origins, isWrapper: isWrapper,
-      now: facts.clock.now)
+    RemedyReporter(engine: engine, origins: origins, isWrapper: isWrapper, now: now)
   }
 
   func explain(_ call: ControlCall) {
     guard let name = call.request.worker else {
+      var ranking = RankingReport(engine.ranking(at: now))
+      ranking.isShadow = engine.policy.mode == .shadow ? true : nil
       return call.answer(.done, "the order of termination and hibernation") {
-        $0.ranking = reporter.ranking()
+        $0.ranking = ranking
       }
     }
     let id = WorkerID(name)
     let facts = facts.read(id)
-    guard let (explanation, state) = reporter.explanation(of: id, facts) else {
+    guard var report = explanation(of: id, facts), let state = engine.state(of: id) else {
       return call.answerUnknown(name)
     }
-    var report = explanation
     (report.rule, report.activity) = (facts?.rule, self.facts.activity(of: id))
     report.remedy = remedies.remedy(of: id, facts, activity: report.activity)
     call.answer(.done, "\(name) is \(state.text): \(report.because.text)") {
@@ -43,29 +44,94 @@ struct ExplanationVerbs {
     }
   }
 
-  /// Explains all workers that keep memory.
+  /// Why a worker is in its state; nil if there is no such worker.
+  ///
+  /// - Parameter facts: the worker's facts. Their plans are the reason for a worker that doesn't
+  ///   run, as in `ps`.
+  func explanation(of id: WorkerID, _ facts: WorkerFacts? = nil) -> ExplanationReport? {
+    guard let explanation = engine.explanation(of: id, at: now) else { return nil }
+    var report = ExplanationReport(explanation, at: now)
+    if let unwatched = facts?.unwatched, !unwatched.isEmpty { report.unwatched = unwatched }
+    let stoppedWork = facts?.worker.wakeWatch?.stoppedWork
+    report.stoppedWork = stoppedWork.map { CodedText($0.code, $0.sentence) }
+    if explanation.state == .terminated, let plan = facts?.plan(at: now) {
+      report.because = plan
+      report.key = nil
+    }
+    return report
+  }
+
+  /// Answers `explain --savings`: all workers that keep memory, and why each isn't asleep.
   func explainSavings(_ call: ControlCall) {
     status.report(ControlRequest(id: call.request.id, verb: .ps)) { response in
-      KeptMemoryReporter(
-        reporter: reporter, remedies: remedies, facts: facts, wrappers: status.wrappers
-      ).answer(call, about: response.workers ?? [])
+      explain((response.workers ?? []).filter(KeptMemoryReport.keepsMemory), call)
     }
+  }
+
+  private func explain(_ workers: [WorkerReport], _ call: ControlCall) {
+    let pending = PendingKeptMemory(call)
+    for worker in workers {
+      guard status.wrappers.isWrapped(worker.name) else {
+        let id = WorkerID(worker.name)
+        var explanation = explanation(of: id)
+        explanation?.remedy = remedies.remedy(
+          of: id, facts.read(id), activity: facts.activity(of: id))
+        pending.add(worker, explanation)
+        continue
+      }
+      pending.missing += 1
+      let request = ControlRequest(id: call.request.id, verb: .explain, worker: worker.name)
+      status.wrappers.relay(request, timeout: Self.wrapperTimeout) { answer in
+        pending.missing -= 1
+        pending.add(worker, answer.explanation)
+        pending.answerIfComplete()
+      }
+    }
+    pending.missing -= 1
+    pending.answerIfComplete()
   }
 
   func policyInForce(_ call: ControlCall) {
     let reporter = PolicyReporter(
-      engine: driver.state, origins: configuration.current.origins,
-      resumeOverride: resumeOverride, isWrapper: isWrapper, now: facts.clock.now)
+      engine: engine, origins: origins, resumeOverride: resumeOverride, isWrapper: isWrapper,
+      now: now)
     guard let name = call.request.worker else {
       return call.answer(.done, "the policy in effect") { $0.policy = reporter.machine() }
     }
     let id = WorkerID(name)
-    guard let worker = facts.read(id)?.worker, let snapshot = driver.state.snapshot(of: id) else {
+    guard let worker = facts.read(id)?.worker, let snapshot = engine.snapshot(of: id) else {
       return call.answerUnknown(name)
     }
     call.answer(.done, "the policy in effect for \(name)") {
       $0.policy = reporter.worker(
         snapshot, worker.configuration.policy, isChosen: worker.external?.chosen != nil)
+    }
+  }
+}
+
+/// The entries of `explainSavings` that have come so far, until the last wrapper has answered. It
+/// belongs to the event loop's thread.
+private final class PendingKeptMemory {
+  private let call: ControlCall
+  private var workers: [KeptMemoryReport.Worker] = []
+  /// The number of answers that are still missing. The loop over the workers counts as one.
+  var missing = 1
+
+  init(_ call: ControlCall) { self.call = call }
+
+  func add(_ worker: WorkerReport, _ explanation: ExplanationReport?) {
+    var entry = KeptMemoryReport.Worker(
+      worker: worker.name, state: explanation?.state ?? worker.state,
+      footprint: worker.footprint, next: explanation?.next,
+      obstacles: explanation?.obstacles ?? [], isShadow: explanation?.isShadow ?? false)
+    entry.remedy = explanation?.remedy
+    workers.append(entry)
+  }
+
+  func answerIfComplete() {
+    guard missing == 0 else { return }
+    call.answer(.done, "the workers that keep memory") {
+      $0.kept = KeptMemoryReport(workers: workers)
     }
   }
 }

@@ -81,9 +81,8 @@ import WorkerProtocol
     #expect(all.ranking?.termination.map(\.worker) == ["web"])
     var facts = try #require(world.makeFacts().read(WorkerID("web")))
     facts.unwatched = ["a file lock"]
-    let explanation = ExplanationReporter(engine: world.driver.state, now: world.timers.now)
-      .explanation(of: WorkerID("web"), facts)
-    #expect(explanation?.report.unwatched == ["a file lock"])
+    let explanation = control.service.explanations.explanation(of: WorkerID("web"), facts)
+    #expect(explanation?.unwatched == ["a file lock"])
   }
 
   @Test("`explain --savings` has the workers that keep memory, also those of wrappers")

@@ -60,9 +60,7 @@ final class ControlWorld {
         sent.responses.append(response)
         sent.server?.send(response, to: client)
       }, status: status,
-      explanations: ExplanationVerbs(
-        driver: world.driver, configuration: world.configuration, facts: facts, status: status,
-        resumeOverride: nil),
+      explanations: ExplanationVerbs(status: status, resumeOverride: nil),
       history: HistoryVerbs(
         clock: world.timers, driver: world.driver, chronicle: world.chronicle,
         jetsam: world.jetsam, loopReturn: world.services.loopReturn),

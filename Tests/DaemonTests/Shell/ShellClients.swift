@@ -146,9 +146,7 @@ final class ShellClients {
       } send: { [unowned self] in
         send($0, to: $1)
       }, status: status,
-      explanations: ExplanationVerbs(
-        driver: driver, configuration: world.reloads.configuration, facts: facts, status: status,
-        resumeOverride: nil),
+      explanations: ExplanationVerbs(status: status, resumeOverride: nil),
       history: processes.makeHistory(world),
       workers: WorkerVerbs(
         ending: world.ending, requests: world.requests,

@@ -2,37 +2,7 @@ import Control
 import Lifecycle
 import Policy
 
-/// Makes the reports of `explain` from the engine's reasons.
-struct ExplanationReporter {
-  let engine: Engine
-  let now: Instant
-
-  /// The order in which workers are terminated and hibernated.
-  func ranking() -> RankingReport {
-    var report = RankingReport(engine.ranking(at: now))
-    report.isShadow = engine.policy.mode == .shadow ? true : nil
-    return report
-  }
-
-  /// Why a worker is in its state; nil if there is no such worker.
-  ///
-  /// - Parameter facts: the worker's facts. Their plans are the reason for a worker that doesn't
-  ///   run, as in `ps`.
-  func explanation(
-    of id: WorkerID, _ facts: WorkerFacts? = nil
-  ) -> (report: ExplanationReport, state: WorkerState)? {
-    guard let explanation = engine.explanation(of: id, at: now) else { return nil }
-    var report = ExplanationReport(explanation, at: now)
-    if let unwatched = facts?.unwatched, !unwatched.isEmpty { report.unwatched = unwatched }
-    let stoppedWork = facts?.worker.wakeWatch?.stoppedWork
-    report.stoppedWork = stoppedWork.map { CodedText($0.code, $0.sentence) }
-    if explanation.state == .terminated, let plan = facts?.plan(at: now) {
-      report.because = plan
-      report.key = nil
-    }
-    return (report, explanation.state)
-  }
-}
+// These initializers make the reports of `explain` from the engine's reasons.
 
 extension ExplanationReport {
   init(_ explanation: Explanation, at now: Instant) {
