@@ -1,10 +1,5 @@
-import Linux
-
-/// The components that answer the control socket's requests.
-struct ControlComponents {
-  private let server: ControlServer
-  private let service: ControlService
-
+extension ControlService {
+  /// Makes the components that answer the control socket's requests.
   init(
     _ shared: SharedComponents, _ components: WorkerComponents, runs: RunComponents,
     ending: DaemonEnd, reloader: ConfigurationReloader, hooks: HookRunner
@@ -29,8 +24,7 @@ struct ControlComponents {
       // Made when it is needed: it has a copy of the environment.
       ExaminationProgram(stateDirectory: state, socket: socket).run()
     }
-    server = shared.control
-    service = ControlService(
+    self.init(
       following: EventFollowing(shared.chronicle) { [unowned server = shared.control] in
         server.unreadBytes(of: $0)
       } send: { [unowned server = shared.control] in
@@ -53,9 +47,4 @@ struct ControlComponents {
         ending: ending, reloader: reloader, examination: examination, reporter: reporter,
         jobs: services.jobs))
   }
-
-  var status: StatusReporter { service.status }
-
-  /// Opens the control socket. Clients are accepted from now on.
-  func openSocket() throws(StartError) { try server.open(service) }
 }

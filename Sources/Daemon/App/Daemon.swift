@@ -23,7 +23,7 @@ public final class Daemon {
   private let hooks: HookRunner
   private let orphans: OrphanReaper
   private let pendingSignals: PendingSignals
-  let control: ControlComponents
+  let control: ControlService
   private let ending: DaemonEnd
   private let signals: DaemonSignals
 
@@ -58,7 +58,7 @@ public final class Daemon {
       pressure: shared.pressure, schedules: components.schedules, encryption: senses.encryption,
       rules: runs.rules, hooks: hooks,
       read: ConfigurationReloader.reader(services.jobs, shared.read))
-    control = ControlComponents(
+    control = ControlService(
       shared, components, runs: runs, ending: ending, reloader: reloader, hooks: hooks)
     signals = DaemonSignals(services, orphans: orphans, reloader: reloader, ending: ending)
     connectEngine(role)
@@ -99,7 +99,7 @@ public final class Daemon {
     }
     DaemonProcess.protect(services.log)
     do throws(SystemCallError) { try signals.follow() } catch { throw .system(error) }
-    try control.openSocket()
+    try shared.control.open(control)
     shared.pressure.follow(driver.state.policy)
     shared.chronicle.begin(driver.state, at: EventLoop.now) { [phase = shared.phase] in
       !phase.isClosing

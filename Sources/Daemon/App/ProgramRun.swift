@@ -14,13 +14,13 @@ package final class ProgramRun {
   private let id: WorkerID
   private let shared: SharedComponents
   private let components: WorkerComponents
-  private let control: ControlComponents
+  private let control: ControlService
   private let orphans: OrphanReaper
   private let ending: DaemonEnd
 
   init(
     _ id: WorkerID, _ shared: SharedComponents, components: WorkerComponents,
-    control: ControlComponents, orphans: OrphanReaper, ending: DaemonEnd
+    control: ControlService, orphans: OrphanReaper, ending: DaemonEnd
   ) {
     self.id = id
     self.shared = shared
@@ -51,7 +51,7 @@ package final class ProgramRun {
 
   /// Starts the program.
   package func begin() {
-    do throws(StartError) { try control.openSocket() } catch {
+    do throws(StartError) { try shared.control.open(control) } catch {
       log(.notice, "can't open a control socket: \(error)")
     }
     shared.pressure.follow(driver.state.policy)

@@ -10,6 +10,8 @@ struct DaemonVerbs {
   let reporter: DaemonReporter
   let jobs: LoopJobs
 
+  var driver: EngineDriver { reloader.driver }
+
   /// Ends the daemon, by `shutdown` or `leave`.
   func end(by verb: ControlRequest.Verb) {
     if verb == .leave { return ending.leave() }
@@ -32,13 +34,6 @@ struct DaemonVerbs {
     }
   }
 
-  func setPressure(_ call: ControlCall) {
-    if ending.phase.isClosing { return call.answerEnding() }
-    let (result, text) = PressureSetting(driver: reloader.driver).set(
-      call.request.level, for: call.request.seconds)
-    call.answer(result, text)
-  }
-
   /// Carries out `reload` or its preview.
   func reload(_ call: ControlCall) {
     let allowEmpty = call.request.allowEmpty == true
@@ -53,7 +48,7 @@ struct DaemonVerbs {
   }
 
   func previewAdoption(_ call: ControlCall) {
-    let preview = reloader.rules.preview(footprint: reloader.driver.state.footprint)
+    let preview = reloader.rules.preview(footprint: driver.state.footprint)
     jobs.run(about: "preview of rules", within: .seconds(20), preview.perform) { outcome in
       guard case .done(let report?) = outcome else {
         return call.answer(.failed, "the processes of this machine can't be read in time")

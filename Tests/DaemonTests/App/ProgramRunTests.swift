@@ -42,7 +42,7 @@ import Testing
     do {
       let daemon = try Self.makeDaemon(in: scratch, program)
       control = daemon.shared.control
-      try daemon.control.openSocket()
+      try control?.open(daemon.control)
     }
     #expect(control == nil && isAbsent(scratch.path + "/tool.sock"))
   }
