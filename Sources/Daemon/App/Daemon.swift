@@ -78,6 +78,12 @@ public final class Daemon {
     driver.connect(
       [shared.chronicle, runs.launcher], carryOut: directives.execute,
       whenQuiet: ending.engineDidBecomeQuiet)
+    FillReports.follow(services.hibernation, loopReturn: services.loopReturn, log: services.log) {
+      [unowned self] in
+      components.senses.meter.measureSoon($0)
+    } lose: { [unowned self] in
+      shared.workers[$0]?.sleep?.didLoseTrim($1)
+    }
   }
 
   // Reference cycles: a worker's run holds components, which hold the registry. The closures and
@@ -103,12 +109,6 @@ public final class Daemon {
     shared.pressure.follow(driver.state.policy)
     shared.chronicle.begin(driver.state, at: EventLoop.now) { [phase = shared.phase] in
       !phase.isClosing
-    }
-    FillReports.follow(services.hibernation, loopReturn: services.loopReturn, log: services.log) {
-      [unowned self] in
-      components.senses.meter.measureSoon($0)
-    } lose: { [unowned self] in
-      shared.workers[$0]?.sleep?.didLoseTrim($1)
     }
     begin()
     do throws(SystemCallError) {

@@ -14,9 +14,11 @@ final class DaemonPhase {
 
 /// Ends the daemon. Either it stops its workers first, each one before the workers that it depends
 /// on; or it leaves them running (`leave`), for an upgrade or to move to another configuration
-/// directory. Belongs to the loop's thread.
+/// directory. A worker that couldn't be ended (its image can't be read, SIGKILL has no effect) is
+/// asked again after a growing pause, because the daemon ends after its last worker. Belongs to the
+/// loop's thread.
 final class DaemonEnd {
-  let requests: WorkerRequests
+  private let requests: WorkerRequests
   private let externals: ExternalAdoption
   private let control: ControlServer
   let timers: any Timers
@@ -25,17 +27,18 @@ final class DaemonEnd {
   /// External workers that are being released.
   private var releasing: Set<WorkerID> = []
   /// The workers that were asked to stop.
-  var asked: Set<WorkerID> = []
+  private var asked: Set<WorkerID> = []
   /// By worker, how often its stop or release has failed.
-  var failures: [WorkerID: Int] = [:]
+  private var failures: [WorkerID: Int] = [:]
   /// The workers that can't be ended for now.
-  var unstoppable: Set<WorkerID> = []
+  private var unstoppable: Set<WorkerID> = []
   /// Workers that didn't end after SIGKILL.
   private var outlived: Set<WorkerID> = []
   /// Only workers that outlived SIGKILL remain, and the last timeout for them has begun.
   private var isLastTimeoutSet = false
   /// A worker with very much memory needs some seconds to end after SIGKILL.
-  static let lastTimeout = Duration.seconds(10)
+  private static let lastTimeout = Duration.seconds(10)
+  private static let pauses = Backoff(max: .seconds(30))
   /// Workers that are woken because only the daemon keeps them asleep. The value is whether the
   /// wake has ended.
   private var woken: [WorkerID: Bool] = [:]
@@ -130,6 +133,12 @@ final class DaemonEnd {
     }
   }
 
+  /// The pause before a worker whose stop or release has failed is asked again.
+  private func pauseAfterFailure(of id: WorkerID) -> Duration {
+    defer { failures[id, default: 0] += 1 }
+    return Self.pauses.delay(afterRestarts: failures[id, default: 0])
+  }
+
   private func releaseDidFail(_ id: WorkerID, _ failure: String) {
     let pause = pauseAfterFailure(of: id)
     log(.error, "\(id): can't be released: \(failure); next attempt in \(pause.text)")
@@ -149,6 +158,35 @@ final class DaemonEnd {
     guard !isLastTimeoutSet, outlived.isSuperset(of: alive) else { return }
     isLastTimeoutSet = true
     timers.after(Self.lastTimeout) { [weak self] in self?.endWithoutUnkillable() }
+  }
+
+  /// Asks all workers to end that no other worker needs any more. It is called again as they end.
+  func stopWorkers() {
+    let alive = alive
+    // A worker that can't be killed doesn't delay the workers that it depends on.
+    let needed = Set(
+      alive.filter { !unstoppable.contains($0) }.flatMap { id in
+        (workers[id]?.configuration.dependsOn ?? []).map { WorkerID($0.worker) }
+      })
+    // Another program supervises an external worker, and ends it.
+    for id in alive where !needed.contains(id) && workers[id]?.external == nil {
+      guard asked.insert(id).inserted else { continue }
+      requests.request(.stop, id) { [unowned self] in
+        if $0.code != .done { stopDidFail(id, $0) }
+      }
+    }
+  }
+
+  private func stopDidFail(_ id: WorkerID, _ answer: Answer) {
+    let pause = pauseAfterFailure(of: id)
+    log(.error, "\(answer.text); it is asked to stop again in \(pause.text)")
+    timers.after(pause) { [weak self] in
+      self?.asked.remove(id)
+      self?.stopWorkers()
+    }
+    guard answer.code == .failed else { return }
+    unstoppable.insert(id)
+    stopWorkers()
   }
 
   private var closingText: String {

@@ -55,12 +55,6 @@ package final class ProgramRun {
       log(.notice, "can't open a control socket: \(error)")
     }
     shared.pressure.follow(driver.state.policy)
-    FillReports.follow(services.hibernation, loopReturn: services.loopReturn, log: services.log) {
-      [unowned self] in
-      components.senses.meter.measureSoon($0)
-    } lose: { [unowned self] in
-      shared.workers[$0]?.sleep?.didLoseTrim($1)
-    }
     for worker in shared.configuration.current.workers { components.declared.addDeclared(worker) }
     shared.requests.request(.start, id) { _ in }
     components.senses.sampling.sampleRegularly()
