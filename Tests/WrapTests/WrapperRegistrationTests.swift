@@ -57,7 +57,7 @@ private final class World {
 
   func set(footprint: ByteCount) { wrapper.shared.driver.send(.footprint(id, footprint)) }
 
-  func bringToForeground() { wrapper.shared.driver.request(.foreground, id) { _ in } }
+  func bringToForeground() { wrapper.shared.requests.request(.foreground, id) { _ in } }
 
   /// Starts the wrapper and a daemon that it finds.
   func begin() throws {

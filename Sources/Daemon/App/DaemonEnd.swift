@@ -281,7 +281,7 @@ final class DaemonEnd {
     if !phase.isLeaving {
       for worker in workers.values { externals.ends.listening.closeListeners(of: worker) }
     }
-    driver.deliverAnswers()
+    driver.replies.deliverAll()
     control.announceEnd(text)
     hasEnded = true
     log(.notice, text)

@@ -23,7 +23,7 @@ final class EngineDriver {
   private var waiting: [Event] = []
   private var handledCount = 0
   private var isHandling = false
-  private let replies: RequestReplies
+  let replies: RequestReplies
   private var carryOut: (Directive) -> Void = { _ in }
   private var whenQuiet: () -> Void = {}
   private var observers: [any EngineObserver] = []
@@ -131,26 +131,6 @@ final class EngineDriver {
       carryOut(directive)
     }
   }
-
-  /// Sends a request of a client or a component to the engine.
-  ///
-  /// - Parameters:
-  ///   - asked: when the client asked; nil: now.
-  ///   - answer: called once, with the engine's answer.
-  func request(
-    _ verb: Request.Verb, _ worker: WorkerID, asked: Instant? = nil,
-    occasion: Request.Occasion? = nil, lasting: Duration? = nil,
-    then answer: @escaping (Answer) -> Void
-  ) {
-    let id = replies.await(answer)
-    send(
-      .request(
-        Request(
-          id: id, verb: verb, worker: worker, asked: asked, occasion: occasion, lasting: lasting)))
-  }
-
-  /// Delivers the answers that only wait for the disk.
-  func deliverAnswers() { replies.deliverAll() }
 
   /// Gives the engine the policy of a configuration that was read again. Nothing happens before the
   /// next event.

@@ -21,10 +21,12 @@ struct WorkerRequests {
     let isWaiting = returning.whenAdopted(worker) {
       request(verb, worker, asked: asked, occasion: occasion, lasting: lasting, then: answer)
     }
-    if !isWaiting {
-      driver.request(
-        verb, worker, asked: asked, occasion: occasion, lasting: lasting, then: answer)
-    }
+    if isWaiting { return }
+    let id = driver.replies.await(answer)
+    driver.send(
+      .request(
+        Request(
+          id: id, verb: verb, worker: worker, asked: asked, occasion: occasion, lasting: lasting)))
   }
 
   /// True if the worker is alive or is being adopted.

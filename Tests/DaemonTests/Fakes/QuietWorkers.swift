@@ -91,4 +91,9 @@ extension EngineDriver {
     driver.connect([notes], whenQuiet: { notes.whenQuiet() })
     return driver
   }
+
+  /// Sends a request to the engine, as `WorkerRequests` does.
+  func request(
+    _ verb: Request.Verb, _ worker: WorkerID, then answer: @escaping (Answer) -> Void
+  ) { send(.request(Request(id: replies.await(answer), verb: verb, worker: worker))) }
 }
