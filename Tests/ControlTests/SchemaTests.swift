@@ -174,11 +174,10 @@ import Testing
         "Sources/Lifecycle/States/PossibleTransitions.swift",
         /Move\(\s*to: [a-zA-Z. ?:]+, code: "([a-z_]+)"/
       ),
-      ("Sources/Daemon/ControlService/WorkerPlans.swift", coded),
+      ("Sources/Daemon/ControlService/WorkerFacts.swift", coded),
       ("Sources/Daemon/External/Rules/AdoptionPreview.swift", coded),
       ("Sources/Daemon/ControlService/WorkerReporter.swift", coded),
       ("Sources/Daemon/ControlService/ExplanationReports.swift", coded),
-      ("Sources/Daemon/ControlService/WorkerFactsReader.swift", coded),
       ("Sources/Daemon/State/JetsamKeeper.swift", coded),
       ("Sources/Daemon/Sense/KernelKillWatch.swift", coded),
       ("Sources/Daemon/Worker/Sleep/WorkerMemory.swift", coded),

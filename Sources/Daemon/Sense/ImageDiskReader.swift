@@ -2,6 +2,7 @@ import Glibc
 import Hibernation
 import Lifecycle
 import Linux
+import Policy
 
 /// Reads the state of the images' file system and the sizes of the existing workers' images, on
 /// another thread. It belongs to the event loop's thread.
@@ -85,5 +86,61 @@ extension ImageDiskMonitor {
           }
         }, time: { Int64(time(nil)) }, log: log.callAsFunction))
     reader.onBegin { [unowned self] in didBeginReading() }
+  }
+}
+
+/// The state of the images' file system.
+struct ImageDisk: Sendable {
+  /// The size of the file system; zero if it can't be read.
+  var total = ByteCount.zero
+  var free = ByteCount.zero
+  /// The bytes of images and of their bases, by worker.
+  var images: [String: Int64] = [:]
+  var bases: [String: Int64] = [:]
+  /// The bytes of all wrappers' images together, for a wrapper; nil for the daemon.
+  var wrapped: Int64?
+
+  /// The bytes of the base that stays on disk for a worker's next image.
+  func base(of worker: String) -> Int64 { bases[worker] ?? 0 }
+
+  /// The bytes of all images and their bases, and the share that belongs to workers that aren't
+  /// hibernated.
+  var bytes: (held: Int64, idle: Int64) {
+    if let wrapped { return (wrapped, 0) }
+    return bases.reduce((images.values.reduce(0, +), 0)) { sum, base in
+      (sum.0 + base.value, sum.1 + (images[base.key] == nil ? base.value : 0))
+    }
+  }
+
+  /// Reads the state. It waits for the file system, so it mustn't run on the event loop's thread.
+  ///
+  /// - Parameter workers: their names, their images if they are hibernated, and their bases.
+  static func read(_ directory: String, _ workers: [(name: String, path: String?, base: String)])
+    -> ImageDisk
+  {
+    var result = ImageDisk()
+    result.askFileSystem(directory)
+    for worker in workers {
+      if let path = worker.path { result.images[worker.name] = length(path) ?? 0 }
+      if let base = length(worker.base) { result.bases[worker.name] = base }
+    }
+    return result
+  }
+
+  /// Reads the size of the file system. It mustn't run on the event loop's thread.
+  mutating func askFileSystem(_ directory: String) {
+    var usage = statvfs()
+    guard statvfs(directory, &usage) == 0 else { return }
+    // File systems without a size of their own report up to 2⁶⁴ blocks.
+    func bytes(_ blocks: UInt) -> ByteCount {
+      let (product, overflow) = UInt64(blocks).multipliedReportingOverflow(
+        by: UInt64(usage.f_frsize))
+      return ByteCount(overflow ? .max : Int64(clamping: product))
+    }
+    (total, free) = (bytes(usage.f_blocks), bytes(usage.f_bavail))
+  }
+
+  private static func length(_ path: String) -> Int64? {
+    return fileStatus(of: path).map { Int64($0.st_size) }
   }
 }

@@ -23,3 +23,54 @@ struct StateFiles: StateFileWriter {
     }
   }
 }
+
+/// Writes the daemon's small files on a thread of its own, in the order of the calls. A disk that
+/// is slow, or doesn't respond, doesn't delay the daemon. May be called from any thread.
+struct DiskQueue: Sendable {
+  private let queue = WorkQueue(name: "dormouse-disk")
+
+  func submit(_ job: @escaping @Sendable () -> Void) { queue.submit(job) }
+
+  /// Submits a job, and returns a closure that waits until the job is done. Call the closure once,
+  /// and not on the loop's thread.
+  func submitAwaited(_ job: @escaping @Sendable () -> Void) -> @Sendable () -> Void {
+    let done = Semaphore()
+    queue.submit {
+      job()
+      done.signal()
+    }
+    return { done.wait() }
+  }
+
+  /// Submits a job that writes or replaces a file. Its failure is logged.
+  func write(
+    _ what: String, _ log: DaemonLog, _ body: @escaping @Sendable () throws -> Void
+  ) {
+    queue.submit {
+      do { try body() } catch { log(.warning, "\(what): \(error)") }
+    }
+  }
+
+  /// Waits, at the daemon's end, until everything is written. Returns false if the disk took too
+  /// long.
+  @discardableResult
+  func drain(within limit: Duration = .seconds(10)) -> Bool { queue.drain(within: limit) }
+}
+
+extension WorkQueue {
+  /// Waits until everything that was submitted has been done. Returns false if it took too long.
+  @discardableResult
+  func drain(within limit: Duration) -> Bool {
+    let done = Semaphore()
+    submit { done.signal() }
+    return done.wait(within: limit)
+  }
+}
+
+/// Returns the text of the error that `body` threw; nil: it threw none.
+func failureText(_ body: () throws -> Void) -> String? {
+  do {
+    try body()
+    return nil
+  } catch { return "\(error)" }
+}
