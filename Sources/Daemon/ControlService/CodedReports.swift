@@ -83,15 +83,3 @@ extension ExitStatusReport {
     }
   }
 }
-
-extension ControlResponse.Result {
-  init(_ code: Answer.Code) {
-    self =
-      switch code {
-      case .done: .done
-      case .refused: .refused
-      case .failed: .failed
-      case .unknownWorker: .unknownWorker
-      }
-  }
-}

@@ -24,10 +24,11 @@ struct ControlCall {
 
   func answerEnding() { answer(.refused, "the daemon is ending") }
 
-  func answer(_ answer: Answer) { self.answer(.init(answer.code), answer.text) }
-}
+  /// Answers with the engine's answer. Its codes are results, too.
+  func answer(_ answer: Answer) {
+    self.answer(ControlResponse.Result(rawValue: answer.code.rawValue) ?? .failed, answer.text)
+  }
 
-extension ControlCall {
   /// How long a `protect` is meant to last; nil: until the daemon ends.
   var lasting: Duration? {
     guard request.verb == .protect, problemOfTime == nil else { return nil }

@@ -28,16 +28,14 @@ struct HistoryVerbs {
         driver.state.isTerminatingForMemory
         ? "workers are being terminated for lack of memory; the report follows when that is over"
         : "no worker has been terminated for lack of memory"
-      return call.respond(
-        ControlResponse(id: call.request.id, result: .done, text: text, reports: ids))
+      return call.answer(.done, text) { $0.reports = ids }
     }
     jetsam.load(wanted) { record in
       let text =
         record == nil ? "there is no jetsam report \(wanted)" : "jetsam report \(wanted)"
-      call.respond(
-        ControlResponse(
-          id: call.request.id, result: record == nil ? .failed : .done, text: text, jetsam: record,
-          reports: ids))
+      call.answer(record == nil ? .failed : .done, text) {
+        ($0.jetsam, $0.reports) = (record, ids)
+      }
     }
   }
 }

@@ -86,26 +86,18 @@ struct StatusReporter {
     to response: ControlResponse, _ request: ControlRequest,
     then respond: @escaping (ControlResponse) -> Void
   ) {
-    guard let report = response.workers?.first, facts.workers[WorkerID(report.name)] != nil
+    guard var report = response.workers?.first, facts.workers[WorkerID(report.name)] != nil
     else { return respond(response) }
     snapshots.load(report.name) { snapshot in
+      guard let snapshot else { return respond(response) }
+      let text = snapshot.isText ? String(decoding: snapshot.content, as: UTF8.self) : nil
+      let wantsData = request.withSnapshot == true && !snapshot.isText
+      report.snapshot = SnapshotReport(
+        mime: snapshot.mime, size: Int64(snapshot.content.count), text: text,
+        data: wantsData ? Base64.encode(snapshot.content) : nil)
       var response = response
-      response.workers = [
-        Self.add(snapshot, to: report, content: request.withSnapshot == true)
-      ]
+      response.workers = [report]
       respond(response)
     }
-  }
-
-  private static func add(
-    _ snapshot: SnapshotStore.Snapshot?, to report: WorkerReport, content isWanted: Bool
-  ) -> WorkerReport {
-    guard let snapshot else { return report }
-    let text = snapshot.isText ? String(decoding: snapshot.content, as: UTF8.self) : nil
-    var report = report
-    report.snapshot = SnapshotReport(
-      mime: snapshot.mime, size: Int64(snapshot.content.count), text: text,
-      data: isWanted && !snapshot.isText ? Base64.encode(snapshot.content) : nil)
-    return report
   }
 }

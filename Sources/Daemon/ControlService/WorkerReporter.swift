@@ -19,10 +19,13 @@ struct WorkerReporter {
   func report(withGroup: Bool) -> WorkerReport {
     var report = WorkerReport(name: snapshot.worker.name, state: snapshot.state.rawValue)
     describeState(&report)
-    describeCosts(&report)
     describePast(&report)
     guard let facts else { return report }
-    describe(facts, &report)
+    if snapshot.cause == .active, let sign = facts.worker.sample.sign {
+      report.reason.text = sign.text(from: facts.worker.sample.source)
+    }
+    report.isAdopted = facts.worker.external == nil ? nil : true
+    report.rule = facts.rule
     describeSleep(facts, &report)
     facts.describeRuns(in: &report, at: now)
     if let process = facts.worker.process {
@@ -62,13 +65,10 @@ struct WorkerReporter {
     report.protectedSeconds = left?.seconds
   }
 
-  private func describeCosts(_ report: inout WorkerReport) {
+  private func describePast(_ report: inout WorkerReport) {
     report.imageSize = snapshot.imageSize?.bytes
     report.launchSeconds = snapshot.launchCost?.seconds
     report.resumeSeconds = snapshot.resumeCost?.seconds
-  }
-
-  private func describePast(_ report: inout WorkerReport) {
     report.lastShed = snapshot.lastShed.map { ShedReport($0) }
     report.lastMiss = snapshot.lastMiss.map {
       CodedText("missed_deadline", "\($0.text), \((now - $0.at).text) ago")
@@ -77,14 +77,6 @@ struct WorkerReporter {
     report.earlyWake = snapshot.earlyWake.map { EarlyWakeReport($0, at: now) }
     report.shadow = ShadowReport(snapshot.shadow)
     report.lastExit = snapshot.lastExit.map { ExitStatusReport($0) }
-  }
-
-  private func describe(_ facts: WorkerFacts, _ report: inout WorkerReport) {
-    if snapshot.cause == .active, let sign = facts.worker.sample.sign {
-      report.reason.text = sign.text(from: facts.worker.sample.source)
-    }
-    report.isAdopted = facts.worker.external == nil ? nil : true
-    report.rule = facts.rule
   }
 
   private func describeSleep(_ facts: WorkerFacts, _ report: inout WorkerReport) {

@@ -18,9 +18,10 @@ final class WorkerTalk {
   typealias ConnectionID = WorkerSocket.ConnectionID
 
   let socket: WorkerSocket
-  private(set) var strays = StrayAnswers()
+  /// The number of stray answers of each kind.
+  private var strays: [StrayAnswer: Int] = [:]
   /// The number of connections that the daemon has refused or closed.
-  private(set) var refusals = 0
+  private var refusals = 0
   private let timers: any Timers
   private var open: [UInt64: OpenRequest] = [:]
   private var closed: [ClosedRequest] = []
@@ -121,7 +122,7 @@ final class WorkerTalk {
   ///
   /// - Returns: nil if it answers an open request, or a message that needs no answer. Otherwise the
   ///   kind of stray answer, which the caller logs.
-  func answered(_ id: UInt64, by connection: ConnectionID) -> StrayAnswers.Kind? {
+  func answered(_ id: UInt64, by connection: ConnectionID) -> StrayAnswer? {
     guard var request = open[id] else {
       guard let past = closed.lastIndex(where: { $0.id == id }) else { return .unknown }
       if !closed[past].wantsAnswer { return nil }
@@ -166,7 +167,10 @@ final class WorkerTalk {
   /// Counts a stray answer.
   ///
   /// - Returns: whether this one is logged: the first, second, fourth, eighth and so on.
-  func count(_ kind: StrayAnswers.Kind) -> Bool { isPowerOfTwo(strays.count(kind)) }
+  func count(_ kind: StrayAnswer) -> Bool {
+    strays[kind, default: 0] += 1
+    return isPowerOfTwo(strays[kind, default: 0])
+  }
 
   func countRefusal() -> Bool {
     refusals += 1
@@ -179,50 +183,25 @@ final class WorkerTalk {
     return count == 0 ? nil : count
   }
 
-  /// The answers and connections that had no effect, as a sentence; nil if there were none.
+  /// The answers and connections that had no effect, as a sentence such as `answers without effect:
+  /// 2 late, 1 repeated, 3 to unknown requests`; nil if there were none.
   var sentence: String? {
-    let refused =
-      refusals == 0 ? nil : "connections refused or closed by the daemon: \(refusals)"
-    let parts = [strays.sentence, refused].compactMap { $0 }
-    return parts.isEmpty ? nil : parts.joined(separator: "; ")
+    let answers = StrayAnswer.allCases.compactMap { kind in
+      strays[kind].map { "\($0) \(kind.rawValue)" }
+    }.joined(separator: ", ")
+    var texts: [String] = []
+    if !answers.isEmpty { texts.append("answers without effect: \(answers)") }
+    if refusals > 0 { texts.append("connections refused or closed by the daemon: \(refusals)") }
+    return texts.isEmpty ? nil : texts.joined(separator: "; ")
   }
 
   private func isPowerOfTwo(_ count: Int) -> Bool { count & (count - 1) == 0 }
 }
 
-/// The number of answers without effect in a run.
-struct StrayAnswers: Hashable {
-  enum Kind: CaseIterable { case late, repeated, unknown }
-
-  private var counts: [Kind: Int] = [:]
-
-  /// Counts an answer, and returns how many of its kind there have been.
-  mutating func count(_ kind: Kind) -> Int {
-    counts[kind, default: 0] += 1
-    return counts[kind, default: 0]
-  }
-
-  /// A sentence such as `answers without effect: 2 late, 1 repeated, 3 to unknown requests`; nil if
-  /// there were none.
-  var sentence: String? {
-    let parts = Kind.allCases.compactMap { kind in counts[kind].map { "\($0) \(kind.text)" } }
-    return parts.isEmpty ? nil : "answers without effect: " + parts.joined(separator: ", ")
-  }
-}
-
-extension Duration {
-  /// The duration in seconds, rounded to milliseconds.
-  var milliseconds: Double { (seconds * 1000).rounded() / 1000 }
-}
-
-extension StrayAnswers.Kind {
-  fileprivate var text: String {
-    switch self {
-    case .late: "late"
-    case .repeated: "repeated"
-    case .unknown: "to unknown requests"
-    }
-  }
+/// An answer of a worker that had no effect.
+enum StrayAnswer: String, CaseIterable {
+  case late, repeated
+  case unknown = "to unknown requests"
 
   func sentence(_ id: UInt64) -> String {
     switch self {
@@ -231,4 +210,9 @@ extension StrayAnswers.Kind {
     case .unknown: "it answered request \(id), which was never sent"
     }
   }
+}
+
+extension Duration {
+  /// The duration in seconds, rounded to milliseconds.
+  var milliseconds: Double { (seconds * 1000).rounded() / 1000 }
 }

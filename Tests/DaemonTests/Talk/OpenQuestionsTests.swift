@@ -42,7 +42,7 @@ private final class TalkWorld {
     }
   }
 
-  func answer(_ number: UInt64 = 1, by index: Int = 0) -> StrayAnswers.Kind? {
+  func answer(_ number: UInt64 = 1, by index: Int = 0) -> StrayAnswer? {
     talk.answered(number, by: talk.socket.connectionIDs[index])
   }
 }
