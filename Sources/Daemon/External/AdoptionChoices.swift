@@ -10,8 +10,6 @@ extension AdoptionSpecification {
 }
 
 extension AdoptedPolicy {
-  static let machines = AdoptedPolicy()
-
   /// The choice for the log: ` (policy server, hibernate.after=5m, shadow mode)`.
   var logSuffix: String {
     let parts = (name.map { ["policy \($0)"] } ?? []) + settings + (isShadow ? ["shadow mode"] : [])
@@ -62,7 +60,7 @@ extension WorkerRecord {
 
   /// The policy of a worker that isn't in the configuration. It may read the file of a policy, so
   /// it is for the daemon's start only.
-  func policy(
+  private func policy(
     in configuration: DaemonConfiguration, machine: LifecyclePolicy, log: DaemonLog
   ) -> LifecyclePolicy {
     guard external != nil, rule == nil else {

@@ -66,7 +66,12 @@ final class ExternalAdoption {
     adopt(wanted, as: name) { result in
       switch result {
       case .success((let worker, let candidate)):
-        call.answer(.done, Self.adoptionText(worker, candidate))
+        let count = candidate.tree.processes.count
+        let processes = count == 1 ? "" : ", \(count) processes"
+        call.answer(
+          .done,
+          "\(worker.id) is managed (pid \(candidate.root.pid)\(processes)); while it sleeps it is "
+            + "stopped by signal")
       case .failure(let refusal):
         call.answer(refusal.isMalformed ? .badRequest : .refused, refusal.text)
       }
@@ -94,7 +99,12 @@ final class ExternalAdoption {
       wanted, as: name, in: configuration.current.library, within: Self.timeout
     ) { [unowned self] outcome in
       do throws(AdoptionRefusal) {
-        let candidate = try Self.candidate(outcome, name)
+        guard case .done(let result) = outcome else {
+          throw .refused(
+            "\(name) can't be examined within \(Self.timeout.text): one of its processes is busy, "
+              + "or waits for a file system")
+        }
+        let candidate = try result.get()
         // The worker may have changed meanwhile.
         try checkName(name)
         try checkOwners(candidate)
@@ -105,17 +115,6 @@ final class ExternalAdoption {
         done(.success((worker, candidate)))
       } catch { done(.failure(error)) }
     }
-  }
-
-  private static func candidate(
-    _ outcome: JobOutcome<Result<ExternalProcess, AdoptionRefusal>>, _ name: String
-  ) throws(AdoptionRefusal) -> ExternalProcess {
-    guard case .done(let result) = outcome else {
-      throw .refused(
-        "\(name) can't be examined within \(timeout.text): one of its processes is busy, or "
-          + "waits for a file system")
-    }
-    return try result.get()
   }
 
   private func checkName(_ name: String) throws(AdoptionRefusal) {
@@ -135,14 +134,6 @@ final class ExternalAdoption {
       guard let owner = workers.owner(of: process.pid) else { continue }
       throw .refused("process \(process.pid) (\(process.name)) belongs to the worker \(owner)")
     }
-  }
-
-  private static func adoptionText(_ worker: WorkerUnit, _ candidate: ExternalProcess) -> String {
-    let processes =
-      candidate.tree.processes.count == 1 ? "" : ", \(candidate.tree.processes.count) processes"
-    return
-      "\(worker.id) is managed (pid \(candidate.root.pid)\(processes)); while it sleeps it is "
-      + "stopped by signal"
   }
 
   private func register(
@@ -173,7 +164,7 @@ final class ExternalAdoption {
     worker.external = ExternalWorker(
       mayBeTerminated: specification.mayBeTerminated ?? false,
       jobs: candidate.jobs, rule: rule?.name,
-      chosen: chosen == .machines ? nil : chosen)
+      chosen: chosen == AdoptedPolicy() ? nil : chosen)
     do {
       try attach(candidate, to: worker)
     } catch { throw .refused("\(name) can't be adopted: \(error)") }

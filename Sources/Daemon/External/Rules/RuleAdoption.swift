@@ -69,7 +69,8 @@ final class RuleAdoption {
     }
     released.keepOnly(rules) { [log] in log(.warning, $0) }
     examineWorkers()
-    scanSoon()
+    next.cancel()
+    if !isScanning { scanNow() }
   }
 
   /// Records that the operator has released a process.
@@ -102,16 +103,6 @@ final class RuleAdoption {
       passedOver: unresponsive.identities)
   }
 
-  private func scanSoon() {
-    next.cancel()
-    if !isScanning { scanNow() }
-  }
-
-  private func scanLater() {
-    if next.isUnderWay || isScanning { return }
-    next.wait(Self.interval) { [unowned self] in scanNow() }
-  }
-
   private func scanNow() {
     guard !rules.isEmpty, !phase.isClosing else { return }
     isScanning = true
@@ -131,17 +122,15 @@ final class RuleAdoption {
       // The rules have changed meanwhile.
       guard asked == generation else { return scanNow() }
       if let outcome { adoptMatches(outcome) }
-      logSlowness(outcome == nil)
-      scanLater()
+      if outcome == nil, !isSlow {
+        log(
+          .warning,
+          "adoption by rule: /proc can't be read in time. Nothing is adopted until it can")
+      }
+      isSlow = outcome == nil
+      if next.isUnderWay || isScanning { return }
+      next.wait(Self.interval) { [unowned self] in scanNow() }
     }
-  }
-
-  private func logSlowness(_ isSlow: Bool) {
-    if isSlow, !self.isSlow {
-      log(
-        .warning, "adoption by rule: /proc can't be read in time. Nothing is adopted until it can")
-    }
-    self.isSlow = isSlow
   }
 
   private func adoptMatches(_ outcome: RuleScan.Outcome) {
