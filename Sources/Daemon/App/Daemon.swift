@@ -138,9 +138,15 @@ public final class Daemon {
     services.log(
       .info, "ready: \(count), policy \(driver.state.policy.name), \(shared.freezer.text)")
     components.senses.sampling.sampleRegularly()
-    StartupMemory.releaseAfterStart(
-      timers: services.loop, driver: driver, workers: shared.workers,
-      learned: shared.learnedMemory)
+    StartupMemory.releaseAfterStart(services.loop) { [driver, workers = shared.workers] in
+      Dictionary(
+        uniqueKeysWithValues: workers.keys.map { ($0, driver.state.state(of: $0) ?? .terminated) })
+    } finish: { [learned = shared.learnedMemory] in
+      learned.save()
+    } release: {
+      clinux_release_unused_stack()
+      SelfMemory.releaseUnusedSoon(code: true)
+    }
     pendingSignals.follow()
     ServiceManager.send("READY=1")
   }

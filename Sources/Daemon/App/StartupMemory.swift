@@ -1,6 +1,4 @@
-import CLinux
 import Lifecycle
-import Linux
 
 /// Releases, once, the memory that only the start of the daemon has used: code (the parsers of
 /// arguments and configuration files), freed heap and unused stack. Memory that is used later
@@ -36,21 +34,5 @@ enum StartupMemory {
       }
     }
     checkLater(after: states(), count: 1)
-  }
-
-  /// For a daemon.
-  static func releaseAfterStart(
-    timers: any Timers, driver: EngineDriver, workers: WorkerRegistry,
-    learned: LearnedMemoryKeeper
-  ) {
-    releaseAfterStart(timers) {
-      States(
-        uniqueKeysWithValues: workers.keys.map { ($0, driver.state.state(of: $0) ?? .terminated) })
-    } finish: {
-      learned.save()
-    } release: {
-      clinux_release_unused_stack()
-      SelfMemory.releaseUnusedSoon(code: true)
-    }
   }
 }
