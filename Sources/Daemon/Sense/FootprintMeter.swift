@@ -19,10 +19,8 @@ struct MeasuringState {
   /// since, and no memory was moved.
   private(set) var fromSuspension: Measurement?
   private var isSuspensionReported = true
-  var isUnderWay: Bool { current != nil }
-  /// The number of the measurement that is under way. A new run begins with a new value of this
-  /// type.
-  private(set) var current: UInt64?
+  private(set) var isUnderWay = false
+  private var operations = OperationCount()
   private(set) var since = Instant.zero
   private var served: [Completion] = []
   private var waiting: [Completion] = []
@@ -52,16 +50,20 @@ struct MeasuringState {
     return !isUnderWay
   }
 
-  /// Records that a measurement begins.
-  ///
-  /// - Parameter number: a number that is never used twice.
-  mutating func begin(_ number: UInt64, at now: Instant) {
-    current = number
+  /// Records that a measurement begins, and returns its number in the run.
+  mutating func begin(at now: Instant) -> OperationCount.Number {
+    isUnderWay = true
     fromSuspension = nil
     since = now
     measuredEpoch = epoch
     served = waiting
     waiting = []
+    return operations.begin()
+  }
+
+  /// Whether the measurement with this number has no result yet.
+  func isCurrent(_ number: OperationCount.Number) -> Bool {
+    isUnderWay && operations.isLatest(number)
   }
 
   /// Records the end of a measurement.
@@ -73,7 +75,7 @@ struct MeasuringState {
     _ measurement: Measurement?, workers: Int, at now: Instant
   ) -> (completions: [Completion], Measurement?, more: Bool) {
     defer { served = [] }
-    current = nil
+    isUnderWay = false
     let counts = measuredEpoch == epoch
     if let measurement, counts {
       last = measurement
@@ -161,30 +163,17 @@ struct MeasuringThreads: FootprintSource {
 /// Measures the workers' memory and reports it to the engine. There is one measurement of each
 /// worker at a time. All regular measurements together use a limited share of one processor
 /// (`MeasuringState.budget`). It belongs to the event loop's thread.
-final class FootprintMeter {
+struct FootprintMeter {
   /// The maximum time of a measurement. The callers of a longer one continue without a result.
   static let timeout = Duration.seconds(3)
   /// The time in which most workers that are resumed get their missing pages.
   static let fillTime = Duration.milliseconds(100)
 
-  private let clock: any Timers
-  private let driver: EngineDriver
-  private let workers: WorkerRegistry
-  private let source: any FootprintSource
-  private let log: (DaemonLog.Priority, String) -> Void
-  /// The number of measurements so far.
-  private var count: UInt64 = 0
-
-  init(
-    clock: any Timers, driver: EngineDriver, workers: WorkerRegistry,
-    source: any FootprintSource, log: @escaping (DaemonLog.Priority, String) -> Void
-  ) {
-    self.clock = clock
-    self.driver = driver
-    self.workers = workers
-    self.source = source
-    self.log = log
-  }
+  let clock: any Timers
+  let driver: EngineDriver
+  let workers: WorkerRegistry
+  let source: any FootprintSource
+  let log: (DaemonLog.Priority, String) -> Void
 
   /// Measures the footprint and reports it to the engine. A measurement takes a millisecond of
   /// processor time or more. So it waits while pages of the worker are still being restored: a
@@ -198,10 +187,8 @@ final class FootprintMeter {
     if let missing = worker.missing, missing.bytes > 0, !missing.isTrimmed {
       return measureSoon(id)
     }
-    measure(worker) { [unowned self] measurement in
-      guard let measurement else { return }
-      sendSwapped(measurement, of: worker)
-      driver.send(.footprint(id, measurement.footprint))
+    measure(worker) { measurement in
+      if let measurement { pass(measurement, of: worker) }
     }
   }
 
@@ -210,28 +197,30 @@ final class FootprintMeter {
   private func report(_ measurement: Measurement, of worker: WorkerUnit) {
     worker.sample.anonymous = measurement.anonymous
     let process = worker.process
-    clock.after(.zero) { [unowned self] in
+    clock.after(.zero) {
       // The worker may have ended or run meanwhile.
       guard worker.process === process else { return }
       if worker.measuring.confirm(at: clock.now) {
-        sendSwapped(measurement, of: worker)
-        driver.send(.footprint(worker.id, measurement.footprint))
+        pass(measurement, of: worker)
       } else if worker.measuring.isUnderWay {
         measure(worker.id)
       }
     }
   }
 
-  /// Reports how much is in swap or in the image of a trim, unless it is nothing and was nothing.
-  private func sendSwapped(_ measurement: Measurement, of worker: WorkerUnit) {
+  /// Passes the figure to the engine, and how much of it is in swap or in the image of a trim,
+  /// unless that is nothing and was nothing.
+  private func pass(_ measurement: Measurement, of worker: WorkerUnit) {
     let swapped = ByteCount(measurement.swapped)
-    if swapped == .zero, driver.state.swapped(of: worker.id) == .zero { return }
-    driver.send(.swapped(worker.id, swapped))
+    if swapped != .zero || driver.state.swapped(of: worker.id) != .zero {
+      driver.send(.swapped(worker.id, swapped))
+    }
+    driver.send(.footprint(worker.id, measurement.footprint))
   }
 
   /// Measures the footprint when a worker that is being resumed has had time to answer.
   func measureSoon(_ id: WorkerID) {
-    clock.after(Self.fillTime) { [unowned self] in measure(id) }
+    clock.after(Self.fillTime) { measure(id) }
   }
 
   /// Measures after a sample, only as often as the budget allows.
@@ -251,20 +240,17 @@ final class FootprintMeter {
 
   private func begin(_ worker: WorkerUnit) {
     let id = worker.id
-    count += 1
-    let number = count
-    worker.measuring.begin(number, at: clock.now)
-    guard let process = worker.process else {
-      return finish(worker, number: number, measurement: nil)
-    }
-    source.measure(process, of: id, worker.missing) { [unowned self] measurement in
-      if let worker = workers[id] { finish(worker, number: number, measurement: measurement) }
+    let number = worker.measuring.begin(at: clock.now)
+    guard let process = worker.process else { return finish(worker, nil) }
+    source.measure(process, of: id, worker.missing) { [weak run = worker.run] measurement in
+      // The result may belong to an earlier run, or to a worker that was removed since.
+      guard let run, let worker = workers[id], worker.run === run, run.measuring.isCurrent(number)
+      else { return }
+      finish(worker, measurement)
     }
   }
 
-  private func finish(_ worker: WorkerUnit, number: UInt64, measurement: Measurement?) {
-    // The result may belong to an earlier run, or to a worker that was removed since.
-    guard worker.measuring.current == number else { return }
+  private func finish(_ worker: WorkerUnit, _ measurement: Measurement?) {
     if let refusal = measurement?.refusal, worker.measuring.shouldLogAsEstimate() {
       log(.warning, "\(worker.id): footprint is an estimate: \(refusal)")
     }
@@ -279,7 +265,7 @@ final class FootprintMeter {
   private func giveUp(
     _ worker: WorkerUnit, _ process: WorkerProcess, after limit: Duration
   ) {
-    clock.after(limit) { [unowned self] in
+    clock.after(limit) {
       guard worker.process === process, worker.measuring.isUnderWay,
         worker.measuring.isAwaited
       else { return }
