@@ -19,7 +19,7 @@ struct Services {
   /// Measures memory; see `FootprintMeter`.
   let measurers = JobPool(name: "dormouse-meas", maxOrdinary: 2)
   /// Writes small files.
-  let disk = DiskQueue()
+  let disk = WorkQueue(name: "dormouse-disk")
   let stateFiles: StateFiles
   let socketFiles: SocketFiles
   let records: WorkerRecordKeeper

@@ -8,10 +8,10 @@ protocol StateFileWriter {
   func replace(_ path: String, with text: String, then: @escaping (_ failure: String?) -> Void)
 }
 
-/// Writes the files on the thread of `DiskQueue`. Belongs to the loop's thread.
+/// Writes the files on the thread of `Services.disk`. Belongs to the loop's thread.
 struct StateFiles: StateFileWriter {
   let loop: LoopReturn
-  let disk: DiskQueue
+  let disk: WorkQueue
 
   func replace(_ path: String, with text: String, then: @escaping (_ failure: String?) -> Void) {
     let done: @Sendable (String?) -> Void = loop.callback(then)
@@ -24,18 +24,14 @@ struct StateFiles: StateFileWriter {
   }
 }
 
-/// Writes the daemon's small files on a thread of its own, in the order of the calls. A disk that
-/// is slow, or doesn't respond, doesn't delay the daemon. May be called from any thread.
-struct DiskQueue: Sendable {
-  private let queue = WorkQueue(name: "dormouse-disk")
-
-  func submit(_ job: @escaping @Sendable () -> Void) { queue.submit(job) }
-
+// `Services.disk` writes the daemon's small files on a thread of its own, in the order of calls. A
+// disk that is slow, or doesn't respond, doesn't delay the daemon.
+extension WorkQueue {
   /// Submits a job, and returns a closure that waits until the job is done. Call the closure once,
   /// and not on the loop's thread.
-  func submitAwaited(_ job: @escaping @Sendable () -> Void) -> @Sendable () -> Void {
+  func submitAwaited(_ job: @escaping Job) -> @Sendable () -> Void {
     let done = Semaphore()
-    queue.submit {
+    submit {
       job()
       done.signal()
     }
@@ -46,21 +42,14 @@ struct DiskQueue: Sendable {
   func write(
     _ what: String, _ log: DaemonLog, _ body: @escaping @Sendable () throws -> Void
   ) {
-    queue.submit {
+    submit {
       do { try body() } catch { log(.warning, "\(what): \(error)") }
     }
   }
 
-  /// Waits, at the daemon's end, until everything is written. Returns false if the disk took too
-  /// long.
-  @discardableResult
-  func drain(within limit: Duration = .seconds(10)) -> Bool { queue.drain(within: limit) }
-}
-
-extension WorkQueue {
   /// Waits until everything that was submitted has been done. Returns false if it took too long.
   @discardableResult
-  func drain(within limit: Duration) -> Bool {
+  func drain(within limit: Duration = .seconds(10)) -> Bool {
     let done = Semaphore()
     submit { done.signal() }
     return done.wait(within: limit)

@@ -10,7 +10,7 @@ final class JetsamKeeper {
   /// The ids of the reports, the newest first: those that were on the disk when the daemon started,
   /// and those made since.
   private(set) var ids: [String]
-  private let disk: DiskQueue
+  private let disk: WorkQueue
   private let loop: LoopReturn
   private let log: DaemonLog
   /// The host's memory when the first victim of a burst was chosen.
@@ -27,7 +27,7 @@ final class JetsamKeeper {
     var record: JetsamRecord?
   }
 
-  init(directory: String, disk: DiskQueue, loop: LoopReturn, log: DaemonLog) {
+  init(directory: String, disk: WorkQueue, loop: LoopReturn, log: DaemonLog) {
     store = JetsamStore(directory: directory)
     ids = store.ids()
     self.disk = disk

@@ -87,7 +87,7 @@ struct SnapshotStore: Sendable {
 /// a worker sends more than that, only the latest is written.
 final class SnapshotKeeper {
   private let store: SnapshotStore
-  private let disk: DiskQueue
+  private let disk: WorkQueue
   private let loop: LoopReturn
   private let log: DaemonLog
   /// By worker, the latest snapshot that isn't written yet.
@@ -100,7 +100,7 @@ final class SnapshotKeeper {
   /// The number of writes that may follow each other without a pause.
   static let burst = 4
 
-  init(directory: String, disk: DiskQueue, loop: LoopReturn, log: DaemonLog) {
+  init(directory: String, disk: WorkQueue, loop: LoopReturn, log: DaemonLog) {
     store = SnapshotStore(directory: directory)
     self.disk = disk
     self.loop = loop

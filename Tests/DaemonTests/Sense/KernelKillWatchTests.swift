@@ -30,7 +30,8 @@ import Testing
     scratch = try Scratch()
     loop = try EventLoop(check: nil)
     jetsam = JetsamKeeper(
-      directory: scratch.path, disk: DiskQueue(), loop: try LoopReturn(loop), log: DaemonLog())
+      directory: scratch.path, disk: WorkQueue(name: "test-disk"), loop: try LoopReturn(loop),
+      log: DaemonLog())
     watch = KernelKillWatch(
       clock: world.timers, driver: world.driver, jetsam: jetsam,
       counts: KernelKillCounts(

@@ -9,7 +9,7 @@ import Testing
 @Suite("Small files of the daemon's") struct StateFilesTests {
   private let scratch: Scratch
   private let loop: EventLoop
-  private let disk = DiskQueue()
+  private let disk = WorkQueue(name: "test-disk")
   private let files: StateFiles
   private let heard = Heard()
 

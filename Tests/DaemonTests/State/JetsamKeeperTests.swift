@@ -11,7 +11,7 @@ import Testing
   private let scratch: Scratch
   private let loop: EventLoop
   private let loopReturn: LoopReturn
-  private let disk = DiskQueue()
+  private let disk = WorkQueue(name: "test-disk")
   private let keeper: JetsamKeeper
   private let policy = LifecyclePolicy(name: "test")
 
