@@ -71,14 +71,14 @@ struct KernelKillCounts {
 }
 
 /// The machine's count. It isn't read again while nothing has been stalled on memory.
-private struct MachineKills {
+private final class MachineKills {
   private var count: Int?
   private var stall: UInt64?
   /// Whether the count was read again after the stall. A process may be killed a moment after the
   /// stall that led to it, so there is one more reading.
   private var isSettled = false
 
-  mutating func read(_ counts: KernelKillCounts) -> Int? {
+  func read(_ counts: KernelKillCounts) -> Int? {
     let now = counts.memoryStall()
     if let now, now == stall, isSettled { return count }
     isSettled = now == stall
@@ -90,25 +90,13 @@ private struct MachineKills {
 
 /// Detects when the kernel's OOM killer kills a worker or one of its processes, logs it, and keeps
 /// a report. It belongs to the event loop's thread.
-final class KernelKillWatch {
-  private let clock: any Timers
-  private let driver: EngineDriver
-  private let jetsam: JetsamKeeper
-  private let counts: KernelKillCounts
-  private var onMachine = MachineKills()
-  private let log: (DaemonLog.Priority, String) -> Void
-
-  init(
-    clock: any Timers, driver: EngineDriver, jetsam: JetsamKeeper,
-    counts: KernelKillCounts,
-    log: @escaping (DaemonLog.Priority, String) -> Void
-  ) {
-    self.clock = clock
-    self.driver = driver
-    self.jetsam = jetsam
-    self.counts = counts
-    self.log = log
-  }
+struct KernelKillWatch {
+  let clock: any Timers
+  let driver: EngineDriver
+  let jetsam: JetsamKeeper
+  let counts: KernelKillCounts
+  private let onMachine = MachineKills()
+  let log: (DaemonLog.Priority, String) -> Void
 
   /// Records that a run has begun.
   func begin(_ worker: WorkerUnit) {
