@@ -69,9 +69,9 @@ struct ExaminationProgram: Sendable {
     } catch { return .failure(.notStarted("\(error)")) }
     // This also ends the processes that it has started. It is reaped there, or with the orphans.
     defer { ProcessRemover.shared.remove(process) }
-    do throws(SystemCallError) {
+    do {
       guard let bytes = try Self.read(output, until: deadline) else { return .failure(.overdue) }
-      return Self.report(in: bytes)
+      return .success(try WireCodec.decode(DoctorReport.self, from: bytes))
     } catch { return .failure(.unreadable("\(error)")) }
   }
 
@@ -86,12 +86,6 @@ struct ExaminationProgram: Sendable {
       bytes += chunk
     }
     return nil
-  }
-
-  private static func report(in bytes: [UInt8]) -> SelfExamination.Outcome {
-    do throws(WireError) {
-      return .success(try WireCodec.decode(DoctorReport.self, from: bytes))
-    } catch { return .failure(.unreadable(error.description)) }
   }
 }
 

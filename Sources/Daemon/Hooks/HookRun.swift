@@ -13,7 +13,6 @@ final class HookRun {
   }
 
   private let loop: any Timers & DescriptorWatches
-  private let timeout: Duration
   private let ended: (Outcome, String) -> Void
   private var program: FollowedProgram?
   private var output: (descriptor: Descriptor, watch: EventLoop.Token)?
@@ -34,13 +33,11 @@ final class HookRun {
   ///   returns.
   init(
     _ entry: HookQueue.Entry, slot: Int, on loop: any Timers & DescriptorWatches,
-    environment: [String: String],
-    socket: String, ended: @escaping (Outcome, String) -> Void
+    environment: [String: String], socket: String, ended: @escaping (Outcome, String) -> Void
   ) throws(SystemCallError) {
     self.loop = loop
     self.ended = ended
     deadline = TimedOperation(loop)
-    timeout = entry.hooks.timeout
     let input = try Descriptor.memoryFile("dormouse-event", entry.input)
     let pipe = try Descriptor.pipe()
     var additional = [
@@ -53,7 +50,7 @@ final class HookRun {
     let watch = try loop.whenReadable(pipe.reading) { [weak self] in self?.read() }
     output = (pipe.reading, watch)
     self.program = FollowedProgram(program, loop) { [weak self] in self?.didEnd() }
-    deadline.wait(timeout) { [weak self] in self?.reachDeadline() }
+    deadline.wait(entry.hooks.timeout) { [weak self] in self?.reachDeadline() }
   }
 
   deinit { stopReading() }
@@ -69,15 +66,11 @@ final class HookRun {
     guard let chunk = try? output.descriptor.read(upTo: 4096), !chunk.isEmpty else {
       return stopReading()
     }
-    keep(chunk)
-    if bytesRead >= Self.maxRead { stopReading() }
-  }
-
-  private func keep(_ chunk: [UInt8]) {
     bytesRead += chunk.count
     let room = Self.maxKept - text.count
     text += chunk.prefix(room)
     if chunk.count > room { isCut = true }
+    if bytesRead >= Self.maxRead { stopReading() }
   }
 
   private func stopReading() {

@@ -92,8 +92,6 @@ final class HookRunner {
     return line + [UInt8(ascii: "\n")]
   }
 
-  private var timers: any Timers { services.loop }
-
   // MARK: the queue
 
   private func add(_ entry: HookQueue.Entry) {
@@ -157,7 +155,7 @@ final class HookRunner {
   private func recordLoss(_ subject: HookQueue.Subject) {
     losses.add(subject)
     guard losses.count == 1 else { return }
-    timers.after(HookLosses.interval) { [weak self] in
+    services.loop.after(HookLosses.interval) { [weak self] in
       guard let self else { return }
       services.log(.warning, losses.drain())
     }
