@@ -49,11 +49,9 @@ final class Senses {
     liveness = LivenessSupervisor(
       timers: loop, driver: driver, probes: probes, activity: activity, launchedAt: launchedAt)
 
-    let reader = ImageDiskReader(
-      services.jobs, directory: state.images, workers, sharedImages: role.sharedImages,
-      image: state.image(of:))
-    imageDisk = ImageDiskMonitor(services: services, driver: driver, state: state, reader: reader)
-
+    imageDisk = ImageDiskMonitor(
+      services: services, driver: driver, state: state, workers: workers,
+      sharedImages: role.sharedImages)
     self.logs = logs
     sampling = RegularSampling(
       pace: role.pace, pressure: pressure,

@@ -60,13 +60,13 @@ final class ImageDiskMonitor {
   // MARK: queries
 
   /// The bytes of the base that a running worker has left on disk for its next image.
-  func base(of worker: String) -> Int64 { disk.base(of: worker) }
+  func base(of worker: String) -> Int64 { disk.bases[worker] ?? 0 }
 
   /// The bytes of the image that a running worker was trimmed to, with its base; nil: nothing is in
   /// one.
   func trimImage(of worker: WorkerUnit) -> Int64? {
     guard worker.bytesInTrimImage > 0 else { return nil }
-    return (disk.images[worker.id.name] ?? 0) + disk.base(of: worker.id.name)
+    return (disk.images[worker.id.name] ?? 0) + base(of: worker.id.name)
   }
 
   /// The costs of the last 24 hours.

@@ -7,22 +7,26 @@ import Testing
 
 @testable import Daemon
 
-@Suite("Looks at the images") struct ImageDiskReaderTests {
+@Suite("Looks at the images") struct ImageDiskTests {
   private let world = SenseWorld()
   private let scratch: Scratch
   private let loop: EventLoop
   private let jobs: LoopJobs
-  private let reader: ImageDiskReader
 
   init() throws {
     scratch = try Scratch()
     loop = try EventLoop(check: nil)
     jobs = try LoopJobs(
       loop, JobPool(name: "test-images", maxOrdinary: 256, endsAfter: .seconds(5)))
+  }
+
+  private func probe(
+    _ workers: WorkerRegistry, didBegin: @escaping () -> Void = {}
+  ) -> CoalescedProbe<ImageDisk> {
     let directory = scratch.path
-    reader = ImageDiskReader(jobs, directory: directory, world.workers, sharedImages: nil) {
-      "\(directory)/\($0).image"
-    }
+    return ImageDisk.probe(
+      jobs, directory: directory, workers: workers, sharedImages: nil,
+      image: { "\(directory)/\($0).image" }, didBegin: didBegin)
   }
 
   private func writeBase(of name: String, _ length: Int) throws {
@@ -37,9 +41,9 @@ import Testing
     try world.add("none")
     try writeBase(of: "web", 1234)
     var begun = 0
-    reader.onBegin { begun += 1 }
+    let probe = probe(world.workers) { begun += 1 }
     var readings: [ImageDisk?] = []
-    for _ in 0..<3 { reader.ask { readings.append($0) } }
+    for _ in 0..<3 { probe.ask { readings.append($0) } }
     try loop.turn { readings.count == 3 }
     let disk = try #require(readings.first ?? nil)
     #expect(disk.total > .zero && disk.bases == ["web": 1234] && disk.images.isEmpty)
@@ -50,15 +54,12 @@ import Testing
   @Test func `The image of a trim counts while some of the worker's memory is only there`() throws {
     let world = try SleepWorld(.background)
     world.workers[world.id] = world.worker
-    let (sleep, directory) = (try world.makeSleep(), scratch.path)
-    let reader = ImageDiskReader(jobs, directory: directory, world.workers, sharedImages: nil) {
-      "\(directory)/\($0).image"
-    }
+    let (sleep, probe) = (try world.makeSleep(), probe(world.workers))
     try scratch.write("web.image", String(repeating: "x", count: 77))
     for (missing, images) in [(UInt64(4096), ["web": Int64(77)]), (0, [:])] {
       sleep.missing = MissingBytes(missing, isTrimmed: true)
       var disk: ImageDisk?
-      reader.ask { disk = $0 }
+      probe.ask { disk = $0 }
       try loop.turn { disk != nil }
       #expect(disk?.images == images)
     }

@@ -1,0 +1,125 @@
+import Glibc
+import Hibernation
+import Lifecycle
+import Linux
+import Policy
+
+/// The state of the images' file system.
+struct ImageDisk: Sendable {
+  /// The size of the file system; zero if it can't be read.
+  var total = ByteCount.zero
+  var free = ByteCount.zero
+  /// The bytes of images and of their bases, by worker.
+  var images: [String: Int64] = [:]
+  var bases: [String: Int64] = [:]
+  /// The bytes of all wrappers' images together, for a wrapper; nil for the daemon.
+  var wrapped: Int64?
+
+  /// The bytes of all images and their bases, and the share that belongs to workers that aren't
+  /// hibernated.
+  var bytes: (held: Int64, idle: Int64) {
+    if let wrapped { return (wrapped, 0) }
+    return bases.reduce((images.values.reduce(0, +), 0)) { sum, base in
+      (sum.0 + base.value, sum.1 + (images[base.key] == nil ? base.value : 0))
+    }
+  }
+
+  /// Reads the state. It waits for the file system, so it mustn't run on the event loop's thread.
+  ///
+  /// - Parameter workers: their names, their images if they are hibernated, and their bases.
+  static func read(_ directory: String, _ workers: [(name: String, path: String?, base: String)])
+    -> ImageDisk
+  {
+    var result = ImageDisk()
+    result.askFileSystem(directory)
+    for worker in workers {
+      if let path = worker.path { result.images[worker.name] = length(path) ?? 0 }
+      if let base = length(worker.base) { result.bases[worker.name] = base }
+    }
+    return result
+  }
+
+  /// Reads the size of the file system. It mustn't run on the event loop's thread.
+  mutating func askFileSystem(_ directory: String) {
+    var usage = statvfs()
+    guard statvfs(directory, &usage) == 0 else { return }
+    // File systems without a size of their own report up to 2⁶⁴ blocks.
+    func bytes(_ blocks: UInt) -> ByteCount {
+      let (product, overflow) = UInt64(blocks).multipliedReportingOverflow(
+        by: UInt64(usage.f_frsize))
+      return ByteCount(overflow ? .max : Int64(clamping: product))
+    }
+    (total, free) = (bytes(usage.f_blocks), bytes(usage.f_bavail))
+  }
+
+  private static func length(_ path: String) -> Int64? {
+    fileStatus(of: path).map { Int64($0.st_size) }
+  }
+}
+
+extension ImageDisk {
+  /// A probe that reads the disk on another thread, with the workers as they are when a reading
+  /// begins.
+  ///
+  /// - Parameters:
+  ///   - directory: the directory of the images.
+  ///   - sharedImages: returns the bytes of all images that share the budget; nil if those are the
+  ///     images of `workers`.
+  ///   - image: the path of a worker's image, by the worker's name.
+  ///   - didBegin: called when a reading begins.
+  static func probe(
+    _ jobs: LoopJobs, directory: String, workers: WorkerRegistry,
+    sharedImages: (@Sendable () -> Int64)?, image: @escaping (String) -> String,
+    didBegin: @escaping () -> Void
+  ) -> CoalescedProbe<ImageDisk> {
+    CoalescedProbe(jobs, about: "disk of images", within: ImageDiskMonitor.timeout) {
+      () -> @Sendable () -> ImageDisk in
+      didBegin()
+      if let sharedImages {
+        return {
+          var result = ImageDisk()
+          result.askFileSystem(directory)
+          result.wrapped = sharedImages()
+          return result
+        }
+      }
+      let images = workers.values.map { worker in
+        let path = image(worker.id.name)
+        return (
+          name: worker.id.name,
+          path: worker.image?.path ?? (worker.bytesInTrimImage > 0 ? path : nil),
+          base: Hibernator.basePath(of: path)
+        )
+      }
+      return { ImageDisk.read(directory, images) }
+    }
+  }
+}
+
+extension ImageDiskMonitor {
+  /// The monitor of the daemon's images.
+  convenience init(
+    services: Services, driver: EngineDriver, state: StateDirectory, workers: WorkerRegistry,
+    sharedImages: (@Sendable () -> Int64)?
+  ) {
+    let (disk, log) = (services.disk, services.log)
+    weak var monitor: ImageDiskMonitor?
+    let probe = ImageDisk.probe(
+      services.jobs, directory: state.images, workers: workers, sharedImages: sharedImages,
+      image: state.image(of:)
+    ) { monitor?.didBeginReading() }
+    self.init(
+      directory: state.images, ledger: WriteLedger(path: state.writes),
+      Needs(
+        read: { probe.ask(then: $0) }, send: { driver.send($0) },
+        removeOutdated: { [hibernation = services.hibernation] in
+          hibernation.dropIdleBases(outdated: true)
+        },
+        save: { ledger in
+          disk.write("can't record how much is written to images", log) {
+            try ledger.save()
+          }
+        }, time: { Int64(time(nil)) }, log: log.callAsFunction))
+    monitor = self
+  }
+}
