@@ -15,29 +15,20 @@ final class RunCounts {
   init(began: Instant = EventLoop.now) { self.began = began }
 
   func record(_ event: Event, directives: [Directive]) {
-    if case .resumed(let worker, let took) = event { count(took, of: worker) }
-    for directive in directives {
-      switch directive {
-      case .transition(let transition): track(transition)
-      case .report: jetsamReports += 1
+    if case .resumed(let worker, let took) = event {
+      switch waking[worker] {
+      case .suspended: fromSuspended.add(took.seconds)
+      case .hibernated: fromHibernated.add(took.seconds)
       default: break
       }
     }
-  }
-
-  private func count(_ took: Duration, of worker: WorkerID) {
-    switch waking[worker] {
-    case .suspended: fromSuspended.add(took.seconds)
-    case .hibernated: fromHibernated.add(took.seconds)
-    default: break
-    }
-  }
-
-  private func track(_ transition: Transition) {
-    if transition.to == .resuming {
-      waking[transition.worker] = transition.from
-    } else if transition.from == .resuming {
-      waking[transition.worker] = nil
+    for directive in directives {
+      switch directive {
+      case .transition(let moved) where moved.to == .resuming: waking[moved.worker] = moved.from
+      case .transition(let moved) where moved.from == .resuming: waking[moved.worker] = nil
+      case .report: jetsamReports += 1
+      default: break
+      }
     }
   }
 

@@ -105,7 +105,7 @@ extension ExternalProcess {
 
   private static func check(_ process: ProcessStat) throws(AdoptionRefusal) {
     let pid = process.pid
-    if pid == 1 || pid == getpid() || ancestors().contains(pid) {
+    if pid == 1 || ProcessStat.chain(of: getpid()).contains(where: { $0.pid == pid }) {
       throw .refused("process \(pid) (\(process.name)) is the daemon or one of its parents")
     }
     if sendSignal(0, to: pid) == -EPERM {
@@ -131,16 +131,5 @@ extension ExternalProcess {
     {
       throw .refused("process \(pid) (\(process.name)) is a kernel thread")
     }
-  }
-
-  private static func ancestors() -> Set<Int32> {
-    var result: Set<Int32> = []
-    var pid = getppid()
-    while pid > 0, result.insert(pid).inserted {
-      // A parent that has ended can't be followed any further.
-      guard let stat = try? ProcessStat.read(pid) else { break }
-      pid = stat.parent
-    }
-    return result
   }
 }

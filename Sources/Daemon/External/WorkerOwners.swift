@@ -6,7 +6,7 @@ extension WorkerRegistry {
   /// The worker that a process belongs to. Only a few files of /proc are read, however many workers
   /// there are: only the workers that may own the process are checked.
   func owner(of pid: Int32) -> WorkerID? {
-    let chain = Self.chain(of: pid)
+    let chain = ProcessStat.chain(of: pid)
     let groups = Self.groups(of: pid)
     return values.first { worker in
       guard let process = worker.process, Self.mayContain(process, chain: chain, groups: groups)
@@ -25,27 +25,24 @@ extension WorkerRegistry {
     return chain.contains { $0.identity == process.identity || $0.session == process.session }
   }
 
-  /// The process and its ancestors.
-  private static func chain(of pid: Int32) -> [ProcessStat] {
+  /// The process's cgroup and those above it: `/a`, `/a/b`. A mount may show them below another
+  /// directory.
+  private static func groups(of pid: Int32) -> [String] {
+    let names = (ProcessDetails.cgroup(of: pid) ?? "").split(separator: "/")
+    return names.indices.map { "/" + names[...$0].joined(separator: "/") }
+  }
+}
+
+extension ProcessStat {
+  /// A process and its ancestors.
+  static func chain(of pid: Int32) -> [ProcessStat] {
     var chain: [ProcessStat] = []
     var current = pid
-    // A process that has ended owns nothing.
+    // The ancestors of a process that has ended can't be found.
     while current > 1, chain.count < 64, let stat = try? ProcessStat.read(current) {
       chain.append(stat)
       current = stat.parent
     }
     return chain
-  }
-
-  /// The process's cgroup and those above it: `/a/b`, `/a`. A mount may show them below another
-  /// directory.
-  private static func groups(of pid: Int32) -> [String] {
-    var parts = (ProcessDetails.cgroup(of: pid) ?? "").split(separator: "/")
-    var groups: [String] = []
-    while !parts.isEmpty {
-      groups.append("/" + parts.joined(separator: "/"))
-      parts.removeLast()
-    }
-    return groups
   }
 }

@@ -60,9 +60,6 @@ struct ActivitySampler {
   let source: any ActivitySource
   let meter: FootprintMeter
 
-  /// Prepares for a sample of all workers.
-  func beginSamples() { source.collectLatches() }
-
   /// Samples a running worker's footprint and activity. The exact footprint costs the kernel a walk
   /// through all page tables. So it is measured only if the cheap count of resident pages, or the
   /// size of the purgeable memory, has changed.
@@ -72,7 +69,7 @@ struct ActivitySampler {
   func sample(_ worker: WorkerUnit) -> Bool {
     // The processes and the memory of a worker that hasn't run are unchanged. Only traffic on its
     // sockets can come without its running.
-    if worker.sample.isUnchanged, !countsTraffic(of: worker),
+    if worker.sample.isUnchanged, !driver.countsTraffic(of: worker),
       worker.sample.canSkip(cpu: worker.process?.cgroup?.cpuMicroseconds(), at: clock.now)
     {
       return false
@@ -94,12 +91,6 @@ struct ActivitySampler {
       else { return then(nil) }
       then(reading)
     }
-  }
-
-  /// Whether traffic counts. `KernelActivitySource` has the same condition for reading the sockets.
-  private func countsTraffic(of worker: WorkerUnit) -> Bool {
-    worker.configuration.policy.foreground.mode == .activity
-      || driver.state.imaginesSleep(of: worker.id)
   }
 
   private func apply(_ reading: ActivityReading, of worker: WorkerUnit) {

@@ -169,9 +169,7 @@ final class KernelActivitySource: ActivitySource {
   /// doesn't count as activity: from the probe's start on no traffic is read until
   /// `LivenessMonitor` or `ShedOverHTTP` consumes it with a sample.
   private func beginTrafficReading(_ worker: WorkerUnit) -> TrafficMonitor.Sample? {
-    let rules = worker.configuration.policy.foreground
-    // In shadow mode a request counts: it would have woken a worker that would have been asleep.
-    guard rules.mode == .activity || driver.state.imaginesSleep(of: worker.id) else { return nil }
+    guard driver.countsTraffic(of: worker) else { return nil }
     if worker.isAsked, !worker.isDrainingTraffic { return nil }
     if worker.traffic == nil {
       // If no descriptor is free for it, only processor time counts until the next sample.
@@ -180,5 +178,13 @@ final class KernelActivitySource: ActivitySource {
     }
     latches?.collect()
     return worker.traffic?.begin()
+  }
+}
+
+extension EngineDriver {
+  /// Whether a worker's traffic counts. In shadow mode a request counts: it would have woken a
+  /// worker that would have been asleep.
+  func countsTraffic(of worker: WorkerUnit) -> Bool {
+    worker.configuration.policy.foreground.mode == .activity || state.imaginesSleep(of: worker.id)
   }
 }

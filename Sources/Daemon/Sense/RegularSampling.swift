@@ -47,7 +47,7 @@ final class RegularSampling {
   func sampleRegularly() {
     if let next { clock.cancel(next) }
     pressure.sendReading()
-    activity.beginSamples()
+    activity.source.collectLatches()
     let running = activity.driver.state.runningWorkers.compactMap { activity.workers[$0] }
     for worker in running {
       sample(worker)

@@ -58,14 +58,12 @@ final class NotificationChannel {
     guard let watch else { return }
     // If the watch can't be changed, the socket is read without a pause. Nothing is lost.
     try? watches.change(socket.descriptor, watch, to: [])
-    timers.after(.milliseconds(100)) { [weak self] in self?.listenAgain() }
-  }
-
-  private func listenAgain() {
-    guard let watch else { return }
-    do throws(SystemCallError) {
-      try watches.change(socket.descriptor, watch, to: .readable)
-    } catch { log(.warning, "NOTIFY_SOCKET is no longer read: \(error)") }
+    timers.after(.milliseconds(100)) { [weak self] in
+      guard let self, let watch = self.watch else { return }
+      do throws(SystemCallError) {
+        try watches.change(socket.descriptor, watch, to: .readable)
+      } catch { log(.warning, "NOTIFY_SOCKET is no longer read: \(error)") }
+    }
   }
 
   /// The worker gave a sign of life: `WATCHDOG=1`.

@@ -102,13 +102,6 @@ struct RuleMatching: Sendable {
   }
 }
 
-/// The users whose numbers the rules need.
-extension RuleMatching {
-  static func namedUsers(in rules: [AdoptionRule]) -> Set<ProcessPattern.User> {
-    Set(rules.flatMap { $0.matches + $0.exceptions }.compactMap(\.user))
-  }
-}
-
 /// How a program uses a terminal. A program may wait for input at a terminal, or a shell may watch
 /// it. If such a program is stopped, its shell reports `Stopped` and takes the terminal back, and
 /// the program doesn't get it again when it is continued.

@@ -73,7 +73,9 @@ struct RuleScan: Sendable {
     guard let listed = try? ListedProcess.all() else { return nil }
     var pass = RulePass(scan: self)
     for process in listed { pass.visit(process) }
-    return pass.outcome(listed.count)
+    pass.result.listed = listed.count
+    pass.result.read = pass.stats.count
+    return pass.result
   }
 }
 
@@ -82,7 +84,7 @@ extension RuleScan {
   /// service.
   static func resolved(_ matching: RuleMatching) -> RuleMatching {
     var matching = matching
-    for user in RuleMatching.namedUsers(in: matching.rules) {
+    for user in Set(matching.rules.flatMap { $0.matches + $0.exceptions }.compactMap(\.user)) {
       switch user {
       case .me: matching.users[user] = CurrentProcess.user
       case .number: break
@@ -99,20 +101,13 @@ extension RuleScan {
 private struct RulePass {
   let scan: RuleScan
   private var matching: RuleMatching
-  private var stats: [Int32: ProcessStat?] = [:]
+  private(set) var stats: [Int32: ProcessStat?] = [:]
   private var standings: [Int32: RuleScan.Standing] = [:]
-  private var result = RuleScan.Outcome()
+  var result = RuleScan.Outcome()
 
   init(scan: RuleScan) {
     self.scan = scan
     matching = RuleScan.resolved(scan.matching)
-  }
-
-  func outcome(_ listed: Int) -> RuleScan.Outcome {
-    var result = result
-    result.listed = listed
-    result.read = stats.count
-    return result
   }
 
   mutating func visit(_ process: ListedProcess) {
