@@ -147,8 +147,8 @@ package final class ProgramRun {
     services.jobs.run(about: "daemon at \(path)", within: .seconds(5)) {
       // Usually no daemon runs, which isn't a failure.
       try? UnixSocket.connected(to: path, .stream)
-    } then: { outcome in
-      if case .done(let connection) = outcome { then(connection) } else { then(nil) }
+    } then: {
+      then($0.value ?? nil)
     }
   }
 }

@@ -24,7 +24,6 @@ struct ClientQuota {
   }
 
   private var clients: [Int32: Client] = [:]
-  private var users: [UInt32: Int] = [:]
   private var count: UInt64 = 0
 
   enum Admission: Equatable {
@@ -41,7 +40,7 @@ struct ClientQuota {
 
   mutating func admit(_ id: Int32, user: UInt32, at now: Instant) -> Admission {
     var admission = Admission.admitted
-    if clients.count >= maxClients || users[user, default: 0] >= maxOfUser {
+    if clients.count >= maxClients || clients.values.count { $0.user == user } >= maxOfUser {
       let candidates = clients.filter { !$0.value.hasSentRequest }
       // A client of the same user is closed first. Another user's is closed only if all together
       // are too many.
@@ -55,7 +54,6 @@ struct ClientQuota {
     }
     count += 1
     clients[id] = Client(user: user, since: now, order: count)
-    users[user, default: 0] += 1
     return admission
   }
 
@@ -75,11 +73,7 @@ struct ClientQuota {
     clients[id] = client
   }
 
-  mutating func remove(_ id: Int32) {
-    guard let client = clients.removeValue(forKey: id) else { return }
-    users[client.user, default: 1] -= 1
-    if users[client.user] == 0 { users[client.user] = nil }
-  }
+  mutating func remove(_ id: Int32) { clients[id] = nil }
 
   /// The clients that have been at one request, or at none, for too long.
   func overdue(at now: Instant) -> [Int32] {

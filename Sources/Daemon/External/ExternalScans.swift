@@ -36,7 +36,11 @@ extension KernelWorkerProcesses {
     let left = scan.passedOver.map { "\($0.pid)" }.sorted().joined(separator: ", ")
     let subject = "processes of rules" + (left.isEmpty ? "" : " without \(left)")
     let wait = ScanWait(for: scan.progress, services.loop, then: then)
-    run(subject, { scan.perform() }) { wait.end($0 ?? nil) }
+    services.jobs.run(about: subject, within: Self.scanTimeout) {
+      scan.perform()
+    } then: {
+      wait.end($0.value ?? nil)
+    }
   }
 
   func chooseRules(
@@ -44,7 +48,7 @@ extension KernelWorkerProcesses {
     then: @escaping ([WorkerID: AdoptionRule]?) -> Void
   ) {
     let now = EventLoop.now
-    run("workers of rules") {
+    services.jobs.run(about: "workers of rules", within: Self.scanTimeout) {
       var choices: [WorkerID: AdoptionRule] = [:]
       let matching = RuleScan.resolved(matching)
       for worker in workers {
@@ -57,16 +61,7 @@ extension KernelWorkerProcesses {
       }
       return choices
     } then: {
-      then($0)
-    }
-  }
-
-  private func run<Value: Sendable>(
-    _ subject: String, _ job: @escaping @Sendable () -> Value, then: @escaping (Value?) -> Void
-  ) {
-    services.jobs.run(about: subject, within: Self.scanTimeout, job) { outcome in
-      guard case .done(let value) = outcome else { return then(nil) }
-      then(value)
+      then($0.value)
     }
   }
 }

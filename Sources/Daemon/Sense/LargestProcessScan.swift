@@ -28,8 +28,8 @@ struct LargestProcessScan {
       })
     jobs.run(about: "largest processes", within: Self.timeout) {
       Self.read(owners, until: Deadline(in: Self.limit))
-    } then: { outcome in
-      if case .done(let largest) = outcome { then(largest) } else { then(nil) }
+    } then: {
+      then($0.value ?? nil)
     }
   }
 

@@ -37,9 +37,7 @@ final class CoalescedProbe<Value: Sendable> {
     waiting = []
     // This object lives as long as the inspection, since its worker may be removed meanwhile.
     jobs.run(about: subject, within: limit, prepare()) { [self] outcome in
-      var value: Value?
-      if case .done(let result) = outcome { value = result }
-      for completion in served { completion(value) }
+      for completion in served { completion(outcome.value) }
       isUnderWay = false
       if !waiting.isEmpty { begin() }
     }

@@ -86,12 +86,5 @@ struct DaemonLog: Sendable {
   }
 
   /// The current time in ISO 8601, in UTC, with seconds.
-  static func timestamp() -> String {
-    var now = time(nil)
-    var fields = tm()
-    gmtime_r(&now, &fields)
-    var text = [CChar](repeating: 0, count: 32)
-    let length = strftime(&text, text.count, "%Y-%m-%dT%H:%M:%SZ", &fields)
-    return String(decoding: text[..<length].map { UInt8(bitPattern: $0) }, as: UTF8.self)
-  }
+  static func timestamp() -> String { "\(JournalWriter.wall().text.prefix(19))Z" }
 }

@@ -7,6 +7,9 @@ enum JobOutcome<Value> {
   case overdue
   /// The job wasn't started, because an earlier job about the same subject hasn't ended.
   case busy
+
+  /// nil unless the job is done.
+  var value: Value? { if case .done(let value) = self { value } else { nil } }
 }
 
 /// Runs jobs that may wait without limit, such as reading files in any directory, on threads of
@@ -63,6 +66,7 @@ final class LoopJobs {
       if let value = result.consume() { then(.done(value)) }
     }
   }
+
   /// Delivers the outcome. The subject names this step for `TurnCheck`.
   private func finish(_ id: UInt64) {
     guard let waiting = waiting[id] else { return }
