@@ -117,18 +117,16 @@ final class EngineDriver {
 
   private func execute(_ directives: ArraySlice<Directive>) {
     for directive in directives {
-      clock.step("\(directive)") { execute(directive) }
+      clock.step("\(directive)") {
+        if case .answer(let request, let answer) = directive {
+          replies.deliver(answer, to: request)
+        } else {
+          carryOut(directive)
+        }
+      }
       // If two hundred workers reach a deadline in the same turn, the check for blocked turns
       // (`TurnCheck`) times each directive separately.
       clock.checkpoint()
-    }
-  }
-
-  private func execute(_ directive: Directive) {
-    if case .answer(let request, let answer) = directive {
-      replies.deliver(answer, to: request)
-    } else {
-      carryOut(directive)
     }
   }
 

@@ -189,7 +189,7 @@ final class ControlServer {
     }
     if request.verb == .shutdown || request.verb == .leave {
       waitingForEnd.append((client, request.id))
-      service?.end(by: request.verb)
+      service?.daemon.end(by: request.verb)
       return
     }
     client.unanswered.append(request.id)
@@ -250,7 +250,7 @@ final class ControlServer {
       client.pending.removeFirst(count)
     }
     // The service may send more.
-    if client.pending.isEmpty, !client.isClosed { service?.didReadAll(client.id) }
+    if client.pending.isEmpty, !client.isClosed { service?.following.didReadAll(client.id) }
     updateInterest(in: client)
   }
 

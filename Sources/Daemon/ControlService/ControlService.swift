@@ -43,13 +43,6 @@ struct ControlService {
     carryOut(call)
   }
 
-  /// Ends the daemon because a client requested it, by `shutdown` or `leave`.
-  /// `ControlServer.announceEnd` answers the request.
-  func end(by verb: ControlRequest.Verb) { daemon.end(by: verb) }
-
-  /// The client's socket has accepted all that was sent.
-  func didReadAll(_ client: ClientID) { following.didReadAll(client) }
-
   /// The client's connection has ended.
   func didDisconnect(_ client: ClientID) {
     following.forget(client)
@@ -85,7 +78,7 @@ struct ControlService {
     case .start, .restart, .stop, .foreground, .background, .suspend, .hibernate, .wake, .terminate,
       .warn, .trim, .fill, .shadow, .enforce, .protect, .unprotect:
       askEngine(call)
-    case .register, .shutdown, .leave: break  // `handle` and `end` handle these verbs.
+    case .register, .shutdown, .leave: break  // `handle` and `DaemonVerbs.end` handle them.
     }
   }
 

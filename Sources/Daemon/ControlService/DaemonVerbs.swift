@@ -12,7 +12,7 @@ struct DaemonVerbs {
 
   var driver: EngineDriver { reloader.driver }
 
-  /// Ends the daemon, by `shutdown` or `leave`.
+  /// Ends the daemon, by `shutdown` or `leave`. `ControlServer.announceEnd` answers the request.
   func end(by verb: ControlRequest.Verb) {
     if verb == .leave { return ending.leave() }
     ending.log(

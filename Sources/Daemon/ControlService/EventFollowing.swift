@@ -68,7 +68,8 @@ final class EventFollowing {
     deliver(response, client)
   }
 
-  /// Sends the client the number of the events that it missed, if there are any.
+  /// Sends the client the number of the events that it missed, if there are any. Its socket has
+  /// accepted all that was sent.
   func didReadAll(_ client: ClientID) {
     guard let follower = followers[client], follower.lost > 0 else { return }
     followers[client]?.lost = 0

@@ -31,19 +31,19 @@ struct RemedyReporter {
       command: remedy.command)
     guard !report.settings.isEmpty else { return report }
     let settings = report.settings.map { ($0.key, $0.value) }
-    // A key for all workers together, such as the disk's, is refused for one worker.
-    let isOfOne =
-      (try? PolicySettings.ofOneWorker(report.settings.map { "\($0.key)=\($0.value)" })) != nil
     if isWrapper {
       writeWrapOptions(&report)
       return report
     }
+    let pairs = settings.map { "\($0.0)=\($0.1)" }
+    let options = pairs.map { "--set \($0)" }.joined(separator: " ")
     if facts?.worker.external != nil, facts?.rule == nil {
-      report.line = report.settings.map { "--set \($0.key)=\($0.value)" }.joined(separator: " ")
+      report.line = options
       report.place = "as options of `dormouse adopt`"
       return report
     }
-    guard isOfOne else {
+    // A key for all workers together, such as the disk's, is refused for one worker.
+    guard (try? PolicySettings.ofOneWorker(pairs)) != nil else {
       let inside = origins.lines(of: settings, worker: nil)
       report.line = inside?.text ?? OverrideLine.text(settings)
       report.place =
@@ -52,7 +52,7 @@ struct RemedyReporter {
       return report
     }
     guard facts?.worker.isDeclared == true || facts?.rule != nil else {
-      report.line = report.settings.map { "--set \($0.key)=\($0.value)" }.joined(separator: " ")
+      report.line = options
       report.place = "as options of `dormouse run`, when it is started next"
       return report
     }

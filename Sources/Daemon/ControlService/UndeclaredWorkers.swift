@@ -68,7 +68,14 @@ struct UndeclaredWorkers {
     guard let worker = declared.workers[id] else {
       return call.answerUnknown(name)
     }
-    if let refusal = refusal(ofRemoving: id, worker) { return call.answer(.refused, refusal) }
+    if worker.isDeclared {
+      return call.answer(
+        .refused, "\(id) is in the configuration: remove it there, then use `dormouse reload`")
+    }
+    if worker.external != nil {
+      return call.answer(
+        .refused, "\(id) is adopted: `dormouse release \(id)` ends its management")
+    }
     guard requests.isAlive(id) else { return finishRemoval(id, call) }
     guard call.request.verb == .removeRunning else {
       return call.answer(
@@ -96,15 +103,5 @@ struct UndeclaredWorkers {
       let text = failure.map { "\(id) is removed, but its log stays: \($0)" }
       call.answer(.done, text ?? "\(id) and its log are removed")
     }
-  }
-
-  private func refusal(ofRemoving id: WorkerID, _ worker: WorkerUnit) -> String? {
-    if worker.isDeclared {
-      return "\(id) is in the configuration: remove it there, then use `dormouse reload`"
-    }
-    if worker.external != nil {
-      return "\(id) is adopted: `dormouse release \(id)` ends its management"
-    }
-    return nil
   }
 }

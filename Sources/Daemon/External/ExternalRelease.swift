@@ -39,7 +39,8 @@ extension ExternalAdoption {
   func release(_ id: WorkerID, then done: @escaping (String?) -> Void) {
     guard let worker = workers[id], isAlive(id) else { return done(nil) }
     releasing.insert(id)
-    if driver.state.state(of: id)?.runs == true {
+    let runs = driver.state.state(of: id)?.runs == true
+    if runs {
       // Its memory is being trimmed or filled, which takes seconds at most.
       guard !worker.isBusy else {
         ends.loop.after(.milliseconds(100)) { [weak self, weak worker] in
@@ -49,13 +50,16 @@ extension ExternalAdoption {
         return
       }
       if !worker.mayHaveTrimImage {
-        finishRelease(worker)
+        releasing.remove(id)
+        ends.log(.notice, "\(id): released")
+        clearAway(worker)
+        driver.send(.released(id))
+        remove(worker)
         return done(nil)
       }
     }
     // What is in the image of a trim is moved back while the daemon still manages the worker.
-    let verb: Request.Verb = driver.state.state(of: id)?.runs == true ? .fill : .wake
-    ends.requests.request(verb, id) { [unowned self] answer in
+    ends.requests.request(runs ? .fill : .wake, id) { [unowned self] answer in
       guard answer.code == .done else {
         releasing.remove(id)
         return done(answer.text)
@@ -71,14 +75,6 @@ extension ExternalAdoption {
   /// Why a worker isn't suspended any more; nil if it may be.
   func refusalToSuspend(_ id: WorkerID) -> String? {
     releasing.contains(id) ? "it is being released" : nil
-  }
-
-  private func finishRelease(_ worker: WorkerUnit) {
-    releasing.remove(worker.id)
-    ends.log(.notice, "\(worker.id): released")
-    clearAway(worker)
-    driver.send(.released(worker.id))
-    remove(worker)
   }
 
   private func remove(_ worker: WorkerUnit) {

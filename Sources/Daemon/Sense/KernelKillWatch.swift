@@ -99,17 +99,13 @@ struct KernelKillWatch {
   let log: (DaemonLog.Priority, String) -> Void
 
   /// Records that a run has begun.
-  func begin(_ worker: WorkerUnit) {
-    worker.kernelKills.begin(
-      onMachine: counts.onMachine(), limits: counts.limits(worker.process?.cgroup))
-  }
-
-  /// Records that a run continues that an earlier daemon or another supervisor started. Its cgroup
-  /// has counted earlier kills.
-  func adopt(_ worker: WorkerUnit) {
+  ///
+  /// - Parameter isAdopted: whether an earlier daemon or another supervisor has begun it. Then its
+  ///   cgroup has counted earlier kills.
+  func begin(_ worker: WorkerUnit, isAdopted: Bool = false) {
     let cgroup = worker.process?.cgroup
     worker.kernelKills.begin(
-      inGroup: counts.inGroup(cgroup) ?? 0, onMachine: counts.onMachine(),
+      inGroup: isAdopted ? counts.inGroup(cgroup) ?? 0 : 0, onMachine: counts.onMachine(),
       limits: counts.limits(cgroup))
   }
 

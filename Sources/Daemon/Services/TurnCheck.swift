@@ -99,10 +99,14 @@ struct TurnCheck {
     // it: a machine short of memory takes these pages away, and a debug build is too large to be
     // locked in memory.
     let isDefect = blocked > settings.limit && faults == 0
+    let texts = steps.map { "\($0.what) \(Self.milliseconds($0.nanoseconds))" }
+    let list = texts.isEmpty ? "no single step" : texts.joined(separator: ", ")
+    let pages = faults > 0 ? "; \(faults) of its pages were read from a disk" : ""
+    let lead = isDefect ? Self.defect : "dormouse: a turn of the event loop was slow, blocked for "
     let text =
-      (isDefect ? Self.defect : "dormouse: a turn of the event loop was slow, blocked for ")
-      + Self.details(
-        blocked: blocked, computed: computed, faults: faults, limit: settings.limit, steps)
+      "\(lead)\(Self.milliseconds(blocked)) in one turn "
+      + "(limit \(Self.milliseconds(settings.limit)); "
+      + "it computed for \(Self.milliseconds(computed))\(pages)): \(list)"
     Self.write(text)
     if depth > 0 {
       if firstFinding?.isDefect != true { firstFinding = (text, isDefect) }
@@ -132,17 +136,6 @@ struct TurnCheck {
   /// The beginning of the message if a call on the loop's thread can be delayed. Tests search for
   /// it.
   static let defect = "dormouse: the event loop was blocked for "
-
-  private static func details(
-    blocked: Int64, computed: Int64, faults: Int64, limit: Int64,
-    _ steps: [(what: String, nanoseconds: Int64)]
-  ) -> String {
-    let texts = steps.map { "\($0.what) \(milliseconds($0.nanoseconds))" }
-    return "\(milliseconds(blocked)) in one turn "
-      + "(limit \(milliseconds(limit)); it computed for \(milliseconds(computed))"
-      + (faults > 0 ? "; \(faults) of its pages were read from a disk" : "") + "): "
-      + (texts.isEmpty ? "no single step" : texts.joined(separator: ", "))
-  }
 
   private static func milliseconds(_ nanoseconds: Int64) -> String {
     "\((nanoseconds + 500_000) / 1_000_000) ms"

@@ -135,9 +135,9 @@ import Testing
   @Test("The verb shutdown ends the daemon with its workers, and leave ends it without them")
   func end() throws {
     try world.add("web")
-    control.service.end(by: .leave)
+    control.service.daemon.end(by: .leave)
     #expect(world.phase.isLeaving && !world.phase.isEnding && world.asked.isEmpty)
-    control.service.end(by: .shutdown)
+    control.service.daemon.end(by: .shutdown)
     #expect(world.phase.isEnding && world.asked == ["stop web"])
   }
 }

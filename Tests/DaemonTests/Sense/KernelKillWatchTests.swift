@@ -72,7 +72,7 @@ import Testing
   func adopted() throws {
     let worker = try world.add()
     counts.group = 7
-    watch.adopt(worker)
+    watch.begin(worker, isAdopted: true)
     watch.checkForKernelKills(of: worker)
     #expect(world.logged == [])
     #expect(watch.status(.signaled(SIGKILL), of: worker) == .signaled(SIGKILL))
@@ -112,7 +112,7 @@ import Testing
       if hasGroup { counts.group = number } else { counts.machine = number }
     }
     count(7)
-    watch.adopt(worker)
+    watch.begin(worker, isAdopted: true)
     count(8)
     counts.isEnding = true
     for _ in 1...3 { watch.checkForKernelKills(of: worker) }

@@ -69,7 +69,7 @@ final class ShellClients {
     send(request, from: clients[2])
   }
 
-  func askToLeave() { service.end(by: .leave) }
+  func askToLeave() { service.daemon.end(by: .leave) }
 
   /// Whether requests had no answer when the daemon ended.
   private(set) var wereCutOff = false

@@ -44,7 +44,7 @@ final class ProcessHolder {
   func adopt(_ process: WorkerProcess, as worker: WorkerUnit) throws(SystemCallError) {
     try attach(process, to: worker)
     // Earlier kills by the kernel in its cgroup don't count for this daemon.
-    ends.kernelKills.adopt(worker)
+    ends.kernelKills.begin(worker, isAdopted: true)
   }
 
   /// Opens the memory of all of the worker's processes again. If a process can't be opened now,
