@@ -22,10 +22,7 @@ final class Senses {
   ) {
     let loop = services.loop
     let log: (DaemonLog.Priority, String) -> Void = services.log.callAsFunction
-    let launchedAt: (WorkerID) -> Instant = { [restarts] in
-      restarts.launchedAt(of: $0)
-    }
-
+    let launchedAt: (WorkerID) -> Instant = restarts.launchedAt
     scanner = ProcessScanner(
       services, onlyDescendants: role.scansOnlyDescendants, launchedAt: launchedAt)
     meter = FootprintMeter(
@@ -36,11 +33,9 @@ final class Senses {
     )
     activity = ActivitySampler(
       clock: loop, driver: driver, workers: workers, source: activitySource, meter: meter)
-    let counts = KernelKillCounts.kernel { [pressure] in
-      pressure.stalledMicroseconds
-    }
     kernelKills = KernelKillWatch(
-      clock: loop, driver: driver, jetsam: jetsam, counts: counts, log: log)
+      clock: loop, driver: driver, jetsam: jetsam,
+      counts: .kernel { [pressure] in pressure.stalledMicroseconds }, log: log)
     let largest = LargestProcessScan(jobs: services.jobs, workers: workers)
     jetsam.measure = { largest.measure(then: $0) }
     safePoints = SafePointCheck(services: services, driver: driver, workers: workers)

@@ -1,4 +1,3 @@
-import Checksum
 import Glibc
 import Linux
 
@@ -77,11 +76,7 @@ struct WriteLedger: Sendable {
     for (hour, costs) in hours.sorted(by: { $0.key < $1.key }) {
       text += "\(hour) \(costs.bytes) \(costs.milliseconds) \(costs.images)\n"
     }
-    return text + Self.seal(text)
-  }
-
-  private static func seal(_ text: String) -> String {
-    "crc32c \(CRC32.castagnoli.text(of: text.utf8))\n"
+    return text + SealedFacts.seal(text.utf8)
   }
 
   private static func decode(_ bytes: [UInt8]) -> [Int64: Costs]? {
@@ -93,7 +88,7 @@ struct WriteLedger: Sendable {
       lines.first.map(String.init) == title
     else { return nil }
     let covered = lines.joined(separator: "\n") + "\n"
-    guard last + "\n" == seal(covered) else { return nil }
+    guard last + "\n" == SealedFacts.seal(covered.utf8) else { return nil }
     var hours: [Int64: Costs] = [:]
     for line in lines.dropFirst() {
       let numbers = line.split(separator: " ").compactMap { Int64($0) }

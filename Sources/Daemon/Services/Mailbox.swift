@@ -10,8 +10,7 @@ final class Mailbox<Receiver>: Sendable {
 
   private struct Entry: Sendable {
     var message: Message
-    var file: StaticString
-    var line: UInt
+    var label: TurnCheck.Label
   }
 
   /// A message, and a reference to the one that was posted before it.
@@ -39,7 +38,7 @@ final class Mailbox<Receiver>: Sendable {
   func post(
     file: StaticString = #fileID, line: UInt = #line, _ message: @escaping Message
   ) {
-    let node = Node(Entry(message: message, file: file, line: line))
+    let node = Node(Entry(message: message, label: TurnCheck.Label(file: file, line: line)))
     let new = Unmanaged.passRetained(node)
     var before = last.load(ordering: .relaxed)
     while true {
@@ -56,9 +55,7 @@ final class Mailbox<Receiver>: Sendable {
   func drain(_ receiver: Receiver, on loop: any Timers) {
     counter.clear()
     for entry in removeAll() {
-      loop.step("\(TurnCheck.Label(file: entry.file, line: entry.line))") {
-        entry.message(receiver)
-      }
+      loop.step("\(entry.label)") { entry.message(receiver) }
       loop.checkpoint()
     }
   }

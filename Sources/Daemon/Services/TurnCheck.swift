@@ -20,14 +20,9 @@ struct TurnCheck {
   }
 
   /// The source line where a handler was registered, which names it.
-  struct Label: Hashable, CustomStringConvertible {
+  struct Label: CustomStringConvertible {
     var file: StaticString
     var line: UInt
-
-    static func == (left: Label, right: Label) -> Bool {
-      left.line == right.line && left.file.utf8Start == right.file.utf8Start
-    }
-    func hash(into hasher: inout Hasher) { hasher.combine(line) }
 
     var description: String {
       "\(file)".split(separator: "/").last.map { "\($0):\(line)" } ?? "\(file):\(line)"

@@ -29,7 +29,8 @@ enum SealedFacts {
     return try? JSON(Array(lines[1]))?.decode(type)
   }
 
-  private static func seal(_ body: some Sequence<UInt8>) -> String {
+  /// The line with the checksum of what is before it.
+  static func seal(_ body: some Sequence<UInt8>) -> String {
     "crc32c \(CRC32.castagnoli.text(of: body))\n"
   }
 }
