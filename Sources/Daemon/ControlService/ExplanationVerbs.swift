@@ -16,10 +16,10 @@ struct ExplanationVerbs {
   private static let wrapperTimeout = Duration.seconds(2)
 
   private var facts: WorkerFactsReader { status.facts }
-  private var engine: Engine { status.daemon.driver.state }
-  private var origins: Origins { status.daemon.configuration.current.origins }
-  private var isWrapper: Bool { facts.program != nil }
-  private var now: Instant { facts.clock.now }
+  var engine: Engine { status.daemon.driver.state }
+  var origins: Origins { status.daemon.configuration.current.origins }
+  var isWrapper: Bool { facts.program != nil }
+  var now: Instant { facts.clock.now }
   private var remedies: RemedyReporter {
     RemedyReporter(engine: engine, origins: origins, isWrapper: isWrapper, now: now)
   }
@@ -92,19 +92,18 @@ struct ExplanationVerbs {
   }
 
   func policyInForce(_ call: ControlCall) {
-    let reporter = PolicyReporter(
-      engine: engine, origins: origins, resumeOverride: resumeOverride, isWrapper: isWrapper,
-      now: now)
     guard let name = call.request.worker else {
-      return call.answer(.done, "the policy in effect") { $0.policy = reporter.machine() }
+      return call.answer(.done, "the policy in effect") {
+        $0.policy = reports(of: EffectivePolicy(engine.policy, origins: origins))
+      }
     }
     let id = WorkerID(name)
     guard let worker = facts.read(id)?.worker, let snapshot = engine.snapshot(of: id) else {
       return call.answerUnknown(name)
     }
     call.answer(.done, "the policy in effect for \(name)") {
-      $0.policy = reporter.worker(
-        snapshot, worker.configuration.policy, isChosen: worker.external?.chosen != nil)
+      $0.policy = policyValues(
+        of: snapshot, worker.configuration.policy, isChosen: worker.external?.chosen != nil)
     }
   }
 }

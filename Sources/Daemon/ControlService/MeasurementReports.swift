@@ -38,7 +38,9 @@ extension DaemonMeasurements {
   init(_ counts: RunCounts, _ engine: Engine, at now: Instant) {
     self.init(upSeconds: counts.upSeconds(at: now))
     cpuSeconds = Double(Clocks.processorTime) / 1e9
-    resident = Self.residentBytes()
+    // Without /proc the number isn't known.
+    let bytes = residentMemory(of: CurrentProcess.pid).all
+    resident = bytes == 0 ? nil : Int64(clamping: bytes)
     let memory = engine.memoryReading
     someStall = memory?.someStall
     fullStall = memory?.fullStall
@@ -50,12 +52,5 @@ extension DaemonMeasurements {
     }
     wakeTimes = counts.wakeTimes
     jetsamReports = counts.jetsamReports
-  }
-
-  private static func residentBytes() -> Int64? {
-    // Without /proc the number isn't known.
-    guard let text = try? readText("/proc/self/statm") else { return nil }
-    let fields = text.split(separator: " ")
-    return fields.count > 1 ? Int64(fields[1]).map { $0 * Int64(pageSize) } : nil
   }
 }

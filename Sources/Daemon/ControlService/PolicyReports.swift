@@ -4,27 +4,16 @@ import Lifecycle
 import Policy
 import PolicyFile
 
-/// Makes the report of `policy show --effective`: every value of the policy that is in effect now,
-/// and where it comes from.
-struct PolicyReporter {
-  let engine: Engine
-  let origins: Origins
-  let resumeOverride: ResumePreference?
-  let isWrapper: Bool
-  let now: Instant
-
-  /// The values of the machine's policy.
-  func machine() -> [PolicyValueReport] {
-    report(EffectivePolicy(engine.policy, origins: origins))
-  }
-
+// These functions make the report of `policy show --effective`: every value of the policy that is
+// in effect now, and where it comes from.
+extension ExplanationVerbs {
   /// The values of a worker's policy.
   ///
   /// - Parameters:
   ///   - policy: the worker's policy, with the values of its configuration.
   ///   - isChosen: whether the request for its adoption has chosen it.
-  func worker(
-    _ snapshot: WorkerSnapshot, _ policy: LifecyclePolicy, isChosen: Bool = false
+  func policyValues(
+    of snapshot: WorkerSnapshot, _ policy: LifecyclePolicy, isChosen: Bool
   ) -> [PolicyValueReport] {
     let name = snapshot.profile.rule.map(Origins.name(ofRule:)) ?? snapshot.worker.name
     var values = EffectivePolicy(
@@ -44,10 +33,10 @@ struct PolicyReporter {
       values.replace(
         backOff.key.path, by: backOff.idle.policyText, .learned, because: backOff.sentence)
     }
-    return report(values)
+    return reports(of: values)
   }
 
-  private func report(_ values: EffectivePolicy) -> [PolicyValueReport] {
+  func reports(of values: EffectivePolicy) -> [PolicyValueReport] {
     var values = values
     if let resume = resumeOverride {
       values.replace(
