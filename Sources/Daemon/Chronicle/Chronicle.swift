@@ -19,18 +19,11 @@ final class Chronicle: EngineObserver {
   var uses: UseHistory { useKeeper.history }
   private var countsUses: () -> Bool = { true }
   private let queue: WorkQueue
-  private var followers: [(number: UInt64, follower: Follower)] = []
-  private var lastFollower: UInt64 = 0
   private var formatter = EventFormatter()
-  /// Gets all events; nil if no part of the daemon wants them.
-  private var observer: ((Notice, EventRecord) -> Void)?
+  private var observers: [Observer: (Notice, EventRecord) -> Void] = [:]
 
-  /// A client that follows all events, or those of one worker.
-  private struct Follower {
-    var worker: String?
-    /// Sends an event. It returns false if the client has disconnected.
-    var send: (EventRecord) -> Bool
-  }
+  /// What gets all events: the commands of `on:`, or the clients that follow.
+  enum Observer { case hooks, clients }
 
   /// - Parameter directory: the journal's directory, if the configuration names none.
   init(
@@ -77,36 +70,16 @@ final class Chronicle: EngineObserver {
 
   private func publish(_ notice: Notice) {
     let record = EventRecord(notice, wall: JournalWriter.wall())
-    observer?(notice, record)
-    // This loops over a copy, because a client that can't be reached any more may stop following
-    // meanwhile.
-    for (number, follower) in followers {
-      if let worker = follower.worker, notice.worker?.name != worker { continue }
-      if !follower.send(record) { endFollowing(number) }
-    }
+    for observe in observers.values { observe(notice, record) }
   }
 
-  /// Whether a client or a part of the daemon gets events.
-  var isFollowed: Bool { !followers.isEmpty || observer != nil }
+  var isFollowed: Bool { !observers.isEmpty }
 
-  /// Sets the part of the daemon that gets all events; nil for none.
-  func observe(_ observer: ((Notice, EventRecord) -> Void)?) {
+  /// Sets the function that gets all events for this observer; nil for none.
+  func observe(as observer: Observer, _ action: ((Notice, EventRecord) -> Void)?) {
     if !isFollowed { formatter = EventFormatter() }
-    self.observer = observer
+    observers[observer] = action
   }
-
-  /// Sends events to a client from now on. `receive` returns false if the client has disconnected.
-  ///
-  /// - Returns: a closure that stops it.
-  func follow(worker: String?, receive: @escaping (EventRecord) -> Bool) -> () -> Void {
-    if !isFollowed { formatter = EventFormatter() }
-    lastFollower += 1
-    let number = lastFollower
-    followers.append((number, Follower(worker: worker, send: receive)))
-    return { [weak self] in self?.endFollowing(number) }
-  }
-
-  private func endFollowing(_ number: UInt64) { followers.removeAll { $0.number == number } }
 
   /// Begins to write everything until now to the files. `done` is called on another thread when it
   /// is written.

@@ -9,12 +9,11 @@ final class EventFollowing {
   static let maxUnread = 64 << 10
 
   private struct Follower {
-    /// The latest request by which the client follows.
-    var request: UInt64 = 0
+    /// The requests by which the client follows, with the worker that each names; nil for all
+    /// workers.
+    var requests: [(id: UInt64, worker: String?)] = []
     /// The number of events that weren't sent, because the client hadn't read those before.
     var lost = 0
-    /// The functions that stop the client's following.
-    var ends: [() -> Void] = []
   }
 
   private let chronicle: Chronicle
@@ -40,26 +39,27 @@ final class EventFollowing {
   ///   - request: the number that all events carry.
   ///   - worker: the worker whose events are sent; nil for all workers.
   func follow(_ client: ClientID, _ request: UInt64, worker: String?) {
-    followers[client, default: Follower()].request = request
-    let end = chronicle.follow(worker: worker) { [weak self] event in
-      self?.pass(event, to: client, request) ?? false
-    }
-    followers[client]?.ends.append(end)
+    followers[client, default: Follower()].requests.append((request, worker))
+    chronicle.observe(as: .clients) { [weak self] in self?.pass($1) }
   }
 
-  /// Passes an event to a client.
-  ///
-  /// - Returns: false if the client has disconnected.
-  private func pass(_ event: EventRecord, to client: ClientID, _ request: UInt64) -> Bool {
-    guard followers[client] != nil, let unread = unreadBytes(client) else {
-      return false
+  /// Passes an event to the clients that follow it.
+  private func pass(_ event: EventRecord) {
+    // This loops over a copy, because a client may disconnect while an event is sent to it.
+    for (client, follower) in followers {
+      for request in follower.requests
+      where request.worker == nil || request.worker == event.worker {
+        guard followers[client] != nil, let unread = unreadBytes(client) else {
+          forget(client)
+          break
+        }
+        if unread > Self.maxUnread {
+          followers[client]?.lost += 1
+        } else {
+          send(event, to: client, request.id)
+        }
+      }
     }
-    if unread > Self.maxUnread {
-      followers[client]?.lost += 1
-    } else {
-      send(event, to: client, request)
-    }
-    return true
   }
 
   private func send(_ event: EventRecord, to client: ClientID, _ request: UInt64) {
@@ -71,17 +71,19 @@ final class EventFollowing {
   /// Sends the client the number of the events that it missed, if there are any. Its socket has
   /// accepted all that was sent.
   func didReadAll(_ client: ClientID) {
-    guard let follower = followers[client], follower.lost > 0 else { return }
+    guard let follower = followers[client], follower.lost > 0, let last = follower.requests.last
+    else { return }
     followers[client]?.lost = 0
     let what = follower.lost == 1 ? "1 event was" : "\(follower.lost) events were"
     var event = EventRecord(
       time: JournalWriter.wall().text, kind: "lost",
       text: "\(what) lost: the reader was too slow; the journal has them")
     event.lost = follower.lost
-    send(event, to: client, follower.request)
+    send(event, to: client, last.id)
   }
 
   func forget(_ client: ClientID) {
-    for end in followers.removeValue(forKey: client)?.ends ?? [] { end() }
+    followers[client] = nil
+    if followers.isEmpty { chronicle.observe(as: .clients, nil) }
   }
 }

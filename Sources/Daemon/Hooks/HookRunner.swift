@@ -53,8 +53,8 @@ final class HookRunner {
     isConfigured =
       !configuration.current.hooks.isEmpty
       || workers.values.contains { !$0.configuration.hooks.isEmpty }
-    guard isConfigured else { return chronicle.observe(nil) }
-    chronicle.observe { [unowned self] in offer($0.hookEvents, of: $0.worker, $1) }
+    guard isConfigured else { return chronicle.observe(as: .hooks, nil) }
+    chronicle.observe(as: .hooks) { [unowned self] in offer($0.hookEvents, of: $0.worker, $1) }
   }
 
   /// Starts the commands for the start of the daemon, and observes events from now on.

@@ -59,53 +59,23 @@ import Testing
     var workers: Set<String> { Set(events.compactMap(\.worker)) }
   }
 
-  @Test func `A follower gets the events of all workers, or of its worker alone`() throws {
+  @Test func `Each observer gets all events, until it is removed`() throws {
     let chronicle = try make()
     let world = World(chronicle, "web", "db")
-    let (all, web) = (Heard(), Heard())
-    let ends = [
-      chronicle.follow(worker: nil) {
-        all.events.append($0)
-        return true
-      },
-      chronicle.follow(worker: "web") {
-        web.events.append($0)
-        return true
-      },
-    ]
+    let (hooks, clients) = (Heard(), Heard())
+    chronicle.observe(as: .hooks) { hooks.events.append($1) }
+    chronicle.observe(as: .clients) { clients.events.append($1) }
     world.fail("db")
-    #expect(all.workers == ["db"] && web.events.isEmpty)
+    #expect(hooks.workers == ["db"] && clients.workers == ["db"])
     world.fail("web")
-    #expect(all.workers == ["db", "web"] && web.workers == ["web"])
-    #expect(web.events.allSatisfy { !$0.text.isEmpty && !$0.kind.isEmpty && !$0.time.isEmpty })
+    #expect(hooks.workers == ["db", "web"] && hooks.events.count == clients.events.count)
+    #expect(hooks.events.allSatisfy { !$0.text.isEmpty && !$0.kind.isEmpty && !$0.time.isEmpty })
     chronicle.didSetPolicy(world.engine.policy, at: world.now)
-    #expect(all.events.last?.kind == "policy" && web.events.last?.kind != "policy")
-    for end in ends { end() }
-    let before = (all.events.count, web.events.count)
+    #expect(hooks.events.last?.kind == "policy" && clients.events.last?.kind == "policy")
+    chronicle.observe(as: .hooks, nil)
+    let before = hooks.events.count
     world.fail("web")
-    #expect(before == (all.events.count, web.events.count))
-  }
-
-  @Test("A client that can't be reached any more gets no further event, the others get each one")
-  func left() throws {
-    let chronicle = try make()
-    let world = World(chronicle, "web")
-    let (leaving, staying) = (Heard(), Heard())
-    var end: () -> Void = {}
-    end = chronicle.follow(worker: nil) {
-      leaving.events.append($0)
-      // The client's connection closes while this event is sent.
-      end()
-      return false
-    }
-    let other = chronicle.follow(worker: nil) {
-      staying.events.append($0)
-      return true
-    }
-    world.fail("web")
-    world.fail("web")
-    #expect(leaving.events.count == 1 && staying.events.count > 1)
-    other()
+    #expect(hooks.events.count == before && clients.events.count > before)
   }
 
   @Test func `After a save, the files have everything until then: events and counts`() throws {
@@ -130,17 +100,13 @@ import Testing
     let chronicle = try make(enabled: false)
     let world = World(chronicle, "web")
     let heard = Heard()
-    let end = chronicle.follow(worker: nil) {
-      heard.events.append($0)
-      return true
-    }
+    chronicle.observe(as: .clients) { heard.events.append($1) }
     world.fail("web")
     let journal = chronicle.save(at: world.now) {}
     #expect(journal.directory == nil && journal.run == nil && !heard.events.isEmpty)
     #expect(chronicle.close(at: world.now, within: .seconds(60)))
     #expect(!fileExists("\(scratch.path)/journal"))
     #expect(try listDirectory("\(scratch.path)/reports").contains { $0.hasSuffix(".json") })
-    end()
   }
 
   @Test func `The configuration may name the journal's directory`() throws {

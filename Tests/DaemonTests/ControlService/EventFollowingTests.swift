@@ -9,6 +9,7 @@ import Testing
   private final class Clients {
     var unread: [ClientID: Int] = [:]
     var sent: [(response: ControlResponse, client: ClientID)] = []
+    var whenSent: (ClientID) -> Void = { _ in }
 
     func events(_ client: ClientID) -> [String?] {
       sent.filter { $0.client == client }.map(\.response.event?.to)
@@ -29,6 +30,7 @@ import Testing
       clients.unread[$0]
     } send: { [clients] in
       clients.sent.append(($0, $1))
+      clients.whenSent($1)
     }
     clients.unread[client] = 0
   }
@@ -71,6 +73,24 @@ import Testing
     #expect(clients.sent.map(\.response.id) == [7, 7, 7])
     #expect(clients.sent[1].response.text.hasPrefix("2 events were lost: the reader"))
     #expect(clients.events(client).last == "background")
+  }
+
+  @Test("A client that leaves while it gets an event gets no further one, the others get each one")
+  func left() {
+    let other = ClientID(number: 2)
+    clients.unread[other] = 0
+    clients.whenSent = { [clients, client, following] in
+      guard $0 == client else { return }
+      clients.unread[client] = nil
+      following.forget(client)
+    }
+    following.follow(client, 7, worker: nil)
+    following.follow(client, 8, worker: nil)
+    following.follow(other, 9, worker: nil)
+    happen(.foreground)
+    happen(.background)
+    #expect(clients.events(client) == ["foreground"])
+    #expect(clients.events(other) == ["foreground", "background"])
   }
 
   @Test func `A client that disconnects gets no more events`() {
