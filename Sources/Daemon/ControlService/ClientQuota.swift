@@ -20,16 +20,14 @@ struct ClientQuota {
     var since: Instant?
     /// Whether the client has sent a whole request.
     var hasSentRequest = false
-    var order: UInt64
   }
 
-  private var clients: [Int32: Client] = [:]
-  private var count: UInt64 = 0
+  private var clients: [ClientID: Client] = [:]
 
   enum Admission: Equatable {
     case admitted
     /// The client is admitted, and this one must be closed for it.
-    case insteadOf(Int32)
+    case insteadOf(ClientID)
     /// The client isn't admitted, because all others have sent requests.
     case refused
   }
@@ -38,7 +36,8 @@ struct ClientQuota {
     clients.count >= maxClients && !clients.values.contains { !$0.hasSentRequest }
   }
 
-  mutating func admit(_ id: Int32, user: UInt32, at now: Instant) -> Admission {
+  /// - Parameter id: later clients have higher numbers.
+  mutating func admit(_ id: ClientID, user: UInt32, at now: Instant) -> Admission {
     var admission = Admission.admitted
     if clients.count >= maxClients || clients.values.count { $0.user == user } >= maxOfUser {
       let candidates = clients.filter { !$0.value.hasSentRequest }
@@ -46,14 +45,11 @@ struct ClientQuota {
       // are too many.
       let ofUser = candidates.filter { $0.value.user == user }
       let choice = ofUser.isEmpty && clients.count >= maxClients ? candidates : ofUser
-      guard let oldest = choice.min(by: { $0.value.order < $1.value.order })?.key else {
-        return .refused
-      }
+      guard let oldest = choice.keys.min(by: { $0.number < $1.number }) else { return .refused }
       remove(oldest)
       admission = .insteadOf(oldest)
     }
-    count += 1
-    clients[id] = Client(user: user, since: now, order: count)
+    clients[id] = Client(user: user, since: now)
     return admission
   }
 
@@ -62,7 +58,7 @@ struct ClientQuota {
   /// - Parameters:
   ///   - isPartial: whether a request has begun and isn't complete.
   ///   - completed: whether a whole request was read.
-  mutating func heard(_ id: Int32, isPartial: Bool, completed: Bool, at now: Instant) {
+  mutating func heard(_ id: ClientID, isPartial: Bool, completed: Bool, at now: Instant) {
     guard var client = clients[id] else { return }
     if completed {
       client.hasSentRequest = true
@@ -73,10 +69,10 @@ struct ClientQuota {
     clients[id] = client
   }
 
-  mutating func remove(_ id: Int32) { clients[id] = nil }
+  mutating func remove(_ id: ClientID) { clients[id] = nil }
 
   /// The clients that have been at one request, or at none, for too long.
-  func overdue(at now: Instant) -> [Int32] {
-    clients.filter { $0.value.since.map { now - $0 >= timeout } ?? false }.keys.sorted()
+  func overdue(at now: Instant) -> [ClientID] {
+    clients.filter { $0.value.since.map { now - $0 >= timeout } ?? false }.map(\.key)
   }
 }

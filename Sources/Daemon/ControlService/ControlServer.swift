@@ -92,28 +92,24 @@ final class ControlServer {
   }
 
   private func admit(_ descriptor: Descriptor, _ peer: PeerCredentials) {
-    switch quota.admit(descriptor.raw, user: peer.user, at: EventLoop.now) {
-    case .admitted: break
-    case .insteadOf(let other): dropClient(withDescriptor: other)
-    case .refused: return
-    }
     clientCount += 1
     let client = Client(ClientID(number: clientCount), descriptor, process: peer.process)
+    switch quota.admit(client.id, user: peer.user, at: EventLoop.now) {
+    case .admitted: break
+    case .insteadOf(let other): if let other = clients[other] { drop(other) }
+    case .refused: return
+    }
     // A client that can't be watched can't be served, so its connection is closed.
     client.token = try? loop.watch(descriptor, .readable) { [unowned self] what in
       serve(client, what)
     }
-    if client.token != nil { clients[client.id] = client } else { quota.remove(descriptor.raw) }
+    if client.token != nil { clients[client.id] = client } else { quota.remove(client.id) }
   }
 
   /// Disconnects the clients that have taken too long to send a request, again and again.
   private func dropOverdue() {
-    for descriptor in quota.overdue(at: EventLoop.now) { dropClient(withDescriptor: descriptor) }
+    for id in quota.overdue(at: EventLoop.now) { if let client = clients[id] { drop(client) } }
     loop.after(checkInterval) { [weak self] in self?.dropOverdue() }
-  }
-
-  private func dropClient(withDescriptor raw: Int32) {
-    if let client = clients.values.first(where: { $0.descriptor.raw == raw }) { drop(client) }
   }
 
   private func serve(_ client: Client, _ what: Epoll.Interest) {
@@ -151,7 +147,7 @@ final class ControlServer {
     var count = 0
     defer {
       quota.heard(
-        client.descriptor.raw, isPartial: client.framer.pendingBytes > 0 && !client.isFull,
+        client.id, isPartial: client.framer.pendingBytes > 0 && !client.isFull,
         completed: count > 0, at: EventLoop.now)
     }
     do throws(LineFramer.Overflow) {
@@ -269,7 +265,7 @@ final class ControlServer {
     service?.didDisconnect(client.id)
     if let token = client.token { loop.unwatch(client.descriptor, token) }
     clients[client.id] = nil
-    quota.remove(client.descriptor.raw)
+    quota.remove(client.id)
     listener?.resume()
   }
 
