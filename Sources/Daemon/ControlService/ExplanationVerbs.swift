@@ -69,26 +69,41 @@ struct ExplanationVerbs {
   }
 
   private func explain(_ workers: [WorkerReport], _ call: ControlCall) {
-    let pending = PendingKeptMemory(call)
+    var entries: [KeptMemoryReport.Worker] = []
+    // The number of answers that are still missing. The loop over the workers counts as one.
+    var missing = 1
+    func add(_ worker: WorkerReport, _ explanation: ExplanationReport?) {
+      var entry = KeptMemoryReport.Worker(
+        worker: worker.name, state: explanation?.state ?? worker.state,
+        footprint: worker.footprint, next: explanation?.next,
+        obstacles: explanation?.obstacles ?? [], isShadow: explanation?.isShadow ?? false)
+      entry.remedy = explanation?.remedy
+      entries.append(entry)
+    }
+    func didAnswer() {
+      missing -= 1
+      guard missing == 0 else { return }
+      call.answer(.done, "the workers that keep memory") {
+        $0.kept = KeptMemoryReport(workers: entries)
+      }
+    }
     for worker in workers {
       guard status.wrappers.isWrapped(worker.name) else {
         let id = WorkerID(worker.name)
         var explanation = explanation(of: id)
         explanation?.remedy = remedies.remedy(
           of: id, facts.read(id), activity: facts.activity(of: id))
-        pending.add(worker, explanation)
+        add(worker, explanation)
         continue
       }
-      pending.missing += 1
+      missing += 1
       let request = ControlRequest(id: call.request.id, verb: .explain, worker: worker.name)
       status.wrappers.relay(request, timeout: Self.wrapperTimeout) { answer in
-        pending.missing -= 1
-        pending.add(worker, answer.explanation)
-        pending.answerIfComplete()
+        add(worker, answer.explanation)
+        didAnswer()
       }
     }
-    pending.missing -= 1
-    pending.answerIfComplete()
+    didAnswer()
   }
 
   func policyInForce(_ call: ControlCall) {
@@ -104,33 +119,6 @@ struct ExplanationVerbs {
     call.answer(.done, "the policy in effect for \(name)") {
       $0.policy = policyValues(
         of: snapshot, worker.configuration.policy, isChosen: worker.external?.chosen != nil)
-    }
-  }
-}
-
-/// The entries of `explainSavings` that have come so far, until the last wrapper has answered. It
-/// belongs to the event loop's thread.
-private final class PendingKeptMemory {
-  private let call: ControlCall
-  private var workers: [KeptMemoryReport.Worker] = []
-  /// The number of answers that are still missing. The loop over the workers counts as one.
-  var missing = 1
-
-  init(_ call: ControlCall) { self.call = call }
-
-  func add(_ worker: WorkerReport, _ explanation: ExplanationReport?) {
-    var entry = KeptMemoryReport.Worker(
-      worker: worker.name, state: explanation?.state ?? worker.state,
-      footprint: worker.footprint, next: explanation?.next,
-      obstacles: explanation?.obstacles ?? [], isShadow: explanation?.isShadow ?? false)
-    entry.remedy = explanation?.remedy
-    workers.append(entry)
-  }
-
-  func answerIfComplete() {
-    guard missing == 0 else { return }
-    call.answer(.done, "the workers that keep memory") {
-      $0.kept = KeptMemoryReport(workers: workers)
     }
   }
 }

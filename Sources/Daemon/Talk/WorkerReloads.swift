@@ -32,7 +32,7 @@ final class WorkerReloads {
     var answers: [(Answer) -> Void]
     /// Whether the worker has sent `RELOADING=1`.
     var isAnnounced = false
-    var deadline: EventLoop.Token?
+    let deadline: TimedOperation
   }
 
   init(
@@ -106,7 +106,7 @@ final class WorkerReloads {
       return answer(Answer(.failed, "\(id) can't be sent \(named): \(error)"))
     }
     restarts.log(.info, "\(id): sent \(named) to reload")
-    reloads[id] = Reload(answers: [answer])
+    reloads[id] = Reload(answers: [answer], deadline: TimedOperation(timers))
     driver.send(.taskBegan(id, task: Self.task, limit: limit(of: id)))
     // A worker with this readiness is known to send messages.
     let announces = worker.configuration.readiness == .notify
@@ -121,14 +121,12 @@ final class WorkerReloads {
   }
 
   private func conclude(_ id: WorkerID, after time: Duration, _ answer: Answer) {
-    guard let reload = reloads[id] else { return }
-    if let deadline = reload.deadline { timers.cancel(deadline) }
-    reloads[id]?.deadline = timers.after(time) { [weak self] in self?.conclude(id, answer) }
+    reloads[id]?.deadline.wait(time) { [weak self] in self?.conclude(id, answer) }
   }
 
   private func conclude(_ id: WorkerID, _ answer: Answer) {
     guard let reload = reloads.removeValue(forKey: id) else { return }
-    if let deadline = reload.deadline { timers.cancel(deadline) }
+    reload.deadline.cancel()
     driver.send(.taskEnded(id, task: Self.task))
     for each in reload.answers { each(answer) }
   }

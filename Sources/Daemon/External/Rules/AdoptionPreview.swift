@@ -75,10 +75,10 @@ extension AdoptionPreview {
       command: match.command,
       result: isFull
         ? CodedText("limit", "not adopted: the rule has \(rule.limit) workers (limit)")
-        : Self.result(match.matched, rule))
+        : Self.result(match.matched))
   }
 
-  private static func result(_ matched: RuleScan.Matched, _ rule: AdoptionRule) -> CodedText {
+  private static func result(_ matched: RuleScan.Matched) -> CodedText {
     switch matched {
     case .ready: CodedText("would_adopt", "would be adopted")
     case .tooYoung(let remaining):
