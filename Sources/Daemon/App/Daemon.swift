@@ -107,9 +107,7 @@ public final class Daemon {
     do throws(SystemCallError) { try signals.follow() } catch { throw .system(error) }
     try shared.control.open(control)
     shared.pressure.follow(driver.state.policy)
-    shared.chronicle.begin(driver.state, at: EventLoop.now) { [phase = shared.phase] in
-      !phase.isClosing
-    }
+    shared.chronicle.begin(driver.state, at: EventLoop.now, phase: shared.phase)
     begin()
     do throws(SystemCallError) {
       while !ending.hasEnded {

@@ -17,7 +17,7 @@ final class Chronicle: EngineObserver {
   private let useKeeper: UseKeeper
   /// The uses of workers, with those under earlier daemons.
   var uses: UseHistory { useKeeper.history }
-  private var countsUses: () -> Bool = { true }
+  private var phase: DaemonPhase?
   private let queue: WorkQueue
   private var formatter = EventFormatter()
   private var observers: [Observer: (Notice, EventRecord) -> Void] = [:]
@@ -40,12 +40,8 @@ final class Chronicle: EngineObserver {
     useKeeper = UseKeeper(directory: reports, queue: queue, log: log)
   }
 
-  /// - Parameter countsUses: false while the daemon ends. It wakes the workers that it leaves then,
-  ///   and that is no use.
-  func begin(
-    _ engine: Engine, at now: Instant, countsUses: @escaping () -> Bool = { true }
-  ) {
-    self.countsUses = countsUses
+  func begin(_ engine: Engine, at now: Instant, phase: DaemonPhase? = nil) {
+    self.phase = phase
     journal?.begin(engine, at: now)
     days.begin(engine, at: now)
     useKeeper.begin(at: now)
@@ -58,7 +54,8 @@ final class Chronicle: EngineObserver {
     journal?.record(event, directives: directives, engine: engine, at: now)
     days.record(event, directives: directives, engine: engine, at: now)
     counts.record(event, directives: directives)
-    if countsUses() { useKeeper.record(event, at: now) }
+    // A daemon that ends wakes the workers that it leaves, and that is no use of them.
+    if phase?.isClosing != true { useKeeper.record(event, at: now) }
     guard isFollowed else { return }
     for notice in formatter.notices(of: event, directives, engine, at: now) { publish(notice) }
   }

@@ -116,12 +116,10 @@ struct ConfigurationReloader {
   /// Applies the machine's policy to workers of `run`. Those that a rule has adopted have the
   /// rule's.
   private func applyPolicyToUndeclared(_ policy: LifecyclePolicy) {
-    for id in workers.keys.sorted() {
-      guard let existing = workers[id], !existing.isDeclared, existing.external?.rule == nil else {
-        continue
-      }
-      if existing.configuration.policy != policy { setPolicy(policy, of: id) }
+    let changed = workers.values.filter {
+      !$0.isDeclared && $0.external?.rule == nil && $0.configuration.policy != policy
     }
+    for id in changed.map(\.id).sorted() { setPolicy(policy, of: id) }
   }
 
   /// Informs other components of a configuration that is in force, and that each worker has.

@@ -105,31 +105,30 @@ extension ExternalProcess {
 
   private static func check(_ process: ProcessStat) throws(AdoptionRefusal) {
     let pid = process.pid
+    func refused(_ reason: String) -> AdoptionRefusal {
+      .refused("process \(pid) (\(process.name)) \(reason)")
+    }
     if pid == 1 || ProcessStat.chain(of: getpid()).contains(where: { $0.pid == pid }) {
-      throw .refused("process \(pid) (\(process.name)) is the daemon or one of its parents")
+      throw refused("is the daemon or one of its parents")
     }
-    if sendSignal(0, to: pid) == -EPERM {
-      throw .refused("process \(pid) (\(process.name)) belongs to another user")
-    }
-    if process.state == .stopped {
-      throw .refused("process \(pid) (\(process.name)) is stopped; continue it first (SIGCONT)")
-    }
+    if sendSignal(0, to: pid) == -EPERM { throw refused("belongs to another user") }
+    if process.state == .stopped { throw refused("is stopped; continue it first (SIGCONT)") }
     // A process that has ended is refused when it is adopted.
     if let tracer = (try? ProcessStatus.read(pid))?.tracer, tracer != 0 {
-      throw .refused("process \(pid) (\(process.name)) is traced by process \(tracer)")
+      throw refused("is traced by process \(tracer)")
     }
     // The manager of such a process kills it if it doesn't report in time, even while it sleeps.
     if (try? ProcessCommand.hasEnvironment("WATCHDOG_USEC", pid)) == true {
-      throw .refused(
-        "process \(pid) (\(process.name)) has a systemd watchdog, which would kill it while it "
-          + "sleeps; remove WatchdogSec= from its unit first")
+      throw refused(
+        "has a systemd watchdog, which would kill it while it sleeps; remove WatchdogSec= from its "
+          + "unit first")
     }
     // A process that can't be read is refused when it is adopted. A process that has just executed
     // its program has no arguments for a moment, but it has a program.
     if (try? ProcessCommand.read(pid))?.arguments.isEmpty == true,
       readLink("/proc/\(pid)/exe") == nil
     {
-      throw .refused("process \(pid) (\(process.name)) is a kernel thread")
+      throw refused("is a kernel thread")
     }
   }
 }
