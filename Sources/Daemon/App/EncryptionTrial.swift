@@ -17,15 +17,12 @@ struct EncryptionTrial {
 extension EncryptionTrial {
   init(_ services: Services) {
     self.init(log: services.log.callAsFunction) { [jobs = services.jobs] then in
-      jobs.run(about: "libcrypto", within: .seconds(30), Self.load, then: then)
+      jobs.run(about: "libcrypto", within: .seconds(30)) {
+        failureText { _ = try CryptoLibrary.tryLoading() }
+      } then: {
+        then($0)
+      }
     }
-  }
-
-  private static let load: @Sendable () -> String? = {
-    do throws(CryptoLibraryError) {
-      _ = try CryptoLibrary.tryLoading()
-      return nil
-    } catch { return error.description }
   }
 
   func tryEncryption(for configuration: DaemonConfiguration) {

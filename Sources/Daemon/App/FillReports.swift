@@ -20,10 +20,7 @@ enum FillReports {
       }
       log(.error, "\(name): terminated: its missing pages can't be restored: \(error)")
     }
-    let hasEnded: @Sendable (String) -> Void = loopReturn.relay {
-      measure(WorkerID($0))
-    }
-    hibernation.onFillEnd(hasEnded)
+    hibernation.onFillEnd(loopReturn.relay { measure(WorkerID($0)) })
     let isLost: @Sendable ((name: String, reason: String)) -> Void = loopReturn.relay {
       lose(WorkerID($0.name), $0.reason)
     }

@@ -56,26 +56,22 @@ struct ConfigurationReloader {
 
   /// Reads the configuration again and applies it.
   ///
-  /// - Parameter allowEmpty: whether the new configuration may stop and remove all declared
-  ///   workers.
-  func reload(allowEmpty: Bool, then report: @escaping (ReloadOutcome) -> Void) {
+  /// - Parameters:
+  ///   - allowEmpty: whether the new configuration may stop and remove all declared workers.
+  ///   - isPreview: whether only to report what would change, or why nothing would.
+  func reload(
+    allowEmpty: Bool, isPreview: Bool = false, then report: @escaping (ReloadOutcome) -> Void
+  ) {
     read { result in
       guard let result else { return report(Self.isSilent) }
-      if declared.phase.isClosing { return report((false, "the daemon is ending")) }
-      report(change(to: result, allowEmpty))
-    }
-  }
-
-  /// Reports what `reload` would change now, or why it would change nothing. It changes nothing.
-  func preview(allowEmpty: Bool, then report: @escaping (ReloadOutcome) -> Void) {
-    read { result in
-      report(result.map { change(to: $0, allowEmpty, isPreview: true) } ?? Self.isSilent)
+      if !isPreview, declared.phase.isClosing { return report((false, "the daemon is ending")) }
+      report(change(to: result, allowEmpty, isPreview: isPreview))
     }
   }
 
   /// Applies a configuration that was read. A preview only reports what would change.
   private func change(
-    to result: ParseResult<DaemonConfiguration>, _ allowEmpty: Bool, isPreview: Bool = false
+    to result: ParseResult<DaemonConfiguration>, _ allowEmpty: Bool, isPreview: Bool
   ) -> ReloadOutcome {
     let changed = isPreview ? "would change" : "changed"
     guard let new = result.value else {

@@ -36,19 +36,13 @@ struct DaemonVerbs {
 
   /// Carries out `reload` or its preview.
   func reload(_ call: ControlCall) {
-    let allowEmpty = call.request.allowEmpty == true
-    let answer = { (outcome: ReloadOutcome) in
-      call.answer(outcome.isDone ? .done : .refused, outcome.text)
-    }
-    if call.request.verb == .reload {
-      reloader.reload(allowEmpty: allowEmpty, then: answer)
-    } else {
-      reloader.preview(allowEmpty: allowEmpty, then: answer)
-    }
+    reloader.reload(
+      allowEmpty: call.request.allowEmpty == true, isPreview: call.request.verb == .previewReload
+    ) { call.answer($0.isDone ? .done : .refused, $0.text) }
   }
 
   func previewAdoption(_ call: ControlCall) {
-    let preview = reloader.rules.preview(footprint: driver.state.footprint)
+    let preview = reloader.rules.preview()
     jobs.run(about: "preview of rules", within: .seconds(20), preview.perform) { outcome in
       guard case .done(let report?) = outcome else {
         return call.answer(.failed, "the processes of this machine can't be read in time")

@@ -56,7 +56,7 @@ import Testing
 
   private func preview(_ new: DaemonConfiguration?, allowEmpty: Bool = false) -> [ReloadOutcome] {
     var outcomes: [ReloadOutcome] = []
-    reloader.preview(allowEmpty: allowEmpty) { outcomes.append($0) }
+    reloader.reload(allowEmpty: allowEmpty, isPreview: true) { outcomes.append($0) }
     file.waiting.removeFirst()(new.map { ParseResult(value: $0, diagnostics: []) })
     return outcomes
   }
@@ -200,7 +200,7 @@ import Testing
     let worker = try add("web", .background)
     var outcomes: [ReloadOutcome] = []
     reloader.reload(allowEmpty: true) { outcomes.append($0) }
-    reloader.preview(allowEmpty: true) { outcomes.append($0) }
+    reloader.reload(allowEmpty: true, isPreview: true) { outcomes.append($0) }
     for answer in file.waiting { answer(ParseResult(value: nil, diagnostics: [])) }
     file.waiting = []
     outcomes += reload(nil) + preview(nil)

@@ -81,12 +81,13 @@ final class RuleAdoption {
 
   /// A preview of what the rules would adopt among all running processes, and what they have
   /// adopted.
-  func preview(footprint: (WorkerID) -> ByteCount) -> AdoptionPreview {
+  func preview() -> AdoptionPreview {
     let adopted = workers.values.compactMap { worker -> AdoptionPreview.Adopted? in
       guard let rule = worker.external?.rule, let process = worker.process else { return nil }
       return AdoptionPreview.Adopted(
         worker: worker.id.name, rule: rule, process: process.identity, session: process.session,
-        command: worker.configuration.command, footprint: footprint(worker.id))
+        command: worker.configuration.command,
+        footprint: externals.driver.state.footprint(of: worker.id))
     }
     return AdoptionPreview(
       ruleScan: makeScan(entries: [:]), adopted: adopted.sorted { $0.worker < $1.worker })
