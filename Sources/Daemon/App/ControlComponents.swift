@@ -35,9 +35,8 @@ extension ControlService {
         clock: loop, driver: driver, chronicle: shared.chronicle, jetsam: shared.jetsam,
         loopReturn: services.loopReturn),
       workers: WorkerVerbs(
-        ending: ending, requests: shared.requests, startConfirmation: startConfirmation,
-        supervision: components.supervision, externals: runs.externals,
-        memory: runs.sleeps.memory, imageDisk: senses.imageDisk),
+        externals: runs.externals, startConfirmation: startConfirmation,
+        memory: runs.sleeps.memory),
       undeclared: UndeclaredWorkers(
         declared: components.declared, requests: shared.requests,
         startConfirmation: startConfirmation, supervision: components.supervision,

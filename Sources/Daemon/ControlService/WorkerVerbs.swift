@@ -4,37 +4,29 @@ import Policy
 
 /// The verbs about one worker that the engine answers. It belongs to the event loop's thread.
 final class WorkerVerbs {
-  private let ending: DaemonEnd
-  private let requests: WorkerRequests
-  private let startConfirmation: StartConfirmation
-  private let supervision: WorkerSupervision
   private let externals: ExternalAdoption
+  private let startConfirmation: StartConfirmation
   private let memory: any WorkerMemory
-  private let imageDisk: ImageDiskMonitor
   /// The workers whose hibernation waits for a reading of the disk, with later requests about them.
   private var awaitingDisk: [WorkerID: [() -> Void]] = [:]
   private var diskWasAsked = false
 
   init(
-    ending: DaemonEnd, requests: WorkerRequests, startConfirmation: StartConfirmation,
-    supervision: WorkerSupervision, externals: ExternalAdoption, memory: any WorkerMemory,
-    imageDisk: ImageDiskMonitor
+    externals: ExternalAdoption, startConfirmation: StartConfirmation, memory: any WorkerMemory
   ) {
-    self.ending = ending
-    self.requests = requests
-    self.startConfirmation = startConfirmation
-    self.supervision = supervision
     self.externals = externals
+    self.startConfirmation = startConfirmation
     self.memory = memory
-    self.imageDisk = imageDisk
   }
+
+  private var ends: WorkerEnds { externals.ends }
 
   /// - Parameter again: carries the request out after a wait.
   func ask(
     _ verb: Request.Verb, _ id: WorkerID, for call: ControlCall, again: @escaping () -> Void
   ) {
     if waitsForDisk(verb, id, again) { return }
-    let phase = ending.phase
+    let phase = externals.declared.phase
     if phase.isLeaving || phase.isEnding && verb != .stop && verb != .terminate {
       return call.answerEnding()
     }
@@ -42,13 +34,13 @@ final class WorkerVerbs {
     if let problem = call.problemOfTime { return call.answer(.badRequest, problem) }
     // A client waits for these verbs.
     if verb == .wake || verb == .foreground || verb == .stop { memory.prioritize(id.name) }
-    supervision.operatorRequested(verb, id)
+    ends.supervision.operatorRequested(verb, id)
     guard verb == .start || verb == .restart else {
-      return requests.request(verb, id, lasting: call.lasting) { call.answer($0) }
+      return ends.requests.request(verb, id, lasting: call.lasting) { call.answer($0) }
     }
     // The worker is started with its dependencies. The request is answered when it is known whether
     // the worker keeps running.
-    supervision.starter.start(id, verb) { [startConfirmation] in
+    ends.supervision.starter.start(id, verb) { [startConfirmation] in
       startConfirmation.watch(id, $0) { call.answer($0) }
     }
   }
@@ -63,10 +55,10 @@ final class WorkerVerbs {
       awaitingDisk[id]?.append(again)
       return true
     }
-    guard verb == .hibernate, requests.driver.state.state(of: id) == .suspended, !diskWasAsked
+    guard verb == .hibernate, ends.driver.state.state(of: id) == .suspended, !diskWasAsked
     else { return false }
     awaitingDisk[id] = [again]
-    imageDisk.sendReading { [weak self] in
+    ends.imageDisk.sendReading { [weak self] in
       guard let self else { return }
       let waiting = awaitingDisk.removeValue(forKey: id) ?? []
       diskWasAsked = true

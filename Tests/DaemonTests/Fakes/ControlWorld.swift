@@ -65,9 +65,7 @@ final class ControlWorld {
         clock: world.timers, driver: world.driver, chronicle: world.chronicle,
         jetsam: world.jetsam, loopReturn: world.services.loopReturn),
       workers: WorkerVerbs(
-        ending: world.ending, requests: world.requests, startConfirmation: startConfirmation,
-        supervision: world.supervision,
-        externals: world.externals, memory: memory, imageDisk: world.senses.imageDisk),
+        externals: world.externals, startConfirmation: startConfirmation, memory: memory),
       undeclared: UndeclaredWorkers(
         declared: world.declared, requests: world.requests, startConfirmation: startConfirmation,
         supervision: world.supervision, jobs: world.services.jobs, logs: world.state.logs),

@@ -149,10 +149,8 @@ final class ShellClients {
       explanations: ExplanationVerbs(status: status, resumeOverride: nil),
       history: processes.makeHistory(world),
       workers: WorkerVerbs(
-        ending: world.ending, requests: world.requests,
-        startConfirmation: supervision.startConfirmation,
-        supervision: supervision.real, externals: world.externals, memory: world.memory,
-        imageDisk: world.imageDisk),
+        externals: world.externals, startConfirmation: supervision.startConfirmation,
+        memory: world.memory),
       undeclared: UndeclaredWorkers(
         declared: world.declared, requests: world.requests,
         startConfirmation: supervision.startConfirmation, supervision: supervision.real,
