@@ -39,7 +39,8 @@ struct ClientQuota {
   /// - Parameter id: later clients have higher numbers.
   mutating func admit(_ id: ClientID, user: UInt32, at now: Instant) -> Admission {
     var admission = Admission.admitted
-    if clients.count >= maxClients || clients.values.count { $0.user == user } >= maxOfUser {
+    let connections = clients.values.count { $0.user == user }
+    if clients.count >= maxClients || connections >= maxOfUser {
       let candidates = clients.filter { !$0.value.hasSentRequest }
       // A client of the same user is closed first. Another user's is closed only if all together
       // are too many.

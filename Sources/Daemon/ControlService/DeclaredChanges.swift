@@ -35,7 +35,8 @@ extension ConfigurationReloader {
     workers[id]?.isDeclared = false
   }
 
-  /// Applies a worker's new configuration. The worker is declared from now on.
+  /// Applies a worker's new configuration. The worker is declared from now on. Its policy,
+  /// importance and shed channel apply at once, the other keys at its next launch.
   func apply(_ configuration: WorkerConfiguration) {
     let id = WorkerID(configuration.name)
     guard let worker = workers[id] else { return }
