@@ -6,12 +6,10 @@ import PolicyFile
 /// missing library is then logged at the start, and not only at the first hibernation. Belongs to
 /// the loop's thread.
 struct EncryptionTrial {
+  let log: (DaemonLog.Priority, String) -> Void
   /// Loads the library on another thread, and then calls back once on the loop, with the reason if
   /// it can't be loaded.
-  typealias Attempt = (_ then: @escaping (JobOutcome<String?>) -> Void) -> Void
-
-  let log: (DaemonLog.Priority, String) -> Void
-  let attempt: Attempt
+  let attempt: (_ then: @escaping (JobOutcome<String?>) -> Void) -> Void
 }
 
 extension EncryptionTrial {

@@ -21,17 +21,15 @@ extension WorkerSleeps {
 
   private func checkManagersLater() {
     timers.after(Self.managerInterval) { [self] in
-      for worker in workers.values { checkManager(of: worker) }
+      for worker in workers.values {
+        // During a hibernation the daemon itself stops, traces and continues the processes.
+        guard let check = worker.managerWatch, !worker.isBusy, !worker.hasExited,
+          driver.state.state(of: worker.id)?.sleeps == true, let reason = check()
+        else { continue }
+        memory.prioritize(worker.id.name)
+        driver.send(.wakeNeeded(worker.id, reason))
+      }
       if watchesManagers { checkManagersLater() }
     }
-  }
-
-  private func checkManager(of worker: WorkerUnit) {
-    // During a hibernation the daemon itself stops, traces and continues the processes.
-    guard let check = worker.managerWatch, !worker.isBusy, !worker.hasExited,
-      driver.state.state(of: worker.id)?.sleeps == true, let reason = check()
-    else { return }
-    memory.prioritize(worker.id.name)
-    driver.send(.wakeNeeded(worker.id, reason))
   }
 }

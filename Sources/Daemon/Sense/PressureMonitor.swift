@@ -100,12 +100,9 @@ final class PressureMonitor {
   private func openTriggers(of group: String?) {
     for level in PressureLevel.allCases {
       let condition = rules[level]
-      for (kind, stall) in [
+      for case (let kind, let stall?) in [
         (PressureTrigger.Kind.some, condition?.someStall), (.full, condition?.fullStall),
-      ] {
-        guard let stall else { continue }
-        openTrigger(kind, stall: stall, level: level, of: group)
-      }
+      ] { openTrigger(kind, stall: stall, level: level, of: group) }
     }
   }
 
