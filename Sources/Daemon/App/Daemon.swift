@@ -50,8 +50,7 @@ public final class Daemon {
       timers: loop, recordWriter: shared.recordWriter, processes: services.processes,
       configuration: shared.configuration, declared: components.declared,
       conversations: components.conversations, ends: runs.ends, holder: runs.processes)
-    ending = DaemonEnd(
-      requests: shared.requests, externals: runs.externals, control: shared.control, timers: loop)
+    ending = DaemonEnd(externals: runs.externals, control: shared.control)
     let reloader = ConfigurationReloader(
       configuration: shared.configuration, declared: components.declared,
       supervision: components.supervision, hibernation: services.hibernation,

@@ -18,10 +18,8 @@ final class DaemonPhase {
 /// asked again after a growing pause, because the daemon ends after its last worker. Belongs to the
 /// loop's thread.
 final class DaemonEnd {
-  private let requests: WorkerRequests
   private let externals: ExternalAdoption
   private let control: ControlServer
-  let timers: any Timers
   /// The loop has nothing left to do, and returns.
   private(set) var hasEnded = false
   /// External workers that are being released.
@@ -43,17 +41,14 @@ final class DaemonEnd {
   /// wake has ended.
   private var woken: [WorkerID: Bool] = [:]
 
-  init(
-    requests: WorkerRequests, externals: ExternalAdoption, control: ControlServer,
-    timers: any Timers
-  ) {
-    self.requests = requests
+  init(externals: ExternalAdoption, control: ControlServer) {
     self.externals = externals
     self.control = control
-    self.timers = timers
   }
 
-  private var driver: EngineDriver { requests.driver }
+  private var driver: EngineDriver { externals.driver }
+  private var requests: WorkerRequests { externals.ends.requests }
+  var timers: any Timers { externals.ends.loop }
   var workers: WorkerRegistry { externals.workers }
   var log: DaemonLog { externals.ends.log }
   var phase: DaemonPhase { externals.declared.phase }

@@ -50,7 +50,7 @@ struct RunComponents {
       ends: ends, holder: processes, declared: components.declared,
       configuration: shared.configuration, recordWriter: shared.recordWriter)
     rules = RuleAdoption(
-      timers: loop, externals: externals,
+      externals: externals,
       released: ReleasedProcesses(
         path: shared.state.path + "/released", bootID: shared.bootID, files: services.stateFiles),
       processes: services.processes)

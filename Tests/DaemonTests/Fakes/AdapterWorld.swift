@@ -176,13 +176,12 @@ final class AdapterWorld {
     ends: ends, holder: processes, declared: declared, configuration: configuration,
     recordWriter: recordWriter)
   private(set) lazy var rules = RuleAdoption(
-    timers: timers, externals: externals,
+    externals: externals,
     released: ReleasedProcesses(
       path: state.path + "/released", bootID: Self.bootID, files: files),
     processes: strangers)
   private(set) lazy var control = ControlServer(path: socket, services.loop, log)
-  private(set) lazy var ending = DaemonEnd(
-    requests: requests, externals: externals, control: control, timers: timers)
+  private(set) lazy var ending = DaemonEnd(externals: externals, control: control)
 
   /// This is declared last, and therefore freed last: when components are freed, they still use the
   /// loop to remove their watches.

@@ -65,7 +65,7 @@ final class ShellWorld {
     configuration: reloads.configuration, recordWriter: recordWriter)
   private(set) lazy var ruleHost = ShellRules(self)
   private(set) lazy var rules = RuleAdoption(
-    timers: clock, externals: externals,
+    externals: externals,
     released: ReleasedProcesses(path: "/nonexistent/released", bootID: "boot", files: ruleHost),
     processes: processes.fake)
   private(set) lazy var memory = ShellMemory(self)
@@ -89,8 +89,7 @@ final class ShellWorld {
     imageDisk: imageDisk,
     log: processes.log,
     kill: { [unowned self] in run(of: $0)?.kill() })
-  private(set) lazy var ending = DaemonEnd(
-    requests: requests, externals: externals, control: processes.control, timers: clock)
+  private(set) lazy var ending = DaemonEnd(externals: externals, control: processes.control)
 
   var random: SplitMix64
   /// The workers that have an image on the disk.

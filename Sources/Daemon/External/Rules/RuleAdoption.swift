@@ -12,7 +12,6 @@ struct RuledWorker: Sendable {
 /// Adopts the processes that the rules of the configuration match (`adopt:`). Without a rule
 /// nothing is scanned. It belongs to the event loop's thread.
 final class RuleAdoption {
-  private let timers: any Timers
   private let externals: ExternalAdoption
   private let released: ReleasedProcesses
   private let processes: any Processes
@@ -36,17 +35,16 @@ final class RuleAdoption {
   private static let retry = Duration.seconds(30)
 
   init(
-    timers: any Timers, externals: ExternalAdoption, released: ReleasedProcesses,
-    processes: any Processes
+    externals: ExternalAdoption, released: ReleasedProcesses, processes: any Processes
   ) {
-    self.timers = timers
-    next = TimedOperation(timers)
+    next = TimedOperation(externals.ends.loop)
     self.externals = externals
     self.released = released
     self.processes = processes
     externals.rules = self
   }
 
+  private var timers: any Timers { externals.ends.loop }
   private var workers: WorkerRegistry { externals.workers }
   private var workerProcesses: any WorkerProcesses { externals.ends.processes }
   private var phase: DaemonPhase { externals.declared.phase }
