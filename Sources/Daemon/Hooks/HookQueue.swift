@@ -35,7 +35,6 @@ struct HookQueue {
   }
 
   private var entries: [Entry] = []
-  private var running = 0
   /// For each subject, the time until which its starts so far count: each start counts for one
   /// interval.
   private var paidAt: [Subject: Instant] = [:]
@@ -50,23 +49,22 @@ struct HookQueue {
     return true
   }
 
-  /// Removes the first command that may start now, and counts it as running.
-  mutating func next(at now: Instant) -> Entry? {
+  /// Removes the first command that may start now, and counts its start.
+  ///
+  /// - Parameter running: how many commands run now.
+  mutating func next(at now: Instant, running: Int) -> Entry? {
     guard running < Self.maxRunning,
       let index = entries.firstIndex(where: { start(of: $0.subject, at: now) <= now })
     else { return nil }
     let entry = entries.remove(at: index)
     paidAt = paidAt.filter { $0.value > now }
     paidAt[entry.subject] = max(paidAt[entry.subject] ?? now, now) + Self.interval
-    running += 1
     return entry
   }
 
-  mutating func didEnd() { running -= 1 }
-
   /// The earliest time at which a command that waits may start; nil: none can start before a
   /// running one has ended, or none waits.
-  func nextStart(at now: Instant) -> Instant? {
+  func nextStart(at now: Instant, running: Int) -> Instant? {
     guard running < Self.maxRunning else { return nil }
     return entries.map { start(of: $0.subject, at: now) }.min()
   }

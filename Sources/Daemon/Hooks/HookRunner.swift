@@ -109,8 +109,8 @@ final class HookRunner {
   }
 
   private func startNext() {
-    while let entry = queue.next(at: EventLoop.now) { start(entry) }
-    if let next = queue.nextStart(at: EventLoop.now) {
+    while let entry = queue.next(at: EventLoop.now, running: runs.count) { start(entry) }
+    if let next = queue.nextStart(at: EventLoop.now, running: runs.count) {
       startLater(max(.milliseconds(1), next - EventLoop.now))
     }
   }
@@ -130,7 +130,6 @@ final class HookRunner {
     _ entry: HookQueue.Entry, slot: Int, _ outcome: HookRun.Outcome, output: String
   ) {
     runs[slot] = nil
-    queue.didEnd()
     let outputText = output.isEmpty ? "" : ": \(output)"
     let title = "command for \(entry.subject)"
     switch outcome {

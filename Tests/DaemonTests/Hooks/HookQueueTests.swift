@@ -7,10 +7,15 @@ import Testing
   /// A class, because `#expect` can't call a mutating method.
   private final class Waiting {
     private var queue = HookQueue()
+    private var running = 0
     func add(_ entry: HookQueue.Entry) -> Bool { queue.add(entry) }
-    func next(at now: Instant) -> HookQueue.Entry? { queue.next(at: now) }
-    func nextStart(at now: Instant) -> Instant? { queue.nextStart(at: now) }
-    func didEnd() { queue.didEnd() }
+    func next(at now: Instant) -> HookQueue.Entry? {
+      let entry = queue.next(at: now, running: running)
+      if entry != nil { running += 1 }
+      return entry
+    }
+    func nextStart(at now: Instant) -> Instant? { queue.nextStart(at: now, running: running) }
+    func didEnd() { running -= 1 }
   }
 
   private func entry(_ event: Hooks.Event = .hibernated, of worker: String?) -> HookQueue.Entry {
