@@ -71,17 +71,15 @@ final class SegmentFile: Sendable {
     queue.submit { [self] in
       defer { shared.withLock { $0.pending -= bytes.count } }
       guard let file = shared.withLock({ $0.file }) else { return }
-      var failure: SystemCallError?
-      bytes.withUnsafeBytes { bytes in
-        do throws(SystemCallError) {
-          try file.descriptor.writeAll(bytes)
-        } catch { failure = SystemCallError("write", on: file.path, code: error.code) }
+      do throws(SystemCallError) {
+        try file.descriptor.writeAll(bytes)
+        return shared.withLock { $0.file?.hasContent = true }
+      } catch {
+        // On a full disk, the next attempt would leave another useless file, and so would each one
+        // after it.
+        if !file.hasContent { discardFile(file.path) }
+        fail(SystemCallError("write", on: file.path, code: error.code))
       }
-      guard let failure else { return shared.withLock { $0.file?.hasContent = true } }
-      // On a full disk, the next attempt would leave another useless file, and so would each one
-      // after it.
-      if !file.hasContent { discardFile(file.path) }
-      fail(failure)
     }
   }
 

@@ -71,10 +71,7 @@ final class ShedAttempt {
     measuring.wait((deadline - timers.now) / 2) { [weak self] in self?.findReceivers() }
     measure { [weak self] footprint in
       guard let self, !isOver, step == .measuring else { return }
-      if let footprint {
-        before = footprint
-        lastFootprint = footprint
-      }
+      if let footprint { (before, lastFootprint) = (footprint, footprint) }
       findReceivers()
     }
   }
