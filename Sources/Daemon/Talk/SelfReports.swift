@@ -27,10 +27,10 @@ extension WorkerConversation {
     case .reloading: conversations.reloads.didAnnounceReload(id)
     case .watchdogTrigger: handle.send(.watchdogTriggered(id))
     case .watchdogInterval(let interval):
+      notifications?.recordSign()
       guard let worker = handle.worker else { return }
       conversations.setWatchdog(of: worker, to: interval)
-    // It is a sign of life, which `NotificationChannel` records.
-    case .watchdog: break
+    case .watchdog: notifications?.recordSign()
     // Services for systemd send these. Nothing here depends on them.
     case .stopping, .mainProcess: break
     }

@@ -16,7 +16,7 @@ final class WorkerConversation {
   let handle: WorkerHandle
   let conversations: WorkerConversations
 
-  private var notifications: NotificationChannel?
+  private(set) var notifications: NotificationChannel?
   private var pressure: PressureChannel?
   private var talk: WorkerTalk?
   private var talkWatch: EventLoop.Token?
@@ -130,7 +130,7 @@ final class WorkerConversation {
     guard let notifications, handle.worker?.process != nil else { return }
     let (messages, requests) = notifications.receive(limit: limit)
     for request in requests { store(request) }
-    for message in messages where !isOver { didReceive(message) }
+    for message in messages where !isOver { apply(message) }
   }
 
   /// The time of the worker's last sign of life, for the engine's watchdog. Its messages may still
@@ -138,14 +138,6 @@ final class WorkerConversation {
   func lastSign() -> Instant? {
     receiveNotifications(limit: 64)
     return notifications?.lastSign()
-  }
-
-  private func didReceive(_ message: NotifyMessage) {
-    switch message {
-    case .watchdog, .watchdogInterval: notifications?.recordSign()
-    default: break
-    }
-    apply(message)
   }
 
   // MARK: DORMOUSE_WORKER_SOCKET, from the worker
@@ -207,7 +199,7 @@ final class WorkerConversation {
         _ = talk.socket.refuse(problem, to: connection)
       }
     case .ready, .beginTask, .endTask, .hold, .status:
-      if let notice = NotifyMessage(message) { didReceive(notice) }
+      if let notice = NotifyMessage(message) { apply(notice) }
       if case .endTask(let name) = message { talk.didEndTask(WorkerProtocol.shown(name)) }
     }
   }
