@@ -132,8 +132,8 @@ public final class Daemon {
     components.schedules.follow()
     runs.rules.follow(configured.adoption)
     let count = shared.workers.count == 1 ? "1 worker" : "\(shared.workers.count) workers"
-    services.log(
-      .info, "ready: \(count), policy \(driver.state.policy.name), \(shared.freezer.text)")
+    let freezer = control.status.daemon.freezer.text
+    services.log(.info, "ready: \(count), policy \(driver.state.policy.name), \(freezer)")
     components.senses.sampling.sampleRegularly()
     StartupMemory.releaseAfterStart(services.loop) { [driver, workers = shared.workers] in
       Dictionary(

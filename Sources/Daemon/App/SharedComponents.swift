@@ -1,4 +1,3 @@
-import Control
 import Hibernation
 import Lifecycle
 import Linux
@@ -101,6 +100,4 @@ struct SharedComponents {
       log: { log($0, $1) })
     learnedMemory.connect(driver, workers) { [restarts] in restarts.histories[$0]?.exits }
   }
-
-  var freezer: CodedText { .freezer(hasCgroups: cgroups != nil) }
 }

@@ -18,7 +18,11 @@ struct DaemonReporter {
   /// nil if no commands are run here.
   let hooks: HookRunner?
 
-  private var freezer: CodedText { .freezer(hasCgroups: cgroups != nil) }
+  /// How workers are suspended.
+  var freezer: CodedText {
+    cgroups == nil
+      ? CodedText("sigstop", "SIGSTOP") : CodedText("cgroup_v2_freezer", "cgroup-v2 freezer")
+  }
 
   func report(at now: Instant) -> DaemonReport {
     let engine = driver.state
@@ -63,14 +67,6 @@ struct DaemonReporter {
       capabilities: status?.capabilityNames ?? [], freezer: freezer,
       hibernation: engine.policy.permittedHibernation,
       hibernated: engine.snapshots(at: now).count { $0.state == .hibernated })
-  }
-}
-
-extension CodedText {
-  /// How workers are suspended.
-  static func freezer(hasCgroups: Bool) -> CodedText {
-    hasCgroups
-      ? CodedText("cgroup_v2_freezer", "cgroup-v2 freezer") : CodedText("sigstop", "SIGSTOP")
   }
 }
 
