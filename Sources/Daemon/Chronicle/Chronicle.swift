@@ -95,9 +95,7 @@ final class Chronicle: EngineObserver {
   /// - Returns: false if the disk took longer than `limit`.
   @discardableResult
   func close(at now: Instant, within limit: Duration = .seconds(10)) -> Bool {
-    journal?.flush(at: now)
-    days.save(at: now)
-    useKeeper.save(at: now)
+    _ = save(at: now) {}
     return queue.drain(within: limit)
   }
 }

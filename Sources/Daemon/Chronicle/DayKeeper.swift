@@ -108,14 +108,12 @@ private final class DayRecords: Sendable {
     }
   }
 
-  /// The sum of the recent days before a day. A day that can't be read isn't counted; `dormouse
-  /// report` reports it.
+  /// The sum of the recent days before a day.
   private func tallies(before day: Int) -> [WorkerID: WorkerTally] {
     var sum: [WorkerID: WorkerTally] = [:]
     for each in (day - RecentTallies.count + 1)..<day {
-      // `dormouse report` reports a day that can't be read.
-      guard let record = try? store.load(each) else { continue }
-      sum.merge(record.tallies, uniquingKeysWith: +)
+      // A day that can't be read isn't counted; `dormouse report` reports it.
+      if let record = try? store.load(each) { sum.merge(record.tallies, uniquingKeysWith: +) }
     }
     return sum
   }

@@ -107,9 +107,7 @@ struct ActivitySampler {
     {
       driver.send(event)
     }
-    let moved =
-      reading.anonymous > last.anonymous
-      ? reading.anonymous - last.anonymous : last.anonymous - reading.anonymous
+    let moved = max(reading.anonymous, last.anonymous) - min(reading.anonymous, last.anonymous)
     let offersMoved = worker.conversation?.offers.sample() == true
     worker.sample.isUnchanged =
       last.at != .zero && reading.cpu == last.cpu && moved < Self.minMove && !offersMoved
