@@ -107,7 +107,14 @@ extension Hibernator {
       target.waitForStops()
       // The pager does this for a frozen worker.
       if !isFrozen { target.restartInterruptedSyscalls() }
-      try target.continueStopped(all: mayBeStopped)
+      // After an error the caller would start a second pager.
+      try untilDone(for: target) { () throws(HibernationError) in
+        do { try target.continueStopped(all: mayBeStopped) } catch let error as SystemCallError
+          where !error.isShortage
+        {
+          // All processes run but those of another user, which this daemon can't continue.
+        } catch { throw .from(error, in: .waking) }
+      }
     }
     return isStarted
   }
@@ -141,7 +148,7 @@ extension Hibernator {
       isFrozen: isFrozen, isContinuation: true
     ) {
       do throws(HibernationError) {
-        try target.continueStopped(all: mayBeStopped)
+        try attempt(.waking) { try target.continueStopped(all: mayBeStopped) }
       } catch { refusal = error }
     }
     if let failure = outcome.failure ?? refusal { throw failure }
@@ -237,22 +244,22 @@ extension HibernationTarget {
   ///
   /// - Parameter all: true if each process may be stopped. After the death of its tracer a thread
   ///   stops when it gets a processor, and nothing shows that before. SIGCONT prevents it.
-  fileprivate func continueStopped(all: Bool) throws(HibernationError) {
-    try attempt(.waking) {
-      // The last thread of the earlier daemon may be about to end.
-      let deadline = Deadline(in: .seconds(1))
-      while all, try discover().tracedByOthers != nil, !deadline.hasPassed {
-        pauseThread(for: .milliseconds(1))
-      }
-      let held = try discover().processes.filter { stat in
-        if all { return true }
+  fileprivate func continueStopped(all: Bool) throws {
+    // The last thread of the earlier daemon may be about to end.
+    let deadline = Deadline(in: .seconds(1))
+    while all, try discover().tracedByOthers != nil, !deadline.hasPassed {
+      pauseThread(for: .milliseconds(1))
+    }
+    var tree = try discover()
+    if !all {
+      tree.processes = try tree.processes.filter { stat in
         // A process that has ended isn't stopped.
-        return try readIfPossible { () throws(SystemCallError) in
+        try readIfPossible { () throws(SystemCallError) in
           try ProcessStatus.read(stat.pid)
         }?.isStoppedOrAboutTo ?? false
       }
-      try ProcessTree(processes: held).continueAll()
     }
+    try waits.continueAll(tree)
   }
 }
 

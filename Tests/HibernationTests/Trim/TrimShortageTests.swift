@@ -48,6 +48,40 @@ struct TrimShortageTests {
     #expect(failed > 5)
   }
 
+  /// After an error the caller starts another pager, and two would use the same journal.
+  @Test func `If files can't be opened, a pager is started or an error is thrown, never both`()
+    throws
+  {
+    let (victim, path) = try Victim.ready([try Fixture.compile("churn"), "4", "6", "64", "drops"])
+    let target = victim.target
+    try service.trim(target, to: path)
+    var failed = 0
+    for step in 0... {
+      // The pager of the last round thaws it first.
+      #expect(try eventually { (try? service.freezeTrimmed(target.name)) != nil })
+      let fault = InjectedFault(ENOMEM, at: step..<(step + 1))
+      let isStarted = try service.wait { (h) throws(HibernationError) in
+        guard let fill = h.fills[target.name], let missing = fill.handedOver else { return false }
+        let outcome = fault.during {
+          Result { () throws(HibernationError) in
+            try h.serve(
+              target, from: missing.image, missing.processes.map(\.paged), missing: fill.missing)
+          }
+        }
+        if (try? outcome.get()) == true { return true }
+        #expect(h.fills[target.name] === fill, "\(fault.subjects)")
+        return false
+      }
+      if !isStarted {
+        failed += 1
+        try wakeSuspended(target, image: path)
+      }
+      if fault.subjects.count <= step { break }
+    }
+    #expect(failed > 0)
+    #expect(try victim.isWhole)
+  }
+
   @Test("The kernel's error for a worker that executes another program by now isn't a shortage")
   func executed() throws {
     let (victim, path) = try Victim.ready([try Fixture.compile("layers"), "64"])
