@@ -65,14 +65,14 @@ extension Pager {
 
   /// Completes the messages that an earlier pager read last.
   func finish(_ process: LazyProcess) throws {
-    // That pager had frozen the group before it read them, or the order doesn't matter.
-    let isOnlyDropped = process.unfinished.allSatisfy {
-      [CLINUX_UFFD_UNMAP, CLINUX_UFFD_REMOVE].contains(Int($0.event))
-    }
-    if isFrozen || !isOnlyDropped { return try drain(process) }
+    // That pager had frozen the worker before it read them.
+    if isFrozen { return try drain(process) }
+    // The worker has run since: later messages are of later changes.
     let messages = process.unfinished
     process.unfinished = []
-    try process.apply(messages)
     process.journal.markQuiet()
+    try process.apply(messages)
+    let early = messages.last { ![CLINUX_UFFD_UNMAP, CLINUX_UFFD_REMOVE].contains(Int($0.event)) }
+    if let early { try drain(process, early: FaultJournal.Received(message: early, child: nil)) }
   }
 }
