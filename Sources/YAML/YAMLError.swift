@@ -18,6 +18,10 @@ public enum YAMLError: Error, Hashable, Sendable {
     public var mark: YAMLMark
     /// The construct that was being read, and its start.
     public var context: Context?
+
+    public init(problem: String, mark: YAMLMark, context: Context? = nil) {
+      (self.problem, self.mark, self.context) = (problem, mark, context)
+    }
   }
 
   public struct Context: Hashable, Sendable {

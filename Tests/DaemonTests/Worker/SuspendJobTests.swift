@@ -64,7 +64,7 @@ import Testing
     // The files of a cgroup that no process is in.
     let files = try Scratch(["cgroup.events": "populated 0\nfrozen 0\n", "cgroup.freeze": "0\n"])
     var job = job
-    job.cgroup = try WorkerCgroup(path: files.path)
+    job.target.cgroup = try WorkerCgroup(path: files.path)
     let pid = computing.process.pid
     #expect(throws: CgroupError.movedAway(pid: pid)) { try job.run() }
     #expect(try readText(files.path + "/cgroup.freeze") == "0\n")

@@ -18,7 +18,7 @@ struct Asleep: Sendable {
 /// Suspends a worker, and finds its inputs, so that they can be watched while it sleeps. Runs on a
 /// thread of `mechanics`.
 struct SuspendJob: Sendable {
-  let target: HibernationTarget
+  var target: HibernationTarget
   var daemonSockets: Set<String>
   var unreadBaseline: UnreadInputBaseline
   /// Nothing but its inputs would ever wake the worker.
@@ -56,7 +56,7 @@ struct SuspendJob: Sendable {
     // A stop while the freezer keeps a prefork master would outlast the next thaw.
     target.masters.release()
     let began = Clocks.monotonic
-    try cgroup?.checkContains(identity)
+    try target.cgroup?.checkContains(target.root)
     let tree = try discover()
     if let thread = try DivisibleCall.thread(
       in: tree, until: Deadline(in: Self.divisibleTimeout))
