@@ -2,7 +2,6 @@ import Control
 import Glibc
 import Linux
 import Policy
-import Synchronization
 import TestSupport
 import Testing
 
@@ -17,16 +16,13 @@ import Testing
     ExaminationProgram(path: "/bin/sh", arguments: ["sh", "-c", script], environment: ["A": "b"])
   }
 
-  @Test("An examination's report is what the program prints, and unknown keys are ignored")
-  func report() throws {
+  @Test func `An examination's report is what the program prints`() throws {
     let text = String(decoding: try WireCodec.json(for: JSONDocument(Self.report)), as: UTF8.self)
     let result = program("cat << 'END'\n\(text)\nEND\n").run()
     #expect(result == .success(Self.report))
   }
 
-  @Test(
-    "A program that prints nothing or something else, or can't be started, fails with the reason")
-  func failures() throws {
+  @Test func `A program that prints no report, or can't be started, fails`() throws {
     for script in ["exit 3", "echo nonsense", "echo '{}'"] {
       guard case .failure(.unreadable(let reason)) = program(script).run() else {
         Issue.record("\(script) was read")
@@ -42,8 +38,7 @@ import Testing
     #expect(reason.contains("/nowhere/at/all"))
   }
 
-  @Test("A program that doesn't end by its deadline is ended, and the examination fails")
-  func hangs() throws {
+  @Test func `A program that outlives its deadline is ended, and the examination fails`() throws {
     let scratch = try Scratch()
     var program = program("echo $$ > '\(scratch.path)/pid'; exec sleep 1000")
     // The time is long enough for the shell to write its pid on a busy machine.
@@ -55,29 +50,9 @@ import Testing
     #expect(hasEnded)
   }
 
-  @Test
-  func `The loop doesn't wait for an examination, and calls during one share the next`() throws {
+  @Test func `An examination that hangs is answered at its limit, and blocks nothing`() throws {
     let loop = try EventLoop(check: nil)
-    let jobs = try LoopJobs(
-      loop, JobPool(name: "test-doctor", maxOrdinary: 256, endsAfter: .seconds(5)))
-    let count = Atomic(0)
-    let examination = SelfExamination(jobs) {
-      count.add(1, ordering: .relaxed)
-      return .success(Self.report)
-    }
-    var answers: [SelfExamination.Outcome] = []
-    for _ in 0..<5 { examination.examine { answers.append($0) } }
-    #expect(answers.isEmpty)
-    try loop.turn { answers.count == 5 }
-    #expect(answers == Array(repeating: .success(Self.report), count: 5))
-    #expect(count.load(ordering: .relaxed) == 2)
-  }
-
-  @Test("An examination that hangs is answered at its limit, and the loop continues meanwhile")
-  func overdue() throws {
-    let loop = try EventLoop(check: nil)
-    let jobs = try LoopJobs(
-      loop, JobPool(name: "test-doctor", maxOrdinary: 256, endsAfter: .seconds(5)))
+    let jobs = try LoopJobs(loop, .forTest)
     let gate = ThreadGate()
     let examination = SelfExamination(jobs, within: .seconds(5)) {
       gate.pass()
@@ -94,8 +69,7 @@ import Testing
     gate.open()
   }
 
-  @Test("The verb doctor is answered with the examination, or with the reason why there is none")
-  func verb() throws {
+  @Test func `The verb doctor is answered with the examination, or with the reason`() throws {
     let control = try ControlWorld()
     let failed = control.ask(.doctor)
     #expect(failed.responses.isEmpty)

@@ -9,8 +9,8 @@ import Testing
 @Suite("The other ends of a wrapped program's input and output") struct HostPipesTests {
   /// The program's ends belong to this process here. A test closes the wrapper's copies.
   private final class World {
-    let watches = FakeWatches()
-    let timers = FakeTimers()
+    let watches = FakeLoop()
+    let timers = FakeLoop()
     private(set) var abandoned = 0
     var hostInput: Descriptor?
     var hostOutput: Descriptor?
@@ -79,8 +79,8 @@ import Testing
     let (input, output) = try unblockedPipe()
     func pipes(_ input: Descriptor, _ output: Descriptor) -> HostPipes? {
       HostPipes(
-        input: input.raw, output: output.raw, grace: .zero, watches: FakeWatches(),
-        timers: FakeTimers()
+        input: input.raw, output: output.raw, grace: .zero, watches: FakeLoop(),
+        timers: FakeLoop()
       ) {}
     }
     #expect(pipes(null, output) == nil && pipes(input, null) == nil)
@@ -93,7 +93,7 @@ import Testing
     let input: Descriptor
     var held: Descriptor?
     (input, held) = try unblockedPipe()
-    let (watches, timers) = (FakeWatches(), FakeTimers())
+    let (watches, timers) = (FakeLoop(), FakeLoop())
     var abandoned = 0
     func pipes(_ input: Descriptor) -> HostPipes? {
       HostPipes(
@@ -126,7 +126,7 @@ import Testing
       try Descriptor.open(requests, O_WRONLY), try Descriptor.open(answers, O_RDONLY | O_NONBLOCK),
     ]
     let output = try Descriptor.open(answers, O_WRONLY)
-    let (watches, timers) = (FakeWatches(), FakeTimers())
+    let (watches, timers) = (FakeLoop(), FakeLoop())
     var abandoned = 0
     let pipes = HostPipes(
       input: input.raw, output: output.raw, grace: .seconds(10), watches: watches, timers: timers

@@ -8,8 +8,8 @@ import Testing
 
 @Suite("Wrappers that a sleeping program has started") struct InnerWrappersTests {
   private final class World {
-    let watches = FakeWatches()
-    let timers = FakeTimers()
+    let watches = FakeLoop()
+    let timers = FakeLoop()
     let child: SpawnedProcess
     var state = ProcessStat.State.sleeping
     private(set) var reasons: [String] = []

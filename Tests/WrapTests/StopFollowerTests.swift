@@ -7,7 +7,7 @@ import Testing
 /// The wrapper is in group 100.
 @Suite("A wrapper that stops together with its program") struct StopFollowerTests {
   private let program = RecordingProgram()
-  private let timers = FakeTimers()
+  private let timers = FakeLoop()
   private let stops: StopFollower
 
   init() {

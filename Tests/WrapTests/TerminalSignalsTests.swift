@@ -7,7 +7,7 @@ import Testing
 /// The wrapper is in group 100.
 @Suite("Signals of a wrapper whose program has its terminal") struct TerminalSignalsTests {
   private let program = RecordingProgram()
-  private let timers = FakeTimers()
+  private let timers = FakeLoop()
   private let signals: TerminalSignals
 
   init() {

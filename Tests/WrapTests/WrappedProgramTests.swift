@@ -103,7 +103,7 @@ import Testing
 
 @Suite("A wrapper's own code in memory") struct IdleCodeReleaseTests {
   @Test func `A wrapper's idle code is released once, when nothing has changed for a moment`() {
-    let timers = FakeTimers()
+    let timers = FakeLoop()
     var count = 0
     let code = IdleCodeRelease(timers) { count += 1 }
     timers.advance(by: .seconds(60))

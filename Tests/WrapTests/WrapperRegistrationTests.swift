@@ -15,8 +15,8 @@ import Testing
 /// A wrapper whose program doesn't run, but has the state and footprint that a test sets, and the
 /// daemon's end of its connections, which are real sockets.
 private final class World {
-  let timers = FakeTimers()
-  let watches = FakeWatches()
+  let timers = FakeLoop()
+  let watches = FakeLoop()
   private let scratch: Scratch
   private let wrapper: Daemon
   private let id = WorkerID("clangd-7")

@@ -1,7 +1,5 @@
-import Control
 import Glibc
 import Lifecycle
-import Linux
 import Policy
 import Supervision
 import Testing
@@ -14,33 +12,27 @@ import Testing
 
   init() throws { ending = try DaemonEndWorld() }
 
-  @Test func `A worker is stopped before those that it depends on`() throws {
+  @Test func `A worker is stopped when all workers that depend on it have ended`() throws {
     try ending.add("db")
     try ending.add("api", .hibernated, needs: ["db"])
-    try ending.add("web", needs: ["api"])
-    end.end()
-    #expect(end.phase.isEnding && end.phase.isClosing)
-    #expect(ending.asked == ["stop web"])
-    ending.didStop("web")
-    #expect(ending.asked == ["stop web", "stop api"])
-    ending.didStop("api")
-    #expect(ending.asked == ["stop web", "stop api", "stop db"] && !end.hasEnded)
-    ending.didStop("db")
-    #expect(end.hasEnded)
-  }
-
-  @Test("Workers that don't depend on each other are stopped at the same time, and each once")
-  func atOnce() throws {
-    try ending.add("one")
-    try ending.add("two", .suspended)
+    try ending.add("web", needs: ["api", "db"])
+    try ending.add("cron", .suspended)
     try ending.add("gone", .terminated)
     end.end()
     end.engineDidBecomeQuiet()
-    #expect(ending.asked == ["stop one", "stop two"])
+    #expect(end.phase.isEnding && end.phase.isClosing)
+    #expect(ending.asked == ["stop cron", "stop web"], "each once")
+    ending.didStop("web")
+    #expect(ending.asked == ["stop cron", "stop web", "stop api"])
+    ending.didStop("api")
+    #expect(ending.asked == ["stop cron", "stop web", "stop api", "stop db"])
+    ending.didStop("db")
+    #expect(!end.hasEnded)
+    ending.didStop("cron")
+    #expect(end.hasEnded)
   }
 
-  @Test("A worker that can't be killed doesn't delay the stop of those that it depends on")
-  func unstoppable() throws {
+  @Test func `A worker that can't be killed doesn't delay the stop of its dependencies`() throws {
     try ending.add("db")
     try ending.add("web", needs: ["db"])
     end.end()
@@ -52,8 +44,7 @@ import Testing
     #expect(end.hasEnded)
   }
 
-  @Test("The daemon's last log line names processes that it couldn't adopt, and what ends them")
-  func unadopted() throws {
+  @Test func `The daemon's last line names processes that it couldn't adopt`() throws {
     try ending.add("adopted", .terminated).process = .forTest()
     let others = [
       try ending.world.record("adopted"),
@@ -76,10 +67,8 @@ import Testing
     #expect(ending.hasLogged("all workers have ended; the daemon ends"))
   }
 
-  @Test(
-    "Sockets of workers are closed when the daemon ends, and stay open when it leaves",
-    arguments: [false, true])
-  func sockets(leaves: Bool) throws {
+  @Test(arguments: [false, true])
+  func `Workers' sockets close at the daemon's end, and stay if it leaves`(leaves: Bool) throws {
     let world = ending.world
     let worker = try ending.add("web", .terminated)
     let path = world.scratch.uniquePath("sock")
@@ -90,8 +79,7 @@ import Testing
     #expect(end.hasEnded && world.watches.active == (leaves ? 1 : 0))
   }
 
-  @Test("At its end the daemon closes workers' sockets, then gives open answers, then announces it")
-  func finish() throws {
+  @Test func `At its end the daemon closes sockets, gives answers, then announces it`() throws {
     let control = try ControlWorld()
     let (world, end) = (control.world, control.world.ending)
     world.driver.connect([world.notes], whenQuiet: { [weak end] in end?.engineDidBecomeQuiet() })
@@ -136,8 +124,7 @@ import Testing
     #expect(end.hasEnded)
   }
 
-  @Test("An external worker is released and not stopped, and the daemon waits for that")
-  func external() throws {
+  @Test func `An external worker is released, not stopped, and the daemon waits for that`() throws {
     try ending.addExternal("theirs", .hibernated)
     try ending.add("ours")
     end.end()
@@ -149,9 +136,7 @@ import Testing
     #expect(ending.hasLogged("theirs: released"))
   }
 
-  @Test(
-    "A release that failed is tried again after a growing pause, and by the next request to end")
-  func externalAgain() throws {
+  @Test func `A failed release is tried again after a pause, and by the next end`() throws {
     try ending.addExternal("theirs", .hibernated)
     end.end()
     end.end()
@@ -171,20 +156,37 @@ import Testing
     #expect(end.hasEnded)
   }
 
-  @Test("A stop that failed is requested again, and the daemon ends when the worker has ended")
-  func stopAgain() throws {
+  @Test func `A worker whose stop failed is asked again after pauses that double`() throws {
     try ending.add("web", .hibernated)
     end.end()
+    for (count, pause) in [1, 2, 4, 8, 16, 30, 30].enumerated() {
+      ending.cantBeWoken("web")
+      #expect(ending.world.timers.pending == [.seconds(pause)])
+      end.engineDidBecomeQuiet()
+      #expect(ending.asked.count == count + 1, "not before the pause is over")
+      ending.world.timers.advance(by: .seconds(pause))
+      #expect(ending.asked.count == count + 2)
+    }
+    #expect(ending.lines.first?.hasSuffix("; it is asked to stop again in 1 s") == true)
     ending.cantBeWoken("web")
-    #expect(ending.hasLogged("; it is asked to stop again in 1 s"))
-    ending.world.timers.advance(by: .seconds(1))
-    #expect(ending.asked == ["stop web", "stop web"])
     ending.didStop("web")
     #expect(end.hasEnded)
+    ending.world.timers.advance(by: .seconds(60))
+    #expect(ending.asked == Array(repeating: "stop web", count: 8))
   }
 
-  @Test("A second signal ends the daemon at once and leaves the remaining workers running")
-  func secondSignal() throws {
+  @Test func `A stop that another request has replaced is repeated`() throws {
+    try ending.add("db")
+    try ending.add("web", .hibernated, needs: ["db"])
+    end.end()
+    ending.world.driver.request(.wake, WorkerID("web")) { _ in }
+    #expect(ending.asked == ["stop web", "wake web"])
+    #expect(ending.hasLogged("it is asked to stop again in 1 s"))
+    ending.world.timers.advance(by: .seconds(1))
+    #expect(ending.asked == ["stop web", "wake web", "stop web"])
+  }
+
+  @Test func `A second signal ends the daemon at once and leaves its workers running`() throws {
     try ending.add("web")
     end.didReceiveSignal()
     #expect(ending.asked == ["stop web"] && !end.hasEnded)
@@ -197,8 +199,7 @@ import Testing
     #expect(ending.lines.count == lines)
   }
 
-  @Test("The daemon ends without workers that SIGKILL doesn't end, 10 s after the other ones")
-  func dead() throws {
+  @Test func `The daemon ends 10 s after the last worker that SIGKILL can end`() throws {
     try ending.add("hung")
     try ending.add("well")
     end.end()
@@ -212,8 +213,7 @@ import Testing
     #expect(ending.hasLogged("ends without hung: SIGKILL"))
   }
 
-  @Test("A worker that can't be killed isn't given up while another one is still to end")
-  func othersFirst() throws {
+  @Test func `A worker that can't be killed isn't given up while another one must end`() throws {
     try ending.add("hung")
     try ending.add("slow", .hibernated)
     end.end()

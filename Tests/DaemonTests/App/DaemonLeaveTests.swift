@@ -1,6 +1,5 @@
 import Glibc
 import Lifecycle
-import Supervision
 import Testing
 
 @testable import Daemon
@@ -26,9 +25,7 @@ import Testing
           + "`dormouse recover` is run"))
   }
 
-  @Test(
-    "A sleeping worker that only a signal or a tracer stops is woken before the daemon leaves it")
-  func leaveStopped() throws {
+  @Test func `A sleeper that isn't frozen is woken before the daemon leaves it`() throws {
     try ending.add("web", .suspended)
     end.leave()
     end.engineDidBecomeQuiet()
@@ -49,8 +46,7 @@ import Testing
     #expect(hadEnded == [false, false] && end.hasEnded)
   }
 
-  @Test("While the daemon leaves, a worker that only a signal would stop isn't suspended again")
-  func noSuspension() throws {
+  @Test func `A daemon that leaves suspends no worker that only a signal would stop`() throws {
     try ending.addFrozen("frozen", .suspending)
     let web = try ending.add("web", .suspending)
     #expect(end.refusalToSuspend(web.id) == nil)
@@ -93,8 +89,7 @@ import Testing
     #expect(end.hasEnded)
   }
 
-  @Test("The daemon leaves a worker only when its launch has ended, with a record of its process")
-  func launching() throws {
+  @Test func `The daemon leaves a worker only when its launch is over, and recorded`() throws {
     let worker = try ending.add("web", .terminated)
     ending.world.driver.request(.start, worker.id) { _ in }
     ending.world.workers.launching = [worker.id]
@@ -119,8 +114,7 @@ import Testing
     #expect(end.hasEnded && ending.saved("web") == nil)
   }
 
-  @Test("A start that waits for a dependency is refused when the daemon leaves its workers")
-  func leaveRefusesStarts() throws {
+  @Test func `A start that waits for a dependency is refused when the daemon leaves`() throws {
     try ending.add("db", .terminated)
     let web = try ending.add("web", .terminated, needs: ["db"])
     var answers: [Answer] = []
@@ -132,8 +126,7 @@ import Testing
     #expect(answers == [Answer(.refused, "the daemon is ending")] && !end.hasEnded)
   }
 
-  @Test("A worker that has outlived SIGKILL doesn't keep a daemon that leaves, and is recorded")
-  func leaveUnkillable() throws {
+  @Test func `A worker that outlives SIGKILL doesn't keep a daemon that leaves`() throws {
     let worker = try ending.add("web")
     ending.world.driver.request(.stop, worker.id) { _ in }
     end.leave()
@@ -143,9 +136,7 @@ import Testing
     #expect(end.hasEnded && ending.saved("web") == "terminating")
   }
 
-  @Test(
-    "A daemon that is ending doesn't leave its workers, and a second request to leave adds nothing")
-  func leaveLate() throws {
+  @Test func `A daemon that ends doesn't leave, and a second leave adds nothing`() throws {
     try ending.add("web")
     end.end()
     end.leave()

@@ -1,8 +1,5 @@
 import Glibc
-import Linux
 import Policy
-import PolicyFile
-import Supervision
 import Testing
 
 @testable import Daemon
@@ -43,8 +40,7 @@ import Testing
 
   // MARK: sleep
 
-  @Test("Directives about sleep reach the worker's own sleep, one operation at a time")
-  func sleep() throws {
+  @Test func `Directives about sleep reach the worker's sleep, one operation at a time`() throws {
     let (worker, memory) = try addSleeper(.suspending)
     execution.execute(.suspend(worker.id))
     #expect(memory.asked == ["suspend"])
@@ -54,8 +50,7 @@ import Testing
     #expect(memory.asked == ["suspend"] && world.notes.all == [])
   }
 
-  @Test("A daemon that leaves doesn't suspend workers that only it would keep asleep")
-  func leaving() throws {
+  @Test func `A daemon that leaves suspends no workers that only it would keep asleep`() throws {
     let (worker, memory) = try addSleeper(.suspending)
     world.ending.leave()
     execution.execute(.suspend(worker.id))
@@ -92,8 +87,7 @@ import Testing
 
   // MARK: outcomes
 
-  @Test("Each directive that the engine waits for has an outcome, also if nothing can be done")
-  func outcomes() throws {
+  @Test func `Each directive that the engine waits for has an outcome in any case`() throws {
     let id = WorkerID("unknown")
     execution.execute(.finishShed(id))
     execution.execute(.purge(id))
@@ -105,12 +99,8 @@ import Testing
       ])
   }
 
-  @Test("A worker of a wrapper is the wrapper's: its directives reach no component of the daemon")
-  func wrapped() throws {
-    world.wrapped.processes[ClientID(number: 1)] = 77
-    _ = world.wrappers.register(
-      WrapperWorld.report("tool", mayBeTerminated: true), from: ClientID(number: 1))
-    world.notes.forget()
+  @Test func `Directives about a wrapped worker reach no component of the daemon`() throws {
+    world.wrap("tool", mayBeTerminated: true)
     execution.execute(.inspect(WorkerID("tool")))
     execution.execute(.kill(WorkerID("tool")))
     #expect(!world.notes.all.contains(.exited(WorkerID("tool"), .unknown)))
@@ -119,8 +109,7 @@ import Testing
 
   // MARK: records and log
 
-  @Test("A worker's new state is logged, recorded for the next daemon, and reaches supervision")
-  func transitions() throws {
+  @Test func `A worker's new state is logged, recorded, and reaches supervision`() throws {
     let worker = try world.add {
       $0.liveness = Policy.Probe(.tcp(host: "127.0.0.1", port: 80))
     }
@@ -142,8 +131,7 @@ import Testing
     #expect(!world.services.records.store.contains("unknown"))
   }
 
-  @Test("Only a termination for memory records the host's memory for the jetsam report")
-  func victims() throws {
+  @Test func `Only a termination for memory records the host's memory for its report`() throws {
     try world.add()
     execution.execute(transition(to: .terminating))
     let report = JetsamReport(
@@ -158,9 +146,7 @@ import Testing
     #expect(hosts == [false, true])
   }
 
-  @Test(
-    "Rising pressure is logged as a warning, falling as a notice; normal pressure restarts workers")
-  func pressure() throws {
+  @Test func `Pressure is logged when it changes, and restarts workers when it is normal`() throws {
     let worker = try world.add("web", .terminated) { $0.restart = RestartWorld.rules }
     world.driver.send(.pressureSet(.critical, for: .seconds(1)))
     world.reportEnd(worker, .pressure(.critical))

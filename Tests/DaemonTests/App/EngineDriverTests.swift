@@ -16,52 +16,37 @@ private final class Executor {
   }
 }
 
-private final class Observer: EngineObserver {
-  var events: [String] = []
-
-  func handled(_ event: Event, directives: [Directive], engine: Engine, at now: Instant) {
-    events.append("\(event)".prefix { $0 != "(" } + " \(now.nanoseconds)")
-  }
-}
-
 @Suite("The engine's driver") struct EngineDriverTests {
-  private let timers = FakeTimers()
+  private let timers = FakeLoop()
   private let saved = FakeRecords()
   private let executor = Executor()
-  private let observer = Observer()
+  private let notes = EventNotes()
   private let driver: EngineDriver
   private let id = WorkerID("web")
 
   init() {
-    driver = EngineDriver(
-      Engine(policy: LifecyclePolicy(name: "test")), clock: timers,
-      replies: RequestReplies(saved, timers: timers))
-    driver.connect([observer]) { [executor] in
-      executor.execute($0)
-    } whenQuiet: { [executor] in
-      executor.quietCount += 1
-    }
+    driver = .forTest(timers, notes, saved)
+    driver.connect(
+      [notes], carryOut: executor.execute, whenQuiet: { [executor] in executor.quietCount += 1 })
     driver.send(.added(id, WorkerProfile(policy: LifecyclePolicy(name: "test"))))
   }
 
   @Test func `The engine gets the machine's sleep before any other event`() {
     timers.sleep(for: .milliseconds(20))
     driver.send(.activity(id))
-    #expect(observer.events.last?.hasPrefix("activity") == true && observer.events.count == 2)
+    #expect(notes.events == ["added", "activity"])
     timers.sleep(for: .seconds(3600))
     driver.send(.activity(id))
-    #expect(observer.events.count == 4)
-    #expect(observer.events[2].hasPrefix("machineSlept "))
-    #expect(observer.events[3].hasPrefix("activity "))
+    #expect(notes.events.suffix(2) == ["machineSlept", "activity"] && notes.events.count == 4)
     timers.advance(by: .seconds(3600))
     driver.send(.activity(id))
-    #expect(observer.events.count == 5, "time awake is no sleep")
+    #expect(notes.events.count == 5, "time awake is no sleep")
   }
 
   @Test func `Events that arise while all is quiet are handled without recursion`() {
     var (depth, deepest, quiet) = (0, 0, 0)
     driver.connect(
-      [observer],
+      [notes],
       whenQuiet: { [driver, id] in
         quiet += 1
         depth += 1
@@ -71,7 +56,7 @@ private final class Observer: EngineObserver {
         depth -= 1
       })
     driver.send(.activity(id))
-    #expect(observer.events.count == 1002 && deepest == 1 && quiet == 2)
+    #expect(notes.events.count == 1002 && deepest == 1 && quiet == 2)
     driver.connect([])
   }
 
@@ -79,8 +64,7 @@ private final class Observer: EngineObserver {
     if case .launch = directive { true } else { false }
   }
 
-  @Test("Directives are executed in their order, and the engine's answer reaches the client once")
-  func request() {
+  @Test func `Directives are executed in order, and the answer reaches the client once`() {
     var answers: [Answer] = []
     driver.request(.start, id) { answers.append($0) }
     #expect(executor.executed.contains(where: isLaunch))
@@ -103,22 +87,18 @@ private final class Observer: EngineObserver {
     }
     driver.request(.start, id) { _ in }
     #expect(driver.state.state(of: id) == .foreground)
-    #expect(
-      observer.events.map { $0.prefix { $0 != " " } }.suffix(3) == ["request", "launched", "ready"])
+    #expect(notes.events.suffix(3) == ["request", "launched", "ready"])
   }
 
-  @Test(
-    "A resume is executed before the event is noted for the journal, and what follows it after that"
-  )
-  func resumeFirst() {
+  @Test func `A resume is executed before its event is noted, and the next one after that`() {
     driver.request(.start, id) { _ in }
     driver.send(.launched(id))
     driver.send(.ready(id))
     var notedAtResume: Int?
-    executor.react = { [driver, observer] directive in
+    executor.react = { [driver, notes] directive in
       switch directive {
       case .suspend(let id): driver.send(.suspended(id))
-      case .resume: notedAtResume = observer.events.count
+      case .resume: notedAtResume = notes.events.count
       default: break
       }
     }
@@ -129,10 +109,10 @@ private final class Observer: EngineObserver {
       driver.passDeadlines()
     }
     #expect(driver.state.state(of: id) == .suspended)
-    let noted = observer.events.count
+    let noted = notes.events.count
     driver.request(.wake, id) { _ in }
     #expect(notedAtResume == noted)
-    #expect(observer.events.count == noted + 1)
+    #expect(notes.events.count == noted + 1)
   }
 
   @Test func `The end of a chain of events is reported once, after the last event`() {
@@ -142,25 +122,24 @@ private final class Observer: EngineObserver {
     #expect(executor.quietCount == before + 1)
   }
 
-  @Test("Deadlines are passed to the engine when their time has come, and not before")
-  func deadlines() throws {
+  @Test func `Deadlines are passed to the engine when their time has come, not before`() throws {
     driver.request(.start, id) { _ in }
     driver.send(.launched(id))
     driver.send(.ready(id))
     // The worker is suspended when it has been in the background for a while.
     driver.request(.background, id) { _ in }
     let deadline = try #require(driver.nextDeadline)
-    let count = observer.events.count
+    let count = notes.events.count
     driver.passDeadlines()
-    #expect(observer.events.count == count)
+    #expect(notes.events.count == count)
     timers.advance(by: deadline - timers.now)
     driver.passDeadlines()
-    #expect(observer.events.last == "deadline \(deadline.nanoseconds)")
+    #expect(notes.events.last == "deadline")
   }
 }
 
 @Suite("Replies to requests") struct RequestRepliesTests {
-  private let timers = FakeTimers()
+  private let timers = FakeLoop()
   private let saved = FakeRecords()
   private let replies: RequestReplies
 

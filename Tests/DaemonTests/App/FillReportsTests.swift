@@ -1,5 +1,3 @@
-import Lifecycle
-import Linux
 import Policy
 import TestSupport
 import Testing
@@ -17,28 +15,21 @@ import Testing
   private let loopReturn: LoopReturn
   private let hibernation = HibernationService(lanes: 1, separatesWorkers: true)
   private let scratch: Scratch
-  private let log: DaemonLog
+  private let log: TestLog
   private let measured = Measured()
 
   init() throws {
     scratch = try Scratch()
-    log = DaemonLog(ofWrapper: scratch.path + "/log")
+    log = TestLog(in: scratch)
     loop = try EventLoop()
     loopReturn = try LoopReturn(loop)
-    FillReports.follow(hibernation, loopReturn: loopReturn, log: log) { [measured] in
-      measured.names.append($0.name)
-    } lose: { [measured] in
-      measured.losses.append("\($0.name): \($1)")
-    }
+    FillReports.follow(
+      hibernation, loopReturn: loopReturn, log: log.log,
+      measure: { [measured] in measured.names.append($0.name) },
+      lose: { [measured] in measured.losses.append("\($0.name): \($1)") })
   }
 
-  private func logged() throws -> String {
-    log.drain()
-    return try readText(scratch.path + "/log")
-  }
-
-  @Test("A worker is measured again when its last page has come, on the loop, each time")
-  func filled() throws {
+  @Test func `A worker is measured again, on the loop, when its last page has come`() throws {
     let ended = try #require(hibernation.shared.withLock { $0.fillEnded })
     try TestThread {
       ended("web")
@@ -48,7 +39,7 @@ import Testing
     #expect(measured.names == [], "not on another thread")
     try loop.turn { measured.names.count >= 3 }
     #expect(measured.names == ["web", "api", "web"])
-    #expect(try logged() == "")
+    #expect(log.text == "")
   }
 
   @Test func `A lost trim is reported on the loop, with its reason`() throws {
@@ -59,20 +50,19 @@ import Testing
     #expect(measured.losses == ["web: it forks often"])
   }
 
-  @Test("The end of a worker whose pages can't be restored is logged at once, with the reason")
-  func failed() throws {
+  @Test func `The end of a worker whose pages can't be restored is logged at once`() throws {
     let failed = try #require(hibernation.shared.withLock { $0.fillFailed })
     try TestThread {
       failed(
         "web", HibernationError(.filling, "the image is damaged", aftermath: .unverifiable))
     }.join()
     #expect(
-      try logged().hasSuffix(
+      log.text.hasSuffix(
         " web: terminated: its missing pages can't be restored: the image is damaged "
           + "(while filling in the background)\n"))
     try TestThread { failed("api", HibernationError(.filling, "Too many open files")) }.join()
     #expect(
-      try logged().hasSuffix(
+      log.text.hasSuffix(
         " api: its missing pages can't be filled in yet: Too many open files "
           + "(while filling in the background); it waits for them\n"))
     #expect(measured.names == [])

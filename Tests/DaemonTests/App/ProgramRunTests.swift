@@ -54,9 +54,7 @@ import Testing
     run.cleanUp()
   }
 
-  @Test(
-    "A program that can't be started ends the launch, and the turn returns when its caller says so")
-  func failed() throws {
+  @Test func `A program that can't be started ends the launch, and the turn returns`() throws {
     defer { run.cleanUp() }
     run.begin()
     #expect(run.state == .launching && !isAbsent(scratch.path + "/tool.sock"))
@@ -67,8 +65,7 @@ import Testing
     #expect(isAbsent(scratch.path + "/tool.sock"), "the socket is closed with the last turn")
   }
 
-  @Test("A worker's state is reported as `status` shows it")
-  func report() throws {
+  @Test func `A worker's state is reported as the verb status shows it`() throws {
     defer { run.cleanUp() }
     run.begin()
     var states: [String] = []
@@ -78,10 +75,7 @@ import Testing
     #expect(states.count == 1)
   }
 
-  @Test(
-    "A connection to a daemon that isn't there calls back with nothing, and to one that is, with it"
-  )
-  func connect() throws {
+  @Test func `A connection calls back with nothing if no daemon is there`() throws {
     defer { run.cleanUp() }
     let listener = try UnixSocket.bound(to: scratch.path + "/there", .stream)
     #expect(listen(listener.raw, 1) == 0)

@@ -1,5 +1,4 @@
 import Lifecycle
-import Policy
 import Testing
 
 @testable import Daemon
@@ -18,8 +17,7 @@ import Testing
       snapshots: adapters.snapshots, recordWriter: adapters.recordWriter)
   }
 
-  @Test("A launch reports the worker's watchdog interval if the worker can send a sign of life")
-  func started() throws {
+  @Test func `A launch reports the watchdog interval if a sign of life can be sent`() throws {
     let worker = try world.add { $0.watchdog = .seconds(5) }
     worker.launched = worker.configuration
     reporter.startWatchdog(of: worker)
@@ -33,9 +31,7 @@ import Testing
     #expect(world.drainEvents() == [.watchdogInterval(worker.id, .seconds(5))])
   }
 
-  @Test(
-    "A watchdog interval that the worker sets itself has priority and is kept for the next daemon")
-  func set() throws {
+  @Test func `A worker's own watchdog interval has priority and is kept`() throws {
     let worker = try world.add { $0.watchdog = .seconds(5) }
     worker.launched = worker.configuration
     worker.conversation = try channels.begin()
@@ -52,10 +48,7 @@ import Testing
     #expect(world.drainEvents() == [.watchdogInterval(worker.id, .seconds(5))])
   }
 
-  @Test(
-    "The engine's question is answered with the last sign of life, which may still be in the socket"
-  )
-  func checked() throws {
+  @Test func `A check of the watchdog reads the last sign of life from the socket`() throws {
     let worker = try world.add()
     reporter.checkWatchdog(worker.id)
     #expect(world.drainEvents() == [.watchdogSeen(worker.id, at: nil)])

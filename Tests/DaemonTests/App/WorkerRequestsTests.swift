@@ -4,7 +4,7 @@ import Testing
 @testable import Daemon
 
 @Suite("Requests about workers") struct WorkerRequestsTests {
-  private let timers = FakeTimers()
+  private let timers = FakeLoop()
   private let notes = EventNotes()
   private let returning = ReturningWorkers()
   private let driver: EngineDriver
@@ -25,14 +25,7 @@ import Testing
     requests.request(verb, id) { [heard] in heard.codes.append($0.code) }
   }
 
-  @Test func `Requests reach the engine at once, and are answered once`() {
-    ask(.stop)
-    #expect(notes.events == ["added", "request"] && heard.codes == [.done])
-  }
-
-  @Test(
-    "Requests about a worker of an earlier daemon reach the engine after its adoption, in order")
-  func adopted() {
+  @Test func `Requests about a worker of an earlier daemon wait for its adoption`() {
     returning.begin(id)
     ask(.wake)
     ask(.start)
@@ -44,8 +37,7 @@ import Testing
     #expect(requests.isAlive(id))
   }
 
-  @Test("Requests about a worker that ended before its adoption are answered as for an ended one")
-  func ended() {
+  @Test func `Requests about a worker that ends before its adoption are refused`() {
     returning.begin(id)
     ask(.wake)
     returning.finish(id)

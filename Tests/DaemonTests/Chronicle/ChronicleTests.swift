@@ -116,8 +116,7 @@ import Testing
     #expect(try !listDirectory("\(scratch.path)/elsewhere").isEmpty)
   }
 
-  @Test("The daemon's end waits for a disk that doesn't answer, but not without limit")
-  func hungDisk() throws {
+  @Test func `The daemon's end waits for a hung disk, but not without limit`() throws {
     let chronicle = try make()
     let world = World(chronicle, "web")
     let gate = ThreadGate()

@@ -60,9 +60,11 @@ import Testing
     }
   }
 
-  @Test("A day's counts are saved every ten minutes, and the next daemon adds to them")
-  func saved() throws {
-    let world = try World()
+  private let world: World
+
+  init() throws { world = try World() }
+
+  @Test func `A day's counts are saved every 10 minutes, and the next daemon adds`() throws {
     world.makeDirectory()
     world.begin()
     world.count(1)
@@ -84,7 +86,6 @@ import Testing
   }
 
   @Test func `Savings are those of today and of seven days, of one worker and of all`() throws {
-    let world = try World()
     world.makeDirectory()
     for (day, resumes) in [(19_993, 1), (19_994, 2), (19_999, 4), (20_000, 8)] {
       var tally = WorkerTally()
@@ -107,9 +108,7 @@ import Testing
     #expect(next.today.resumes == 0 && next.week.resumes == 4 + 8)
   }
 
-  @Test("At midnight (UTC) the day's counts are saved, and the next day begins with none")
-  func midnight() throws {
-    let world = try World()
+  @Test func `At midnight (UTC) the counts are saved, and the next day begins with none`() throws {
     world.makeDirectory()
     world.begin()
     world.count(4)
@@ -120,11 +119,8 @@ import Testing
     #expect(try world.saved(20_000) == 5 && world.saved(20_001) == 2)
   }
 
-  @Test(
-    "A clock that is set forth and back loses no count; the loop's thread reads no day's file",
-    arguments: [true, false])
-  func clockSetBack(isSlow: Bool) throws {
-    let world = try World()
+  @Test(arguments: [true, false])
+  func `A clock that is set forth and back loses no count`(isSlow: Bool) throws {
     world.makeDirectory()
     world.begin()
     world.count(1)
@@ -144,10 +140,7 @@ import Testing
     #expect(try world.saved(20_000) == 1 + 2 + 4 + 16 && world.saved(20_001) == 8)
   }
 
-  @Test(
-    "A damaged file is moved aside and logged when the daemon starts, and its day begins with zero")
-  func damaged() throws {
-    let world = try World()
+  @Test func `A damaged file is moved aside and logged, and its day begins with zero`() throws {
     world.makeDirectory()
     let name = "\(CalendarDate(daysSince1970: 20_000).text).json"
     try world.scratch.write("reports/\(name)", "damaged")
@@ -161,9 +154,7 @@ import Testing
     #expect(try readFile(aside).elementsEqual("damaged".utf8))
   }
 
-  @Test("Counts that can't be written are kept over midnight, and written when that works again")
-  func failing() throws {
-    let world = try World()
+  @Test func `Counts that can't be written are kept until that works again`() throws {
     world.begin()
     world.count(1)
     world.save()
@@ -189,7 +180,6 @@ import Testing
   }
 
   @Test func `The counts of 396 days are kept, and other files`() throws {
-    let world = try World()
     world.makeDirectory()
     for day in 19_000..<19_400 {
       let text = String(decoding: try DayRecord(day: day).encoded(), as: UTF8.self)

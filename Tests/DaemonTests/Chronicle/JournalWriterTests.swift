@@ -1,5 +1,4 @@
 import Journal
-import Lifecycle
 import Linux
 import Policy
 import TestSupport
@@ -26,8 +25,7 @@ import Testing
     #expect(world.lines.all.isEmpty)
   }
 
-  @Test("A new daemon's first file follows the last one, and other files are left alone")
-  func numbers() throws {
+  @Test func `A new daemon's first file follows the last one, and other files stay`() throws {
     let world = try JournalWorld()
     for name in ["00000007.jsonl", "notes.txt", "x.jsonl"] {
       try world.scratch.write("journal/\(name)", "")
@@ -95,8 +93,7 @@ import Testing
     try world.checkWhole()
   }
 
-  @Test("A full disk pauses the journal for a minute, logs that once, and leaves no useless files")
-  func full() throws {
+  @Test func `A full disk pauses the journal for a minute, and leaves no useless files`() throws {
     let world = try JournalWorld()
     try world.disk.setFull(true)
     world.begin()
@@ -122,8 +119,7 @@ import Testing
     #expect(try world.play().headers.map(\.segment) == [4], "the gap shows")
   }
 
-  @Test("What was written before a failure stays, and a reader learns that something is missing")
-  func gap() throws {
+  @Test func `What was written before a failure stays, and the gap is visible`() throws {
     let world = try JournalWorld()
     world.begin()
     world.failLaunch(1)
@@ -140,10 +136,8 @@ import Testing
     #expect(try world.files.count == 2 && world.lines.all.count == 1)
   }
 
-  @Test(
-    "A disk that doesn't answer costs at most 4 MB; the journal continues when it answers",
-    arguments: [ByteCount.megabytes(8), ByteCount.kilobytes(64)])
-  func slow(size: ByteCount) throws {
+  @Test(arguments: [ByteCount.megabytes(8), ByteCount.kilobytes(64)])
+  func `A disk that doesn't answer costs at most 4 MB of the journal`(size: ByteCount) throws {
     let world = try JournalWorld(size: size, keep: 10_000)
     world.begin()
     world.waitForDisk()
@@ -168,9 +162,7 @@ import Testing
     #expect(played.headers.count == fileCount)
   }
 
-  @Test(
-    "A directory that another process has removed is made again, by another thread than the loop's")
-  func removed() throws {
+  @Test func `A directory that was removed is made again, not by the loop's thread`() throws {
     let world = try JournalWorld()
     world.begin()
     world.waitForDisk()

@@ -44,8 +44,7 @@ import Testing
 }
 
 @Suite("A worker's counts since the daemon's start") struct TallySinceStartTests {
-  @Test("They grow over a save of the day's counts, and begin again when the worker is removed")
-  func overSaves() throws {
+  @Test func `A worker's counts outlive the save of a day, and end with the worker`() throws {
     let scratch = try Scratch()
     let web = WorkerID("web")
     var engine = Engine(policy: LifecyclePolicy(name: "test"))

@@ -1,4 +1,3 @@
-import Control
 import Journal
 import Lifecycle
 import Linux
@@ -32,8 +31,7 @@ import Testing
     #expect(queue.drain(within: .seconds(60)))
   }
 
-  @Test("The next daemon continues with the uses that the last one saw, by its own clock")
-  func goesOn() throws {
+  @Test func `The next daemon continues with the last one's uses, by its own clock`() throws {
     earlier([100, 400, 700])
     // The machine has started again meanwhile: its clock begins from zero, and 500 s have passed.
     let next = keeper(50_500)

@@ -12,10 +12,6 @@ import Testing
 
   init() throws { scratch = try Scratch() }
 
-  private var names: [String] {
-    get throws { try listDirectory(scratch.path).sorted() }
-  }
-
   private func text(_ name: String) throws -> String {
     String(decoding: try readFile("\(scratch.path)/\(name)"), as: UTF8.self)
   }
@@ -41,8 +37,7 @@ import Testing
     #expect((fileStatus(of: "\(scratch.path)/1")?.st_mode ?? 0) & 0o777 == 0o600)
   }
 
-  @Test("A file that exists is never written to: that segment fails, and the next one is written")
-  func exists() throws {
+  @Test func `A file that exists is never written to: that segment fails`() throws {
     try scratch.write("1", "another daemon's")
     let file = SegmentFile(queue: queue)
     let isThere = Mutex(false)
@@ -58,61 +53,9 @@ import Testing
     #expect(try text("1") == "another daemon's" && text("2") == "kept" && file.pending == 0)
   }
 
-  @Test func `Bytes that wait for a slow disk are counted until they are written`() throws {
-    let gate = ThreadGate()
-    defer { gate.open() }
-    queue.submit { gate.pass() }
-    let file = SegmentFile(queue: queue)
-    file.begin("\(scratch.path)/1")
-    file.append(bytes("12345"))
-    file.append(bytes("678"))
-    #expect(file.pending == 8)
-    gate.open()
-    #expect(queue.drain(within: .seconds(60)))
-    #expect(try file.pending == 0 && text("1") == "12345678")
-  }
-
-  @Test("On a full disk, a segment without content is removed, and what follows is dropped")
-  func full() throws {
-    let file = SegmentFile(queue: queue) { (path) throws(SystemCallError) in
-      _ = try SegmentFile.create(path)
-      return try Descriptor.open("/dev/full", O_WRONLY)
-    }
-    file.begin("\(scratch.path)/1")
-    file.append(bytes("beginning"))
-    file.append(bytes("more"))
-    #expect(queue.drain(within: .seconds(60)))
-    let failure = try #require(file.consumeFailure())
-    #expect(failure.code == ENOSPC && failure.subject == "\(scratch.path)/1")
-    #expect(try names.isEmpty, "an hour of a full disk would leave 60 such files")
-    #expect(file.pending == 0)
-  }
-
-  @Test func `A segment that has content stays when the disk becomes full`() throws {
-    let opened = Mutex<Descriptor?>(nil)
-    let file = SegmentFile(queue: queue) { (path) throws(SystemCallError) in
-      let descriptor = try SegmentFile.create(path)
-      opened.withLock { $0 = descriptor }
-      return descriptor
-    }
-    file.begin("\(scratch.path)/1")
-    file.append(bytes("content\n"))
-    #expect(queue.drain(within: .seconds(60)))
-    let full = try Descriptor.open("/dev/full", O_WRONLY)
-    let descriptor = try #require(opened.withLock { $0 })
-    #expect(dup2(full.raw, descriptor.raw) >= 0)
-    file.append(bytes("lost"))
-    #expect(queue.drain(within: .seconds(60)))
-    #expect(try file.consumeFailure()?.code == ENOSPC && text("1") == "content\n")
-  }
-
-  @Test(
-    "A write that the kernel shortens is continued, and one that fails half-way ends the segment")
-  func short() throws {
-    var ends: [Int32] = [0, 0]
-    try #require(pipe(&ends) == 0)
-    let (reader, writer) = (Descriptor(owning: ends[0]), Descriptor(owning: ends[1]))
-    for end in ends { _ = fcntl(end, F_SETFL, O_NONBLOCK) }
+  @Test func `A shortened write is continued, and one that fails ends the segment`() throws {
+    let (reader, writer) = try Descriptor.pipe()
+    for end in [reader, writer] { _ = fcntl(end.raw, F_SETFL, O_NONBLOCK) }
     let file = SegmentFile(queue: queue) { _ in writer }
     file.begin("\(scratch.path)/1")
     // The bytes are more than a pipe's capacity: the kernel accepts some of them, and refuses the

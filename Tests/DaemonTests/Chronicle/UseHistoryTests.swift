@@ -15,9 +15,7 @@ import Testing
     return history
   }
 
-  @Test(
-    "Signs of use that follow each other closely are one use, and the times between uses are quiet")
-  func uses() throws {
+  @Test func `Signs of use that follow each other closely are one use`() throws {
     let uses = try #require(history([10, 12, 14, 44, 46, 106, 136, 166]).uses(of: web))
     #expect(uses.count == 5 && uses.last?.code == "active")
     #expect(uses.medianQuiet == .seconds(30))
@@ -25,8 +23,7 @@ import Testing
     #expect(uses.perHour(at: .zero + .seconds(20)) == nil, "too early")
   }
 
-  @Test("A worker that was never used has no use, and one that was removed is forgotten")
-  func none() throws {
+  @Test func `A worker that was never used has no use, and a removed one is forgotten`() throws {
     var history = history([])
     let uses = try #require(history.uses(of: web))
     #expect(uses.count == 0 && uses.last == nil && uses.medianQuiet == nil)
@@ -41,8 +38,7 @@ import Testing
     #expect(uses.perHour(at: .zero + .seconds(36_000 + 3840)) == 60)
   }
 
-  @Test("The advice names the key that keeps a worker with such quiet times awake or in memory")
-  func advice() {
+  @Test func `The advice names the key that keeps a worker awake or in memory`() {
     var policy = LifecyclePolicy()
     policy.background.suspendAfter = .seconds(30)
     policy.hibernate.enabled = true
@@ -58,8 +54,7 @@ import Testing
     #expect(key(100) == "background.suspend_after")
   }
 
-  @Test("Under foreground.mode activity the idle time counts first, and is named if it blocks")
-  func idleFirst() {
+  @Test func `Under foreground.mode activity the idle time is named first if it blocks`() {
     var policy = LifecyclePolicy()
     policy.foreground.mode = .activity
     policy.foreground.idleAfter = .seconds(300)

@@ -61,8 +61,7 @@ import Testing
     return outcomes
   }
 
-  @Test("A reload removes, adds and changes workers before it starts any, and is answered once")
-  func order() throws {
+  @Test func `A reload removes, adds and changes workers before it starts any`() throws {
     for name in ["old", "web", "same"] { try add(name) }
     world.notes.forget()
     let new = configuration(
@@ -95,8 +94,7 @@ import Testing
     #expect(preview(same).map(\.text) == ["nothing would change: the configuration is the same"])
   }
 
-  @Test("A worker that a reload removes while it is being adopted is removed after the adoption")
-  func adopting() throws {
+  @Test func `A worker that a reload removes during its adoption is removed after it`() throws {
     let worker = try add("web")
     world.returning.begin(web)
     let text = reload(configuration(), allowEmpty: true).first?.text ?? ""
@@ -123,8 +121,7 @@ import Testing
     #expect(world.driver.state.state(of: web) == .background)
   }
 
-  @Test("A reload marks the changes that apply only at a running worker's next launch")
-  func later() throws {
+  @Test func `A reload marks changes that apply only at a running worker's next launch`() throws {
     try add("idle")
     try add("busy", .background)
     let new = ["idle", "busy"].map { declared($0) { $0.command = ["/bin/other"] } }
@@ -135,8 +132,7 @@ import Testing
     #expect(parts.last?.hasSuffix("(command from its next start on)") == true, "\(text)")
   }
 
-  @Test("A worker that has failed is started when its launch is corrected, and those that need it")
-  func corrected() throws {
+  @Test func `A failed worker is started when its launch is corrected`() throws {
     let needs = { (worker: inout WorkerConfiguration) in
       worker.dependsOn = [Dependency("bad", .ready)]
       worker.autostart = true
@@ -163,9 +159,7 @@ import Testing
     #expect(world.asked == ["start bad"], "\(world.asked)")
   }
 
-  @Test(
-    "The engine gets the new policy before changed workers, and those of `run` get it after that")
-  func policy() throws {
+  @Test func `The engine gets a new policy before changed workers, and undeclared ones`() throws {
     let job = try world.add("job", isDeclared: false)
     var policy = LifecyclePolicy(name: "other")
     policy.background.suspendAfter = .seconds(77)
@@ -180,8 +174,7 @@ import Testing
     #expect(outcomes.map(\.isDone) == [true])
   }
 
-  @Test("A configuration without workers that would stop some is refused, unless you allow it")
-  func empty() throws {
+  @Test func `A configuration without workers is refused if it would stop some`() throws {
     try add("web")
     let empty = configuration()
     for outcomes in [reload(empty), preview(empty)] {
@@ -195,8 +188,7 @@ import Testing
     #expect(reload(empty).map(\.isDone) == [true])
   }
 
-  @Test("Errors, a hung file system and the daemon's end leave the configuration unchanged")
-  func refusals() throws {
+  @Test func `Errors, a hung file system and the daemon's end change nothing`() throws {
     let worker = try add("web", .background)
     var outcomes: [ReloadOutcome] = []
     reloader.reload(allowEmpty: true) { outcomes.append($0) }

@@ -1,6 +1,5 @@
 import Control
 import Lifecycle
-import Policy
 import Testing
 import WorkerProtocol
 
@@ -19,8 +18,7 @@ import WorkerProtocol
     try control.only(control.ask(verb, worker))
   }
 
-  @Test
-  func `An unknown worker has its own result, to which the client adds a suggestion`() throws {
+  @Test func `An unknown worker has its own result, for the client's suggestion`() throws {
     try world.add("web")
     for verb in [Verb.status, .explain, .policy] {
       let response = try ask(verb, "wbe")
@@ -29,8 +27,7 @@ import WorkerProtocol
     }
   }
 
-  @Test("`ps` reports all workers, wrapped ones among them, and the daemon")
-  func ps() throws {
+  @Test func `The verb ps reports all workers, wrapped ones among them, and the daemon`() throws {
     try world.add("web")
     control.wrap("clangd-4")
     let response = try ask(.ps)
@@ -42,8 +39,7 @@ import WorkerProtocol
     #expect(try ask(.status).daemon?.measurements != nil)
   }
 
-  @Test("`status` of a worker has its snapshot")
-  func status() throws {
+  @Test func `The status of a worker has its snapshot`() throws {
     try world.add("web")
     #expect(try ask(.status, "web").workers?.first?.snapshot == nil)
     let image = WorkerMessage.Snapshot.image(mime: "image/png", base64: "AQID")
@@ -58,8 +54,7 @@ import WorkerProtocol
     #expect(response.workers?.first?.snapshot?.data == "AQID")
   }
 
-  @Test("`status` of a wrapped worker has its wrapper's report, or the last one")
-  func statusOfWrapped() throws {
+  @Test func `The status of a wrapped worker has its wrapper's report, or the last`() throws {
     control.wrap("web")
     let first = control.ask(.status, "web")
     #expect(world.wrapped.asks.first?.timeout == .seconds(2))
@@ -72,8 +67,7 @@ import WorkerProtocol
     #expect(response.workers?.map(\.state) == ["background"])
   }
 
-  @Test("`explain` explains a worker, or the order of all")
-  func explain() throws {
+  @Test func `The verb explain explains a worker, or the order of all`() throws {
     try world.add("web")
     let one = try ask(.explain, "web")
     #expect(one.result == .done && one.explanation?.state == "background")
@@ -85,8 +79,7 @@ import WorkerProtocol
     #expect(explanation?.unwatched == ["a file lock"])
   }
 
-  @Test("`explain --savings` has the workers that keep memory, also those of wrappers")
-  func savings() throws {
+  @Test func `The savings have the workers that keep memory, also those of wrappers`() throws {
     try world.add("web")
     world.driver.send(.footprint(WorkerID("web"), .megabytes(20)))
     control.wrap("clangd-4")
@@ -97,8 +90,7 @@ import WorkerProtocol
     #expect(try control.only(heard).kept?.workers.map(\.worker).sorted() == ["clangd-4", "web"])
   }
 
-  @Test("`explain` gives the reason that `ps` gives for a worker that will be restarted")
-  func plan() throws {
+  @Test func `The verbs explain and ps give one reason for a worker that will restart`() throws {
     let worker = try world.add("web", .terminated) { $0.restart = RestartWorld.rules }
     world.reportEnd(worker, RestartWorld.failure)
     let explained = try ask(.explain, "web").explanation
@@ -106,8 +98,7 @@ import WorkerProtocol
     #expect(try explained?.because == ask(.ps).workers?.first?.reason)
   }
 
-  @Test("`policy` shows the policy in force of the machine, or of a worker")
-  func policy() throws {
+  @Test func `The verb policy shows the policy in force of the machine, or of a worker`() throws {
     try world.add("web")
     let machine = try ask(.policy)
     #expect(machine.text == "the policy in effect" && machine.policy?.isEmpty == false)
@@ -120,8 +111,7 @@ import WorkerProtocol
     #expect(chosen?.value == "7s" && chosen?.text == "chosen when it was adopted")
   }
 
-  @Test("`jetsam` shows the newest jetsam report or the named one, and lists all")
-  func jetsam() throws {
+  @Test func `The newest jetsam report is shown, or the named one, and all are listed`() throws {
     #expect(try ask(.jetsam).text == "no worker has been terminated for lack of memory")
     for id in ["1", "2"] {
       world.jetsam.saveWithProcesses(
@@ -139,8 +129,7 @@ import WorkerProtocol
     #expect(missing.reports == ["2", "1"])
   }
 
-  @Test("The verb events is answered when the journal is written, and followed from the request on")
-  func journal() throws {
+  @Test func `Events are answered when the journal is written, and then followed`() throws {
     try world.add("web")
     let heard = control.ask(.events, "web")
     #expect(heard.responses.isEmpty)

@@ -2,7 +2,6 @@ import Control
 import Glibc
 import JSONLines
 import Lifecycle
-import Linux
 import Policy
 import TestSupport
 import Testing
@@ -25,13 +24,14 @@ import Testing
     loop = requests.control.world.services.loop
   }
 
+  @discardableResult
   private func server(
     quota: ClientQuota = ClientQuota(), checkInterval: Duration = .seconds(5)
   ) throws -> ControlServer {
     let server = ControlServer(
       path: path, loop, DaemonLog(), quota: quota, checkInterval: checkInterval)
     try server.open(requests.control.service)
-    requests.control.sent.server = server
+    requests.control.server = server
     return server
   }
 
@@ -45,8 +45,7 @@ import Testing
     }
   }
 
-  @Test("Each request is answered once, with its number, in the order in which the requests end")
-  func order() throws {
+  @Test func `Each request is answered once, with its number, when it has ended`() throws {
     let server = try server()
     let client = try ControlTestClient(path)
     try client.ask(1...3)
@@ -62,10 +61,8 @@ import Testing
     #expect(server.process(of: first) == getpid())
   }
 
-  @Test(
-    "A line that isn't a request is refused, with its number if it has one, and the next is read")
-  func garbage() throws {
-    let server = try server()
+  @Test func `A line that isn't a request is refused, and the next line is read`() throws {
+    try server()
     requests.answersAtOnce = true
     let client = try ControlTestClient(path)
     try client.send("good morning\n\n{\"id\":9,\"verb\":\"fly\"}\n{\"id\":\"x\"}\n\u{0}\u{1}\n")
@@ -74,7 +71,6 @@ import Testing
     #expect(client.answers.map(\.id) == [0, 9, 0, 0, 10])
     #expect(client.answers.dropLast().allSatisfy { $0.result == .badRequest })
     #expect(requests.ids == [10])
-    withExtendedLifetime(server) {}
   }
 
   @Test func `A connection whose line is too long gets an error and is closed`() throws {
@@ -94,8 +90,7 @@ import Testing
     #expect(requests.ids.isEmpty && server.process(of: first) == nil)
   }
 
-  @Test("A client that never reads its answers is disconnected, and other clients are answered")
-  func neverReads() throws {
+  @Test func `A client that never reads is disconnected, and others are answered`() throws {
     let server = try server()
     let (deaf, other) = (try ControlTestClient(path), try ControlTestClient(path))
     try deaf.ask(1...12)
@@ -121,8 +116,7 @@ import Testing
     try turn(deaf) { deaf.hasEnded }
   }
 
-  @Test("When a client has read its answers, it is read again, and gets the number of lost events")
-  func readsOn() throws {
+  @Test func `A client that has read its answers gets the number of lost events`() throws {
     let server = try server()
     let client = try ControlTestClient(path)
     try world.add("db")
@@ -143,7 +137,7 @@ import Testing
   @Test func `A connection without a request is closed when a new client needs its place`() throws {
     var quota = ClientQuota()
     quota.maxClients = 2
-    let server = try server(quota: quota)
+    try server(quota: quota)
     requests.answersAtOnce = true
     let silent = try ControlTestClient(path)
     let second = try ControlTestClient(path)
@@ -164,13 +158,12 @@ import Testing
     shutdown(third.socket.raw, Int32(SHUT_RDWR))
     try turn(fourth) { fourth.answers.map(\.id) == [3] }
     #expect(!second.hasEnded)
-    withExtendedLifetime(server) {}
   }
 
   @Test func `A connection that takes too long to send a request is closed, and no other`() throws {
     var quota = ClientQuota()
     quota.timeout = .milliseconds(200)
-    let server = try server(quota: quota, checkInterval: .milliseconds(10))
+    try server(quota: quota, checkInterval: .milliseconds(10))
     requests.answersAtOnce = true
     let (slow, idle) = (try ControlTestClient(path), try ControlTestClient(path))
     try slow.send("{\"id\":")
@@ -184,12 +177,9 @@ import Testing
       try idle.ask(2)
       try turn(idle) { idle.answers.map(\.id) == [1, 2] }
     }
-    withExtendedLifetime(server) {}
   }
 
-  @Test(
-    "Requests of a client that leaves before the answer are carried out, and the answer is dropped")
-  func leaves() throws {
+  @Test func `Requests of a client that leaves are carried out, without an answer`() throws {
     let server = try server()
     var leaving: ControlTestClient? = try ControlTestClient(path)
     let other = try ControlTestClient(path)
@@ -203,9 +193,8 @@ import Testing
     try turn(other) { other.answers.map(\.id) == [30] }
   }
 
-  @Test("Some requests of one client are handled and then those of others, and none is lost")
-  func turns() throws {
-    let server = try server()
+  @Test func `Some requests of one client are handled, and then those of others`() throws {
+    try server()
     requests.answersAtOnce = true
     let (busy, other) = (try ControlTestClient(path), try ControlTestClient(path))
     try busy.ask(100)
@@ -218,7 +207,6 @@ import Testing
     #expect(busy.answers.map(\.id) == Array(100...200))
     let index = requests.ids.firstIndex(of: 2) ?? .max
     #expect(index < 2 + ControlServer.maxAtOnce + 1, "at place \(index)")
-    withExtendedLifetime(server) {}
   }
 
   @Test func `Requests of a client that has left are handled some at a time, too`() throws {
@@ -235,12 +223,10 @@ import Testing
     }
     #expect(requests.ids == Array(1...200))
     #expect(maximum <= 2 * ControlServer.maxAtOnce, "\(maximum) in one turn of the loop")
-    withExtendedLifetime(server) {}
   }
 
-  @Test("A client isn't read further while its earlier requests wait, so that they fill no memory")
-  func unhandledRequests() throws {
-    let server = try server()
+  @Test func `A client isn't read further while its earlier requests wait`() throws {
+    try server()
     requests.answersAtOnce = true
     let client = try ControlTestClient(path)
     let line = Array(try WireCodec.line(for: ControlRequest(id: 1, verb: .wake, worker: "web")))
@@ -255,11 +241,9 @@ import Testing
     let unhandled = sent - requests.ids.count * line.count
     // The bytes are in the sockets' buffers and in one piece.
     #expect(unhandled < 2 << 20, "\(unhandled) bytes")
-    withExtendedLifetime(server) {}
   }
 
-  @Test("Requests to end are answered when the end is announced, and the socket's file is removed")
-  func end() throws {
+  @Test func `Requests to end are answered when the end is announced`() throws {
     let server = try server()
     let clients = [
       try ControlTestClient(path), try ControlTestClient(path), try ControlTestClient(path),

@@ -29,10 +29,8 @@ import Testing
     #expect(world.notes.events.isEmpty)
   }
 
-  @Test(
-    "A verb about a worker is answered once, with the engine's answer",
-    arguments: [nil, WorkerState.terminated, .background, .suspended])
-  func answered(state: WorkerState?) throws {
+  @Test(arguments: [nil, WorkerState.terminated, .background, .suspended])
+  func `A verb about a worker gets one answer, with the engine's text`(state: WorkerState?) throws {
     for verb in Self.engineVerbs {
       let id = WorkerID("w-\(verb.rawValue)")
       if let state { try world.add(id.name, state) }
@@ -46,10 +44,8 @@ import Testing
     }
   }
 
-  @Test(
-    "The verbs start and restart begin with the dependencies, and no other verb does",
-    arguments: [Verb.start, .restart])
-  func starts(verb: ControlRequest.Verb) throws {
+  @Test(arguments: [Verb.start, .restart])
+  func `Start and restart begin with dependencies, others don't`(verb: ControlRequest.Verb) throws {
     try world.add("db", .terminated)
     try world.add("web", .terminated) { $0.dependsOn = [Dependency("db")] }
     _ = control.ask(verb, "web")
@@ -124,9 +120,7 @@ import Testing
     #expect(world.asked == ["protect web"] && world.wrapped.asked.isEmpty)
   }
 
-  @Test(
-    "A suspended worker is hibernated after a reading of the disk; later requests wait for that")
-  func disk() throws {
+  @Test func `A worker is hibernated after a reading of the disk, before later requests`() throws {
     try world.add("web", .suspended)
     let hibernate = control.ask(.hibernate, "web")
     let wake = control.ask(.wake, "web")

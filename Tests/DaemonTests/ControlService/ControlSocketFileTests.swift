@@ -1,5 +1,8 @@
+import Control
 import Glibc
+import Lifecycle
 import Linux
+import Policy
 import TestSupport
 import Testing
 
@@ -18,10 +21,7 @@ import Testing
     control = try ControlWorld()
   }
 
-  @Test(
-    "The socket isn't opened where another daemon answers, and replaces a file that was left behind"
-  )
-  func inUse() throws {
+  @Test func `The socket replaces a file that was left, but not another daemon's`() throws {
     do {
       let first = ControlServer(path: path, loop, DaemonLog())
       try first.open(control.service)
@@ -41,10 +41,22 @@ import Testing
     withExtendedLifetime(second) {}
   }
 
-  @Test func `A path that is too long for a socket is refused`() {
+  @Test func `Before it is opened there is no client, nothing listens, and its end does nothing`() {
+    let socket = ControlServer(path: path, loop, DaemonLog())
+    #expect(socket.process(of: ClientID(number: 1)) == nil)
+    socket.announceEnd("the daemon ends")
+    socket.close()
+    #expect(isAbsent(path))
+  }
+
+  @Test func `A path that is too long for a socket, or can't be used, is refused`() throws {
     #expect(throws: StartError.self) {
       try ControlListener.check(path: "/" + String(repeating: "x", count: 200))
     }
     #expect(throws: Never.self) { try ControlListener.check(path: path) }
+    let file = try scratch.write("file", "")
+    let socket = ControlServer(path: file + "/control.sock", loop, DaemonLog())
+    #expect(throws: StartError.self) { try socket.open(control.service) }
+    #expect(socket.process(of: ClientID(number: 1)) == nil)
   }
 }

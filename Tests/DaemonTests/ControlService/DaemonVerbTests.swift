@@ -1,6 +1,5 @@
 import Control
 import Lifecycle
-import Policy
 import Testing
 
 @testable import Daemon
@@ -23,8 +22,7 @@ import Testing
     return control.ask(request)
   }
 
-  @Test("The verb run launches a worker that isn't declared, and is answered when it has started")
-  func runs() throws {
+  @Test func `The verb run launches an undeclared worker, and answers at its start`() throws {
     let heard = run("job", importance: 5)
     let worker = try #require(world.workers[WorkerID("job")])
     #expect(worker.configuration.importance == 5 && worker.environment == ["A": "b"])
@@ -35,9 +33,7 @@ import Testing
     #expect(try control.only(heard).result == .failed)
   }
 
-  @Test(
-    "`run` is refused without a valid name, command and importance, and with a name that is in use")
-  func runRefusals() throws {
+  @Test func `A run needs a valid name that isn't in use, a command and an importance`() throws {
     try world.add("web")
     let db = try world.add("db", .terminated)
     control.wrap("clangd-4")
@@ -65,8 +61,7 @@ import Testing
     #expect(run("job").responses.map(\.text) == ["the daemon is ending"])
   }
 
-  @Test("`pressure set` accepts levels and times within its limits, and `auto` ends it")
-  func pressure() throws {
+  @Test func `Pressure is set within limits of levels and times, and auto ends it`() throws {
     func set(_ level: String?, _ seconds: Double? = nil) throws -> ControlResponse {
       var request = ControlRequest(id: 7, verb: .setPressure)
       (request.level, request.seconds) = (level, seconds)
@@ -88,8 +83,7 @@ import Testing
     #expect(try set("urgent").result == .refused)
   }
 
-  @Test("The verb reload and its preview are answered once, when the configuration was read")
-  func reload() throws {
+  @Test func `A reload and its preview are answered once, after the reading`() throws {
     try world.add("web", .terminated)
     for (verb, change) in [(Verb.previewReload, "web would be removed"), (.reload, "web removed")] {
       var request = ControlRequest(id: 7, verb: verb)
@@ -132,8 +126,7 @@ import Testing
     #expect(!world.wrappers.leads(WorkerID("job")))
   }
 
-  @Test("The verb shutdown ends the daemon with its workers, and leave ends it without them")
-  func end() throws {
+  @Test func `A shutdown ends the daemon with its workers, and leave without them`() throws {
     try world.add("web")
     control.service.daemon.end(by: .leave)
     #expect(world.phase.isLeaving && !world.phase.isEnding && world.asked.isEmpty)

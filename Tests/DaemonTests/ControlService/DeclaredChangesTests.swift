@@ -34,8 +34,7 @@ import Testing
     return { $0.listen = [socket] }
   }
 
-  @Test("A worker that doesn't run is forgotten at once, with its sockets and its planned restart")
-  func removed() throws {
+  @Test func `A worker that doesn't run is forgotten at once, with all it had`() throws {
     changes.apply(.forTest("web", try listen()))
     #expect(sockets == 1 && isPlanned)
     changes.remove(id)
@@ -52,8 +51,7 @@ import Testing
     #expect(driver.state.state(of: id) == nil)
   }
 
-  @Test("A worker of another supervisor is neither stopped nor forgotten, and isn't started")
-  func external() {
+  @Test func `A worker of another supervisor is neither stopped, forgotten nor started`() {
     unit.external = ExternalWorker()
     run()
     changes.remove(id)
@@ -63,20 +61,18 @@ import Testing
     #expect(driver.state.state(of: id) == .background)
   }
 
-  @Test(
-    "One that is declared again before it has ended isn't forgotten, and starts again by itself")
-  func declaredAgain() {
+  @Test(arguments: [true, false])
+  func `One that is declared again before it has ended starts only by autostart`(starts: Bool) {
     run()
     changes.remove(id)
-    changes.apply(.forTest("web") { $0.importance = 7 })
+    changes.apply(.forTest("web") { ($0.importance, $0.autostart) = (7, starts) })
     #expect(unit.isDeclared && unit.configuration.importance == 7)
-    #expect(world.asked == ["stop web", "restart web"])
+    #expect(world.asked == (starts ? ["stop web", "restart web"] : ["stop web"]))
     driver.send(.exited(id, .exited(0)))
-    #expect(driver.state.state(of: id) == .launching, "the configuration has it")
+    #expect(driver.state.state(of: id) == (starts ? .launching : .terminated))
   }
 
-  @Test("The machine's new policy keeps the values that `run` and `adopt` have chosen")
-  func chosenPolicy() {
+  @Test func `The machine's new policy keeps the values that run and adopt have chosen`() {
     unit.configuration.settings = ["hibernate.after=7m"]
     changes.setPolicy(LifecyclePolicy(name: "new"), of: id)
     #expect(unit.configuration.policy.name == "new")
@@ -88,16 +84,6 @@ import Testing
     unit.external = ExternalWorker(chosen: AdoptedPolicy(name: "server"))
     changes.setPolicy(LifecyclePolicy(name: "newest"), of: id)
     #expect(unit.configuration.policy.name == "newer", "a named policy stays")
-  }
-
-  @Test("One that is declared again without `autostart` ends, and stays")
-  func declaredAgainWithoutStart() {
-    run()
-    changes.remove(id)
-    changes.apply(.forTest("web") { $0.autostart = false })
-    #expect(world.asked == ["stop web"])
-    driver.send(.exited(id, .exited(0)))
-    #expect(driver.state.state(of: id) == .terminated)
   }
 
   @Test func `A change reaches the engine, and the sockets of a worker that doesn't run`() throws {

@@ -43,8 +43,7 @@ import Testing
     ).remedy(of: web, WorkerFacts(worker: worker), activity: activity)
   }
 
-  @Test("A declared worker's line belongs under its entry, in the file that declares it")
-  func declared() throws {
+  @Test func `A declared worker's line belongs under its entry, in its file`() throws {
     let remedy = try #require(try self.remedy(suspended: true))
     #expect(remedy.line == "policy: { hibernate: { max_footprint: 32MB } }")
     #expect(remedy.file == "etc/dormouse.yaml" && remedy.fileLine == 5)
@@ -102,8 +101,7 @@ import Testing
     #expect(origins.lines(of: settings, worker: "web") == nil)
   }
 
-  @Test("A wrapped or adopted program gets options, and so does a worker of `run`")
-  func others() throws {
+  @Test func `A wrapped or adopted program gets options, and so does an undeclared one`() throws {
     let wrapped = try remedy(suspended: true, isWrapper: true)
     #expect(wrapped?.line == "{ hibernate: { max_footprint: 32MB } }")
     #expect(wrapped?.place == "in the file of `dormouse wrap --policy FILE`")
@@ -126,38 +124,41 @@ import Testing
     #expect(try remedy(suspended: false) { $0.sample.sign = .writes } == nil)
   }
 
-  @Test func `A worker that regular uses keep awake gets health_checks_while_asleep`() throws {
+  private func regularUse() -> ActivityReport {
     var activity = ActivityReport(uses: 40, overSeconds: 800)
     activity.medianQuietSeconds = 19
     activity.advice = .init(
       code: "regular_use", key: "health_checks_while_asleep", text: "used every 20 s")
-    let regular = try remedy(suspended: false, activity: activity)
-    #expect(regular?.settings.map(\.key) == ["health_checks_while_asleep"])
-    let onePort = try remedy(suspended: false, activity: activity) { $0.sample.ports = [8080] }
-    #expect(onePort?.line == "health_checks_while_asleep: 8080")
-    let several = try remedy(suspended: false, activity: activity) {
-      $0.sample.ports = [8080, 8081]
+    return activity
+  }
+
+  @Test(
+    arguments: [
+      ([8080], [], "8080"), ([8080, 8081], [], "PORT"),
+      (
+        [8080], [AsleepAnswer(port: 9000, path: "/healthz")],
+        "[9000/healthz, 8080]  # instead of the one that is there"
+      ),
+      ([8080], [AsleepAnswer(port: 8080)], "8080/PATH  # instead of the one that is there"),
+    ] as [(Set<UInt16>, [AsleepAnswer], String)])
+  func `A worker that regular uses keep awake gets health_checks_while_asleep`(
+    ports: Set<UInt16>, checks: [AsleepAnswer], value: String
+  ) throws {
+    let remedy = try self.remedy(suspended: false, activity: regularUse()) {
+      $0.sample.ports = ports
+      $0.configuration.healthChecksWhileAsleep = checks
     }
-    #expect(several?.line == "health_checks_while_asleep: PORT")
-    let second = try remedy(suspended: false, activity: activity) {
-      $0.sample.ports = [8080]
-      $0.configuration.healthChecksWhileAsleep = [AsleepAnswer(port: 9000, path: "/healthz")]
-    }
-    #expect(
-      second?.line
-        == "health_checks_while_asleep: [9000/healthz, 8080]  # instead of the one that is there")
-    let withoutPath = try remedy(suspended: false, activity: activity) {
-      $0.sample.ports = [8080]
-      $0.configuration.healthChecksWhileAsleep = [AsleepAnswer(port: 8080)]
-    }
-    #expect(
-      withoutPath?.line
-        == "health_checks_while_asleep: 8080/PATH  # instead of the one that is there")
-    let answered = try remedy(suspended: false, activity: activity) {
+    #expect(remedy?.settings.map(\.key) == ["health_checks_while_asleep"])
+    #expect(remedy?.line == "health_checks_while_asleep: \(value)")
+  }
+
+  @Test func `Without unanswered health checks a worker gets a shorter time`() throws {
+    let answered = try remedy(suspended: false, activity: regularUse()) {
       $0.sample.ports = [8080]
       $0.configuration.healthChecksWhileAsleep = [AsleepAnswer(port: 8080, path: "/healthz")]
     }
     #expect(answered?.settings.map(\.key).first == "foreground.idle_after")
+    var activity = regularUse()
     activity.advice = nil
     let other = try remedy(suspended: false, activity: activity)
     #expect(other?.settings.map(\.key).first == "foreground.idle_after")

@@ -1,8 +1,6 @@
 import Control
 import Lifecycle
 import Linux
-import Policy
-import TestSupport
 import Testing
 
 @testable import Daemon
@@ -15,8 +13,7 @@ import Testing
 
   init() throws { control = try ControlWorld() }
 
-  @Test("The settings of `run` are the worker's, and a wrong one is refused")
-  func runSettings() throws {
+  @Test func `The settings of a run are the worker's, and a wrong one is refused`() throws {
     var request = ControlRequest(id: 7, verb: .run, worker: "job")
     request.launch = LaunchSpecification(
       command: ["/bin/true"], directory: "/", environment: ["PORT": "8080"],
@@ -33,8 +30,7 @@ import Testing
     #expect(world.workers.count == 1)
   }
 
-  @Test("A worker of `run` is removed when it has ended; declared, adopted and wrapped ones aren't")
-  func removes() throws {
+  @Test func `Only undeclared workers that have ended are removed`() throws {
     try world.add("web", isDeclared: false)
     try world.add("db", .terminated)
     try world.add("job", .terminated, isDeclared: false)
@@ -62,8 +58,7 @@ import Testing
     #expect(world.driver.state.state(of: WorkerID("job")) == nil)
   }
 
-  @Test("One that runs is stopped before its removal, and a log that can't be removed is named")
-  func removesRunning() throws {
+  @Test func `One that runs is stopped before its removal, and a log that stays is named`() throws {
     let web = try world.add("web", isDeclared: false)
     // A directory can't be removed like a file.
     try world.scratch.write("state/logs/web.log/file", "")

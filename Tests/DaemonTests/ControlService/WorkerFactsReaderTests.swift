@@ -1,8 +1,6 @@
 import Control
 import Glibc
 import Lifecycle
-import Linux
-import Policy
 import Testing
 
 @testable import Daemon
@@ -21,13 +19,7 @@ import Testing
     return report
   }
 
-  @Test func `A worker that doesn't exist has no facts`() throws {
-    let reader = world.makeFacts()
-    #expect(reader.read(WorkerID("web")) == nil && reader.activity(of: WorkerID("web")) == nil)
-  }
-
-  @Test("A worker is shown with what it was launched with, and with what has changed since")
-  func facts() throws {
+  @Test func `A worker is shown as it was launched, with what has changed since`() throws {
     let worker = try world.add()
     worker.recordLaunch()
     #expect(report(worker).changedSinceLaunch == nil && report(worker).groups == nil)
@@ -51,8 +43,7 @@ import Testing
     #expect(report(worker).log == nil && report(worker).wrapper == nil)
   }
 
-  @Test("A wrapper's program has no log where it has its caller's output, and names the wrapper")
-  func wrapper() throws {
+  @Test func `A wrapper's program has no log if it has its caller's output`() throws {
     let worker = try world.add()
     let shown = report(worker, TestProgram(wakes: 3))
     #expect(shown.log == nil && shown.wrapper == getpid() && shown.wakes == 3)
@@ -61,17 +52,6 @@ import Testing
       try control.only(control.ask(.policy)).policy
     }
     #expect(try policy(ControlWorld(program: TestProgram(wakes: 3))) != policy(ControlWorld()))
-  }
-
-  @Test func `A worker's earlier ends and what is planned for it are shown`() throws {
-    let worker = try world.add("web", .terminated) { $0.restart = RestartWorld.rules }
-    world.reportEnd(worker, RestartWorld.failure)
-    let history = try #require(world.makeFacts().read(worker.id)).history
-    #expect(history.exits.count == 1)
-    guard case .backingOff = history.plan else {
-      Issue.record("\(String(describing: history.plan))")
-      return
-    }
   }
 
   @Test func `A worker's uses are counted from the events that the chronicle gets`() throws {

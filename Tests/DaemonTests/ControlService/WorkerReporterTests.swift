@@ -1,13 +1,12 @@
 import Control
 import Lifecycle
 import Policy
-import Supervision
 import Testing
 
 @testable import Daemon
 
 @Suite("What `ps` and `status` report of one worker") struct WorkerReporterTests {
-  private let timers = FakeTimers()
+  private let timers = FakeLoop()
   private let notes = EventNotes()
   private let driver: EngineDriver
   private let id = WorkerID("web")
@@ -73,19 +72,13 @@ import Testing
   }
 
   @Test(
-    "The size of an image that an earlier daemon wrote comes from the worker's record",
-    arguments: [WorkerState.hibernated, .background])
-  func imageOfEarlierDaemon(state: WorkerState) throws {
-    let size = try report(state) { $0.imageLength = 4096 }.imageSize
-    #expect(size == (state == .hibernated ? 4096 : nil))
-  }
-
-  @Test func `A trimmed worker has the size of its trim's image`() throws {
-    let size = try report(.background) {
-      $0.imageLength = 4096
-      $0.bytesInTrimImage = 1 << 20
-    }.imageSize
-    #expect(size == 4096)
+    arguments: [(.hibernated, 0, 4096), (.background, 0, nil), (.background, 1 << 20, 4096)]
+      as [(WorkerState, Int64, Int64?)])
+  func `The size of a recorded image is reported`(
+    state: WorkerState, inTrim: Int64, size: Int64?
+  ) throws {
+    let report = try report(state) { ($0.imageLength, $0.bytesInTrimImage) = (4096, inTrim) }
+    #expect(report.imageSize == size)
   }
 
   // MARK: plans

@@ -4,7 +4,6 @@ import Lifecycle
 import Linux
 import Policy
 import PolicyFile
-import Supervision
 import Testing
 
 @testable import Daemon
@@ -14,7 +13,7 @@ import Testing
   let externals: ExternalAdoption
   let web = WorkerID("web")
 
-  typealias Heard = ExternalWorld.Heard
+  typealias Heard = ControlWorld.Heard
 
   init() throws {
     world = try ExternalWorld()
@@ -32,8 +31,7 @@ import Testing
 
   // MARK: adopt
 
-  @Test("A process is examined, and adopted as a background worker, also for the next daemon")
-  func adopted() throws {
+  @Test func `A process is examined, adopted in the background, and recorded`() throws {
     var wanted = AdoptionSpecification(pid: 100)
     wanted.importance = 30
     wanted.mayBeTerminated = true
@@ -69,8 +67,7 @@ import Testing
     #expect(world.isLogged("(policy server, hibernate.after=7s, shadow mode)\n"))
   }
 
-  @Test("A request whose policy has a mistake adopts nothing, and says which value it is")
-  func wrongSetting() throws {
+  @Test func `A request whose policy has a mistake adopts nothing, and names it`() throws {
     let heard = world.ask("web", AdoptionSpecification(pid: 100, settings: ["hibernate.aftr=7s"]))
     try world.examined()
     #expect(heard.responses.map(\.result) == [.badRequest])
@@ -78,8 +75,7 @@ import Testing
     #expect(world.workers.count == 0)
   }
 
-  @Test("Health checks of a request are the worker's, and a wrong one adopts nothing")
-  func healthChecks() throws {
+  @Test func `Health checks of a request are the worker's; a wrong one adopts nothing`() throws {
     let wrong = world.ask("web", AdoptionSpecification(pid: 100, healthChecks: ["8081", "x"]))
     try world.examined()
     #expect(wrong.responses.map(\.result) == [.badRequest])
@@ -93,8 +89,7 @@ import Testing
     #expect(configuration.healthChecksWhileAsleep.map(\.text) == ["8081/healthz", "8080"])
   }
 
-  @Test("Workers adopted to wake together name each other; a name that isn't adopted is refused")
-  func together() throws {
+  @Test func `Workers adopted to wake together name each other`() throws {
     try adopt()
     let wanted = AdoptionSpecification(pid: 101, wakeWith: ["web"])
     for _ in 0..<2 {
@@ -124,12 +119,10 @@ import Testing
     #expect(world.looks.examined.isEmpty)
   }
 
-  @Test("Adoption under the name of a running, a wrapped or a declared worker is refused")
-  func taken() throws {
+  @Test func `Adoption under the name of a running, wrapped or declared one is refused`() throws {
     try adopt()
     #expect(text(world.ask()) == "web is already running")
-    world.base.wrapped.processes[ClientID(number: 1)] = 77
-    _ = world.base.wrappers.register(WrapperWorld.report("tool"), from: ClientID(number: 1))
+    world.base.wrap("tool")
     #expect(text(world.ask("tool")) == "tool is the name of a wrapped worker")
     world.workers[WorkerID("db")] = .forTest("db")
     #expect(text(world.ask("db")) == "db is in the configuration")
@@ -185,8 +178,7 @@ import Testing
     #expect(world.workers.count == 0 && world.events.isEmpty)
   }
 
-  @Test("An adopted worker that runs can't be started or ended, and every other verb works")
-  func verbs() throws {
+  @Test func `An adopted worker can't be started or ended; every other verb works`() throws {
     try adopt()
     for verb in [Request.Verb.start, .restart, .stop, .terminate] {
       #expect(externals.foreignRefusal(verb, web)?.hasPrefix("web was adopted") == true)
@@ -201,9 +193,7 @@ import Testing
 
   // MARK: release
 
-  @Test(
-    "One that falls asleep again before its wake is answered isn't given back without its memory")
-  func asleepAgain() throws {
+  @Test func `One that sleeps again before its release is answered is woken once more`() throws {
     try adopt(.hibernated)
     let heard = world.askRelease()
     #expect(externals.refusalToSuspend(web) == "it is being released")
@@ -219,8 +209,7 @@ import Testing
     #expect(externals.refusalToSuspend(web) == nil)
   }
 
-  @Test("An adopted worker whose process ends is removed, and its other processes are left running")
-  func ended() throws {
+  @Test func `An adopted worker whose process ends is removed, and others run on`() throws {
     try adopt()
     externals.externalRootDidEnd(try #require(world.workers[web]))
     #expect(world.looks.begun.isEmpty && world.looks.forgotten == ["web"])
@@ -238,8 +227,7 @@ import Testing
     return try #require(world.workers[web])
   }
 
-  @Test("If other processes of an adopted worker's cgroup still run, one of them represents it")
-  func successor() throws {
+  @Test func `Another process of an adopted worker's cgroup represents it next`() throws {
     let worker = try adoptInGroup()
     let old = worker.process
     externals.externalRootDidEnd(worker)

@@ -1,8 +1,6 @@
 import Control
 import Hibernation
 import Lifecycle
-import Policy
-import Supervision
 import Testing
 
 @testable import Daemon
@@ -17,8 +15,7 @@ extension ExternalAdoptionTests {
     #expect(world.events.suffix(1) == ["released"] && world.workers.count == 0)
   }
 
-  @Test("Memory in the image of a trim is moved back before an external worker is released")
-  func releaseTrimmed() throws {
+  @Test func `Memory in the image of a trim is moved back before a release`() throws {
     for isFilled in [true, false] {
       try adopt()
       let sleep = try #require(world.workers[web]?.sleep)
@@ -35,26 +32,21 @@ extension ExternalAdoptionTests {
     #expect(externals.refusalToSuspend(web) == nil, "it continues as before")
   }
 
-  @Test func `A sleeping external worker is woken before it is released`() throws {
+  @Test(arguments: [true, false])
+  func `A sleeping external worker is released if it could be woken`(isWoken: Bool) throws {
     try adopt(.hibernated)
     let heard = world.askRelease()
     #expect(heard.responses.isEmpty && world.state() == .resuming)
-    world.driver.send(.resumed(web, .zero))
-    #expect(heard.responses.map(\.result) == [.done] && world.workers.count == 0)
-  }
-
-  @Test func `An external worker that can't be woken isn't released`() throws {
-    try adopt(.hibernated)
-    let heard = world.askRelease()
-    world.driver.send(.resumeFailed(web, "its image can't be read", intact: true))
-    #expect(heard.responses.map(\.result) == [.failed])
-    #expect(text(heard).contains("its image can't be read"))
-    #expect(world.workers[web] != nil && !world.events.contains("released"))
+    world.driver.send(
+      isWoken
+        ? .resumed(web, .zero) : .resumeFailed(web, "its image can't be read", intact: true))
+    #expect(heard.responses.map(\.result) == [isWoken ? .done : .failed])
+    #expect((world.workers[web] == nil) == isWoken && world.events.contains("released") == isWoken)
+    #expect(text(heard).contains("its image can't be read") != isWoken)
     #expect(externals.refusalToSuspend(web) == nil, "it continues as before")
   }
 
-  @Test("Two requests to release a worker are both answered, and it is released once")
-  func releaseTwice() throws {
+  @Test func `Two requests to release a worker are answered, and it is released once`() throws {
     try adopt(.suspended)
     let first = Heard()
     let request = ControlRequest(id: 8, verb: .release, worker: "web")
@@ -76,8 +68,7 @@ extension ExternalAdoptionTests {
     #expect(world.workers[web] != nil, "the second one is another worker")
   }
 
-  @Test("The release of a worker that ended meanwhile keeps no later worker of its name awake")
-  func endsWhileReleased() throws {
+  @Test func `A release of an ended worker keeps no later one of its name awake`() throws {
     try adopt(.hibernated)
     let heard = world.askRelease()
     // The answer to the wake waits for the disk.
@@ -99,8 +90,7 @@ extension ExternalAdoptionTests {
     #expect(world.events.isEmpty)
   }
 
-  @Test("After a release or an end, a name that a reload declared meanwhile is the configuration's")
-  func declaredMeanwhile() throws {
+  @Test func `After a release a name that a reload declared is the configuration's`() throws {
     try adopt()
     world.workers[web]?.isDeclared = true
     let first = try #require(world.workers[web])
@@ -117,5 +107,4 @@ extension ExternalAdoptionTests {
     let fourth = try #require(world.workers[web])
     #expect(fourth !== third && fourth.external == nil && world.state() == .terminated)
   }
-
 }

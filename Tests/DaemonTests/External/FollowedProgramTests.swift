@@ -46,7 +46,7 @@ import Testing
     FollowedProgram(program, loop) { [ends] in ends.count += 1 }
   }
 
-  private func pass() { loop.timers.advance(by: .zero) }
+  private func pass() { loop.advance(by: .zero) }
 
   private func waitForEnd() throws -> Bool {
     try eventually {
@@ -56,8 +56,7 @@ import Testing
     }
   }
 
-  @Test("The descriptor of each step is watched in its turn, and the end is reported once")
-  func steps() throws {
+  @Test func `Each step's descriptor is watched in its turn, and the end reported once`() throws {
     let program = try program()
     let followed = follow(program)
     let first = program.descriptor
@@ -89,8 +88,7 @@ import Testing
     withExtendedLifetime(followed) {}
   }
 
-  @Test("A program that couldn't even begin is reported later, and not before the caller has it")
-  func begunNever() {
+  @Test func `A program that couldn't even begin is reported when the caller has it`() {
     let followed = follow(overAtOnce())
     #expect(ends.count == 0 && loop.watched.isEmpty)
     pass()
@@ -99,8 +97,7 @@ import Testing
     withExtendedLifetime(followed) {}
   }
 
-  @Test("A cancelled program's end isn't reported, and nothing of it stays in the loop")
-  func cancelled() throws {
+  @Test func `A cancelled program's end isn't reported, and the loop keeps nothing`() throws {
     let program = try program()
     let followed = follow(program)
     followed.cancel()
@@ -113,20 +110,13 @@ import Testing
     #expect(ends.count == 0)
   }
 
-  @Test func `A program that can't be watched is ended, and its end is reported, later`() throws {
-    loop.watches.refusal = ENOSPC
+  @Test(arguments: [false, true])
+  func `A program that can't be watched, now or later, is ended and reported`(later: Bool) throws {
+    if !later { loop.refusal = ENOSPC }
     let program = try program()
     let followed = follow(program)
-    #expect(program.phase == .cancelled && ends.count == 0)
-    pass()
-    #expect(ends.count == 1)
-    withExtendedLifetime(followed) {}
-  }
-
-  @Test func `A later step that can't be watched ends the program, too`() throws {
-    let program = try program()
-    let followed = follow(program)
-    loop.watches.refusal = ENOSPC
+    loop.refusal = ENOSPC
+    #expect((program.phase == .cancelled) == !later && ends.count == 0)
     #expect(try waitForEnd())
     #expect(program.phase == .cancelled && loop.watched.isEmpty && ends.count == 1)
     withExtendedLifetime(followed) {}

@@ -1,4 +1,3 @@
-import Lifecycle
 import Policy
 import Testing
 
@@ -7,7 +6,7 @@ import Testing
 @Suite("What a manager wants of a worker that sleeps") struct ManagerWatchingTests {
   private let world: SleepWorld
   private let seen = Seen()
-  private var timers: FakeTimers { world.timers }
+  private var timers: FakeLoop { world.timers }
   private var worker: WorkerUnit { world.worker }
   private let interval = WorkerSleeps.managerInterval
 
@@ -26,8 +25,7 @@ import Testing
     return seen.reason
   }
 
-  @Test("A manager's request is checked for ten times a second, and wakes its worker with priority")
-  func wakes() {
+  @Test func `A manager's request is noticed within 100 ms, and wakes its worker`() {
     world.sleeps.watchManager(of: worker, check)
     timers.advance(by: interval * 5)
     #expect(seen.looks == 5 && world.wakes == [])
@@ -53,9 +51,7 @@ import Testing
     #expect(timers.pending.count == 1)
   }
 
-  @Test(
-    "An adopted worker whose process has ended isn't woken, and one without a watch needs no timer")
-  func ended() throws {
+  @Test func `An adopted worker whose process has ended isn't woken for its manager`() throws {
     world.sleeps.watchManager(of: worker, nil)
     #expect(timers.pending.isEmpty)
     world.sleeps.watchManager(of: worker, check)

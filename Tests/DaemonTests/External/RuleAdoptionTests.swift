@@ -3,8 +3,6 @@ import Glibc
 import Lifecycle
 import Linux
 import Policy
-import PolicyFile
-import Supervision
 import Testing
 
 @testable import Daemon
@@ -12,7 +10,7 @@ import Testing
 @Suite("Adoption by rule") struct RuleAdoptionTests {
   private let world: ExternalWorld
   private let rules: RuleAdoption
-  private let timers: FakeTimers
+  private let timers: FakeLoop
   private let processes: FakeWorkerProcesses
 
   init() throws {
@@ -64,10 +62,9 @@ import Testing
   /// Adds a worker of a rule, with the test's own process.
   @discardableResult
   private func worker(_ name: String, of rule: AdoptionRule) throws -> WorkerUnit {
-    let worker = WorkerUnit(
-      configuration: WorkerConfiguration(
-        name: name, command: ["x", "-v"], policy: rule.effectivePolicy),
-      environment: [:], isDeclared: false)
+    let worker = WorkerUnit.forTest(name, isDeclared: false) {
+      ($0.command, $0.policy) = (["x", "-v"], rule.effectivePolicy)
+    }
     worker.external = ExternalWorker(rule: rule.name)
     worker.process = try .forTest(name)
     world.workers[worker.id] = worker
@@ -90,8 +87,7 @@ import Testing
       world.lines("adoption by rule: Yama (kernel.yama.ptrace_scope) keeps this daemon from") == 1)
   }
 
-  @Test("With a rule a scan begins at once, and then every 5 s from the end of the last one")
-  func cadence() {
+  @Test func `With a rule a scan begins at once, and then 5 s after the end of the last one`() {
     rules.follow([Self.rule()])
     #expect(processes.ruleScans.count == 1 && timers.pending.isEmpty)
     timers.advance(by: .seconds(60))
@@ -102,8 +98,7 @@ import Testing
     #expect(processes.ruleScans.count == 2)
   }
 
-  @Test
-  func `Matches of a scan are adopted one after the other, each under its rule and pid`() throws {
+  @Test func `Matches of a scan are adopted in turn, each under its rule and pid`() throws {
     rules.follow([Self.rule("a"), Self.rule("b")])
     answer(Self.match(7), Self.match(8, rule: 1), Self.match(9, .contained(7)))
     #expect(examined(("a", 7)))
@@ -133,8 +128,7 @@ import Testing
     #expect(world.lines("rule r: pid \(Self.pid(7)) isn't adopted: it is traced") == 1)
   }
 
-  @Test("A refusal at the adoption is logged once, and the adoption is tried at each scan")
-  func refused() throws {
+  @Test func `A refusal at the adoption is logged once, and each scan tries again`() throws {
     rules.follow([Self.rule()])
     for _ in 0..<2 {
       answer(Self.match(7))
@@ -191,8 +185,7 @@ import Testing
     #expect(world.lines("can't be read") == 1)
   }
 
-  @Test("Matches of earlier rules aren't adopted, and all processes are scanned again")
-  func generations() throws {
+  @Test func `Matches of earlier rules aren't adopted, and everything is scanned again`() throws {
     rules.follow([Self.rule("a")])
     answer(Self.match(7), Self.match(8))
     rules.follow([Self.rule("b")])
@@ -214,13 +207,10 @@ import Testing
     #expect(processes.ruleScans.count == 1 && processes.chosenFor.isEmpty)
   }
 
-  @Test("When the rules change, each of their workers gets its rule's policy, or is released")
-  func changed() throws {
+  @Test func `When rules change, their workers get their policy, or are released`() throws {
     let kept = try worker("r-3", of: Self.rule())
     try worker("s-4", of: Self.rule("s"))
-    world.workers[WorkerID("by-hand")] = WorkerUnit(
-      configuration: WorkerConfiguration(name: "by-hand", command: ["y"], policy: .init()),
-      environment: [:], isDeclared: false)
+    world.workers[WorkerID("by-hand")] = .forTest("by-hand", isDeclared: false)
     var new = Self.rule("t")
     new.mode = .manage
     new.mayTerminate = true
@@ -236,8 +226,7 @@ import Testing
     #expect(kept.configuration.policy.mode == .enforce && kept.configuration.importance == 9)
   }
 
-  @Test("An examination that takes too long, and a release that fails, are tried again")
-  func retried() throws {
+  @Test func `A slow examination, and a release that fails, are tried again`() throws {
     let worker = try worker("r-3", of: Self.rule())
     world.move("r-3", to: .hibernated)
     rules.follow([])

@@ -92,8 +92,7 @@ private func read(_ process: ProcessObservation) -> [String] {
     #expect(Self.choose([rule], try observed()) == RuleChoice(rule: 0, matched: .ready))
   }
 
-  @Test func `The first rule that matches decides, even if the process is too young for it`() throws
-  {
+  @Test func `The first rule that matches decides, also on a process that is too young`() throws {
     let young = Self.rule("a") {
       $0.name = [Glob("node")]
       $0.olderThan = .seconds(90)
@@ -138,9 +137,7 @@ private func read(_ process: ProcessObservation) -> [String] {
     ] { #expect(Self.choose([rule], process) == nil) }
   }
 
-  @Test func `Only what a rule names is read, and nothing after the first key that doesn't fit`()
-    throws
-  {
+  @Test func `Only what a rule names is read, up to the first key that doesn't fit`() throws {
     let process = try unread()
     let rule = Self.rule {
       $0.name = [Glob("gopls")]
@@ -170,8 +167,7 @@ private func read(_ process: ProcessObservation) -> [String] {
   ]
 
   @Test(arguments: units)
-  func `The unit of a process is the innermost service or scope`(path: String, unit: String?) throws
-  {
+  func `A process's unit is the innermost service or scope`(path: String, unit: String?) throws {
     #expect(RuleMatching.unit(ofGroup: path) == unit)
   }
 

@@ -1,6 +1,5 @@
 import DaemonFakes
 import Glibc
-import Lifecycle
 import Linux
 import Policy
 import TestSupport
@@ -61,8 +60,7 @@ import Testing
     try #require(scan.perform()).matches.first { $0.process.pid == pid }?.matched
   }
 
-  @Test("A process that matches is found with its command, and its child isn't matched")
-  func finds() throws {
+  @Test func `A process that matches is found with its command, and its child isn't`() throws {
     let program = try sleeper()
     let outcome = try #require(scan(rule()).perform())
     let match = outcome.matches.filter { $0.process == program.identity }
@@ -171,8 +169,7 @@ import Testing
     }
   }
 
-  @Test("A process that matches nothing isn't read again for 40 s, unless it is young")
-  func remembered() throws {
+  @Test func `A process that matches nothing isn't read for 40 s, unless it is young`() throws {
     let program = try sleeper()
     let nothing = rule { $0.name = [Glob("no-such-name")] }
     let first = try #require(scan(nothing).perform())
@@ -230,7 +227,7 @@ import Testing
 }
 
 @Suite("The wait for a scan of rules") struct ScanWaitTests {
-  private let timers = FakeTimers()
+  private let timers = FakeLoop()
 
   @Test func `A scan that reads one process for 2 s is given up, and its outcome comes too late`() {
     let progress = ScanProgress()

@@ -34,8 +34,7 @@ import Testing
     return heard
   }
 
-  @Test("It becomes a worker with its rule's policy, in shadow mode, importance and permission")
-  func adopted() throws {
+  @Test func `It gets its rule's policy, shadow mode, importance and permission`() throws {
     let candidate = try ExternalWorld.process()
     let heard = adopt(candidate.root.identity)
     try world.examined(candidate)
@@ -56,26 +55,13 @@ import Testing
       heard.refusals == ["process \(ExternalWorld.pid) has ended"] && world.workers.count == 0)
   }
 
-  @Test func `A refusal, a process of a worker, and a name that is in use are passed on`() throws {
-    let candidate = try ExternalWorld.process()
-    let heard = adopt(candidate.root.identity)
+  @Test func `A refusal to adopt a rule's process is passed on`() throws {
+    let heard = adopt(try ExternalWorld.process().root.identity)
     world.looks.answer(examination: .done(.failure(.refused("it has a watchdog"))))
     #expect(heard.refusals == ["it has a watchdog"])
-    let web = try world.base.add("web")
-    var ofWorker = candidate
-    ofWorker.tree = ProcessTree(processes: [try ProcessStat.read(getpid())])
-    let owned = adopt(candidate.root.identity)
-    try world.examined(ofWorker)
-    #expect(owned.refusals.first??.contains("belongs to the worker \(web.id)") == true)
-    world.base.wrapped.processes[ClientID(number: 1)] = 77
-    _ = world.base.wrappers.register(
-      WrapperWorld.report("r-\(ExternalWorld.pid)"), from: ClientID(number: 1))
-    #expect(adopt(candidate.root.identity).refusals.first??.contains("wrapped") == true)
   }
 
-  @Test(
-    "A release by request is recorded with the process and the rule, and one by the daemon isn't")
-  func released() throws {
+  @Test func `A release by request is recorded, and one by the daemon isn't`() throws {
     world.base.rules.follow([Self.rule()])
     let candidate = try ExternalWorld.process()
     let path = world.base.state.path + "/released"
@@ -93,9 +79,7 @@ import Testing
       world.base.files.texts[path]?.contains("\n\(process.pid) \(process.startTime) ") == true)
   }
 
-  @Test(
-    "The verb that previews rules is answered once, also if the processes can't be read in time")
-  func preview() throws {
+  @Test func `A preview of rules is answered once, also if processes can't be read`() throws {
     let control = try ControlWorld()
     let jobs = control.world.services.jobs
     control.world.rules.follow([Self.rule()])
@@ -108,9 +92,7 @@ import Testing
     gate.open()
   }
 
-  @Test(
-    "A worker of an earlier daemon has its rule's policy, and shadow mode if the rule was removed")
-  func survivors() {
+  @Test func `A worker of a removed rule is in shadow mode under the next daemon`() {
     let machine = LifecyclePolicy(name: "machine")
     var rule = Self.rule()
     rule.mode = .manage

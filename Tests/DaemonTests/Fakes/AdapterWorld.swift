@@ -3,6 +3,7 @@ import Hibernation
 import Linux
 import Policy
 import TestSupport
+import Testing
 
 @testable import Daemon
 @testable import Lifecycle
@@ -14,14 +15,15 @@ import TestSupport
 /// process of each worker. Directives are recorded and not carried out.
 final class AdapterWorld {
   let scratch: Scratch
-  let timers: FakeTimers
+  let timers: FakeLoop
   let notes = EventNotes()
   /// The records that answers to clients wait for.
   let saved = FakeRecords()
   let driver: EngineDriver
   let services: Services
   let state: StateDirectory
-  let log: DaemonLog
+  let logFile: TestLog
+  var log: DaemonLog { logFile.log }
   let workers = WorkerRegistry()
   /// Gets no events, unless a test connects it.
   let chronicle: Chronicle
@@ -40,9 +42,9 @@ final class AdapterWorld {
   let starter: DependencyStarter
   let files = FakeStateFiles()
   let wrapped = WrapperWorld()
-  let watches = FakeWatches()
+  let watches = FakeLoop()
   /// The loop of the components that end workers.
-  let loop: FakeLoop
+  var loop: FakeLoop { timers }
   let workerProcesses = FakeWorkerProcesses()
   /// The external workers whose root process has ended.
   private(set) var externalEnds: [WorkerID] = []
@@ -63,29 +65,29 @@ final class AdapterWorld {
   /// - Parameter memory: nil: the processes of workers are really stopped, and their memory is
   ///   moved.
   init(
-    _ timers: FakeTimers = FakeTimers(), memory: FakeMemory? = nil,
-    journal: JournalConfiguration = JournalConfiguration()
+    _ timers: FakeLoop = FakeLoop(), memory: FakeMemory? = nil,
+    journal: JournalConfiguration = JournalConfiguration(),
+    policy: LifecyclePolicy = LifecyclePolicy(name: "test"), files: JobPool = .forTest
   ) throws {
     self.timers = timers
     fakeMemory = memory
     scratch = try Scratch()
-    loop = FakeLoop(timers)
-    log = DaemonLog(ofWrapper: scratch.path + "/log")
+    logFile = TestLog(in: scratch)
+    let log = logFile.log
     state = try StateDirectory(path: scratch.path + "/state")
     services = try Services(
       log: log, records: WorkerRecordKeeper(directory: state.workers),
-      hibernation: HibernationService(lanes: 1, separatesWorkers: true),
-      files: JobPool(name: "test", maxOrdinary: 256, endsAfter: .seconds(5)))
+      hibernation: HibernationService(lanes: 1, separatesWorkers: true), files: files)
     chronicle = try Chronicle(
       journal, version: "1", directory: state.journal, reports: state.reports,
       queue: Self.journalQueue, log: { _, _ in })
     heldToTheEnd = services
-    driver = .forTest(timers, notes, saved)
+    driver = .forTest(timers, notes, saved, policy: policy)
     requests = WorkerRequests(driver: driver, returning: returning)
     recordWriter = WorkerRecordWriter(records: services.records, bootID: Self.bootID, log: log)
     restarts = RestartSupervisor(
-      timers: timers, stoppedFile: "/state/stopped", files: files, phase: phase, driver: driver,
-      workers: workers, log: log)
+      timers: timers, wallClock: { 1_795_341_600_000_000_000 }, stoppedFile: "/state/stopped",
+      files: self.files, phase: phase, driver: driver, workers: workers, log: log)
     starter = DependencyStarter(restarts: restarts, requests: requests)
     restarts.connect(starter)
     workers.maxEndedRuns = 2
@@ -125,8 +127,7 @@ final class AdapterWorld {
       logs: state.logs, socket: socket),
     restarts: restarts, services: services)
   private(set) lazy var reloads = WorkerReloads(
-    requests: requests, wrappers: wrappers, restarts: restarts,
-    hibernation: services.hibernation)
+    requests: requests, wrappers: wrappers, restarts: restarts, hibernation: services.hibernation)
   private(set) lazy var conversations = WorkerConversations(
     services: services, timers: timers, watches: watches, driver: driver, workers: workers,
     reloads: reloads, snapshots: snapshots, recordWriter: recordWriter)
@@ -139,8 +140,7 @@ final class AdapterWorld {
     records: services.records, log: log, driver: driver, workers: workers, requests: requests,
     kernelKills: senses.kernelKills, imageDisk: senses.imageDisk, snapshots: snapshots,
     launchPlanner: planner, restarts: restarts, listening: listening, supervision: supervision,
-    program: program,
-    keepLastLines: { [unowned self] in keptLines[$0] = $1 },
+    program: program, keepLastLines: { [unowned self] in keptLines[$0] = $1 },
     externalRootDidEnd: { [unowned self] in
       externalEnds.append($0.id)
       whenExternalRootEnds($0)
@@ -161,8 +161,7 @@ final class AdapterWorld {
   func makeSleeps(over memory: any WorkerMemory) -> WorkerSleeps {
     WorkerSleeps(
       driver: driver, workers: workers, timers: services.loop, watches: services.loop,
-      memory: memory, imageDisk: senses.imageDisk,
-      log: log,
+      memory: memory, imageDisk: senses.imageDisk, log: log,
       kill: { [unowned self] in fakeMemory == nil ? ends.kill($0) : killed.append($0) })
   }
   private(set) lazy var processes = ProcessHolder(
@@ -202,6 +201,30 @@ final class AdapterWorld {
     driver.send(.adopted(worker.id, worker.profile, state))
     notes.forget()
     return worker
+  }
+
+  /// Registers a wrapper with a worker of this name.
+  func wrap(
+    _ name: String, from client: ClientID = ClientID(number: 1), mayBeTerminated: Bool? = nil
+  ) {
+    wrapped.processes[client] = 77
+    let report = WrapperWorld.report(name, mayBeTerminated: mayBeTerminated)
+    if let refusal = wrappers.register(report, from: client) { Issue.record("\(refusal)") }
+    notes.forget()
+  }
+
+  /// Gives the worker its socket, and connects it.
+  func connect(_ worker: WorkerUnit) throws -> WorkerSocketPeer {
+    var channels = WorkerChannels()
+    channels.talk = try WorkerSocket(path: scratch.uniquePath("worker"))
+    conversations.makeConversation(worker, over: channels)
+    guard let conversation = worker.conversation, let path = conversation.workerSocketPath else {
+      throw TestFailure("no worker socket")
+    }
+    try conversation.listenToConnections()
+    let peer = try WorkerSocketPeer(path)
+    try watches.serve()
+    return peer
   }
 
   func handle(_ worker: WorkerUnit) -> WorkerHandle {
@@ -257,9 +280,5 @@ final class AdapterWorld {
   }
 
   /// The lines that were logged so far.
-  var logged: String {
-    log.drain(within: .seconds(60))
-    // The file doesn't exist if nothing was logged.
-    return (try? readText(scratch.path + "/log")) ?? ""
-  }
+  var logged: String { logFile.text }
 }

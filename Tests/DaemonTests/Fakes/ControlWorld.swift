@@ -15,6 +15,8 @@ final class ControlWorld {
   let memory = FakeMemory()
   let sent = Sent()
   let client = ClientID(number: 1)
+  /// The server of the service, if a test opens one.
+  var server: ControlServer? { didSet { sent.server = server } }
   /// The configuration that a reload reads.
   let file = ConfigurationOnDisk()
   /// The outcome of `doctor`.
@@ -117,12 +119,7 @@ final class ControlWorld {
   }
 
   /// Registers a wrapper with a worker of this name.
-  func wrap(_ name: String) {
-    let wrapper = ClientID(number: 9)
-    world.wrapped.processes[wrapper] = 77
-    #expect(world.wrappers.register(WrapperWorld.report(name), from: wrapper) == nil)
-    world.notes.forget()
-  }
+  func wrap(_ name: String) { world.wrap(name, from: ClientID(number: 9)) }
 }
 
 extension AdapterWorld {

@@ -14,8 +14,8 @@ final class ConversationWorld {
   let adapters: AdapterWorld
   let worker: WorkerUnit
   var id: WorkerID { worker.id }
-  var timers: FakeTimers { adapters.timers }
-  var watches: FakeWatches { adapters.watches }
+  var timers: FakeLoop { adapters.timers }
+  var watches: FakeLoop { adapters.watches }
 
   /// - Parameter state: the worker's state in the engine; `.launching`: the engine has been asked
   ///   to start the worker.
@@ -33,6 +33,8 @@ final class ConversationWorld {
     }
     forget()
   }
+
+  deinit { worker.conversation?.end() }
 
   // MARK: run
 
@@ -72,11 +74,6 @@ final class ConversationWorld {
     try UnixSocket.connected(to: path, .datagram).writeAll(text)
   }
 
-  /// Makes pid 1 the worker's root process, so that the test's own process isn't the worker's.
-  func beStranger() throws {
-    worker.process = try .forTest(ProcessStat.read(1).identity)
-  }
-
   // MARK: engine
 
   /// Lets the engine begin to suspend the worker.
@@ -111,11 +108,7 @@ final class ConversationWorld {
 
   // MARK: results
 
-  var logged: [String] {
-    adapters.logged.split(separator: "\n").compactMap { line in
-      line.firstRange(of: "\(id): ").map { String(line[$0.upperBound...]) }
-    }
-  }
+  var logged: [String] { adapters.logFile.lines(about: id.name) }
 
   /// The worker's record on the disk.
   func recorded() throws -> WorkerRecord {

@@ -7,6 +7,7 @@ import PolicyFile
 import Supervision
 
 @testable import Daemon
+@testable import Hibernation
 
 /// An `AdapterWorld` with processes of another supervisor. A test says what is known about them.
 /// The test's own process represents each of them.
@@ -15,8 +16,6 @@ struct ExternalWorld {
   let base: AdapterWorld
   let externals: ExternalAdoption
   var looks: FakeWorkerProcesses { base.workerProcesses }
-
-  final class Heard { var responses: [ControlResponse] = [] }
 
   init() throws {
     base = try AdapterWorld(memory: memory)
@@ -43,15 +42,15 @@ struct ExternalWorld {
 
   func ask(
     _ name: String? = "web", _ wanted: AdoptionSpecification? = AdoptionSpecification(pid: 100)
-  ) -> Heard {
-    let heard = Heard()
+  ) -> ControlWorld.Heard {
+    let heard = ControlWorld.Heard()
     let request = ControlRequest(id: 7, verb: .adopt, worker: name, adoption: wanted)
     externals.adopt(ControlCall(request: request) { heard.responses.append($0) })
     return heard
   }
 
-  func askRelease(_ name: String? = "web") -> Heard {
-    let heard = Heard()
+  func askRelease(_ name: String? = "web") -> ControlWorld.Heard {
+    let heard = ControlWorld.Heard()
     let request = ControlRequest(id: 8, verb: .release, worker: name)
     externals.release(ControlCall(request: request) { heard.responses.append($0) })
     return heard
@@ -79,4 +78,65 @@ struct ExternalWorld {
   }
 
   func isLogged(_ text: String) -> Bool { base.logged.contains(text) }
+}
+
+/// An `AdapterWorld` in which an earlier daemon has left workers. Operations on their memory have
+/// the outcomes that a test sets.
+struct SurvivorWorld {
+  let memory = FakeMemory()
+  let base: AdapterWorld
+
+  init() throws { base = try AdapterWorld(memory: memory) }
+
+  var driver: EngineDriver { base.driver }
+  var workers: WorkerRegistry { base.workers }
+  var returning: ReturningWorkers { base.returning }
+  var events: [String] { base.notes.events }
+
+  func adopt() { base.survivors.adoptSurvivors() }
+
+  /// Saves the record of a worker that an earlier daemon has left in this state.
+  func leave(
+    _ name: String, _ state: WorkerState = .background,
+    _ change: (inout WorkerRecord) -> Void = { _ in }
+  ) throws {
+    try base.services.records.store.save(try base.record(name, state, change))
+  }
+
+  /// Adds the worker as if the configuration declared it.
+  func declare(_ worker: WorkerUnit) {
+    workers[worker.id] = worker
+    base.restarts.add(worker.id, exits: [])
+    driver.send(.added(worker.id, worker.profile))
+  }
+
+  func recovered(_ name: String = "web", _ restored: UInt64 = 0) {
+    memory.endRecovery(
+      of: name,
+      RecoveryOutcome(result: .success(ResumeSummary(restored: restored, duration: .zero))))
+  }
+
+  func failed(
+    _ aftermath: HibernationError.Aftermath, _ name: String = "web",
+    leaving image: ImageOnDisk? = nil
+  ) {
+    let error = HibernationError(.reading, "it is busy", aftermath: aftermath)
+    memory.endRecovery(of: name, RecoveryOutcome(result: .failure(error), image: image))
+  }
+
+  func state(of name: String = "web") -> WorkerState? { driver.state.state(of: WorkerID(name)) }
+
+  /// The record that the next daemon would read.
+  func recorded(_ name: String = "web") -> WorkerRecord? { base.services.records.record(of: name) }
+}
+
+extension AdapterWorld {
+  /// Makes a `SurvivorAdoption` as the daemon does.
+  var survivors: SurvivorAdoption {
+    SurvivorAdoption(
+      timers: timers, recordWriter: recordWriter,
+      processes: fakeMemory == nil ? services.processes : strangers,
+      configuration: ConfigurationInForce(DaemonConfiguration()), declared: declared,
+      conversations: conversations, ends: ends, holder: processes)
+  }
 }

@@ -1,6 +1,5 @@
 import Hibernation
 import Lifecycle
-import Linux
 import Policy
 import Supervision
 
@@ -9,7 +8,7 @@ import Supervision
 /// A run of a worker under the real engine. It is asked as a probe asks. It answers, and has
 /// traffic, when a test says so.
 final class FakeQuestions {
-  let timers: FakeTimers
+  let timers: FakeLoop
   let worker: WorkerUnit
   let run: RunQuestions
   /// The probes and samples that reach the fakes.
@@ -46,8 +45,7 @@ final class FakeQuestions {
     }
 
     func sample(
-      _ worker: WorkerUnit, _ process: WorkerProcess,
-      then: @escaping (ActivityReading?) -> Void
+      _ worker: WorkerUnit, _ process: WorkerProcess, then: @escaping (ActivityReading?) -> Void
     ) {
       if losesLooks { return }
       looks += 1
@@ -66,7 +64,7 @@ final class FakeQuestions {
     ) {}
   }
 
-  convenience init(_ timers: FakeTimers = FakeTimers()) throws {
+  convenience init(_ timers: FakeLoop = FakeLoop()) throws {
     let (worker, process) = (WorkerUnit.forTest("web"), try WorkerProcess.forTest("web"))
     let (notes, workers) = (EventNotes(), WorkerRegistry())
     let driver = EngineDriver.forTest(timers, notes)
@@ -78,7 +76,7 @@ final class FakeQuestions {
 
   /// For a worker that the engine knows.
   init(
-    about worker: WorkerUnit, _ process: WorkerProcess, timers: FakeTimers, _ notes: EventNotes,
+    about worker: WorkerUnit, _ process: WorkerProcess, timers: FakeLoop, _ notes: EventNotes,
     _ driver: EngineDriver, _ workers: WorkerRegistry
   ) {
     (self.worker, self.process, self.timers) = (worker, process, timers)
@@ -88,12 +86,14 @@ final class FakeQuestions {
     countEnds()
   }
 
-  /// Makes a real supervisor, whose probes and samples reach these fakes.
+  /// Makes a real supervisor, whose samples reach these fakes, and its probes, unless a test has
+  /// others.
   static func supervisor(
-    _ timers: FakeTimers, _ driver: EngineDriver, _ workers: WorkerRegistry, _ world: World
+    _ timers: FakeLoop, _ driver: EngineDriver, _ workers: WorkerRegistry, _ world: World,
+    probes: (any ProbeQuestions)? = nil
   ) -> LivenessSupervisor {
     LivenessSupervisor(
-      timers: timers, driver: driver, probes: world,
+      timers: timers, driver: driver, probes: probes ?? world,
       activity: ActivitySampler(
         clock: timers, driver: driver, workers: workers, source: world,
         meter: FootprintMeter(

@@ -54,7 +54,7 @@ final class FakeLaunch: LaunchSteps {
 
 /// The real engine and launcher over launches whose outcome a test sets.
 final class LaunchWorld: EngineObserver, LaunchHost {
-  let timers = FakeTimers()
+  let timers = FakeLoop()
   let driver: EngineDriver
   let workers = WorkerRegistry()
   let id = WorkerID("web")
@@ -79,12 +79,9 @@ final class LaunchWorld: EngineObserver, LaunchHost {
 
   init(launchesAtOnce: Int = 4) {
     self.launchesAtOnce = launchesAtOnce
-    let policy = LifecyclePolicy(name: "test")
-    driver = EngineDriver(
-      Engine(policy: policy), clock: timers,
-      replies: RequestReplies(FakeRecords(), timers: timers))
+    driver = .forTest(timers, EventNotes())
     driver.connect([self, launcher]) { [unowned self] in execute($0) }
-    driver.send(.added(id, WorkerProfile(policy: policy)))
+    driver.send(.added(id, WorkerProfile(policy: driver.state.policy)))
   }
 
   var state: WorkerState? { driver.state.state(of: id) }

@@ -1,7 +1,5 @@
-import Lifecycle
 import Linux
 import Policy
-import PolicyFile
 import TestSupport
 
 @testable import Daemon
@@ -9,33 +7,21 @@ import TestSupport
 /// Listening sockets under the real engine. The sockets are real; workers run and time passes when
 /// a test says so. The files of sockets are created on another thread.
 final class ListeningWorld {
-  let loop: EventLoop
-  let watches = FakeWatches()
   let restarts: RestartWorld
-  let sockets: ListeningSockets
   let threads: JobPool
+  private var clients: [LoopbackClient] = []
 
-  var timers: FakeTimers { restarts.timers }
-  var scratch: Scratch { restarts.scratch }
-  var driver: EngineDriver { restarts.driver }
-  var workers: WorkerRegistry { restarts.workers }
+  private var base: AdapterWorld { restarts.base }
+  var timers: FakeLoop { base.timers }
+  var watches: FakeLoop { base.watches }
+  var scratch: Scratch { base.scratch }
+  var driver: EngineDriver { base.driver }
+  var workers: WorkerRegistry { base.workers }
+  var sockets: ListeningSockets { base.listening }
 
   init(threads count: Int = 256) throws {
-    loop = try EventLoop()
-    restarts = try RestartWorld()
     threads = JobPool(name: "test", maxOrdinary: count, endsAfter: .seconds(5))
-    let jobs = try LoopJobs(loop, threads)
-    sockets = ListeningSockets(
-      watches: watches, timers: restarts.timers, jobs: jobs, files: SocketFiles(jobs, threads),
-      declared: DeclaredWorkers(
-        driver: restarts.driver, workers: restarts.workers, returning: restarts.returning,
-        phase: restarts.phase, environment: [:], restarts: restarts.supervisor,
-        starter: restarts.starter,
-        learnedMemory: LearnedMemoryKeeper(path: nil, restarts.timers) { _, _, _, _ in },
-        wrappers: RegisteredWrappers(
-          driver: restarts.driver, workers: restarts.workers, clock: restarts.timers,
-          host: NoWrappers()),
-        log: restarts.log))
+    restarts = try RestartWorld(files: threads)
   }
 
   /// The workers that connections have started, in order.
@@ -46,12 +32,10 @@ final class ListeningWorld {
 
   @discardableResult
   func add(_ name: String, _ listen: ListenSocket...) -> WorkerUnit {
-    var configuration = WorkerConfiguration(name: name, command: ["serve"])
-    configuration.listen = listen
-    let worker = WorkerUnit(configuration: configuration, environment: [:], isDeclared: true)
+    let worker = WorkerUnit.forTest(name) { $0.listen = listen }
     workers[worker.id] = worker
     restarts.supervisor.add(worker.id, exits: [])
-    driver.send(.added(worker.id, WorkerProfile(policy: configuration.policy)))
+    driver.send(.added(worker.id, worker.profile))
     return worker
   }
 
@@ -66,7 +50,7 @@ final class ListeningWorld {
   }
 
   /// Turns the real loop until the condition holds.
-  func turn(until isDone: () throws -> Bool) throws { try loop.turn(until: isDone) }
+  func turn(until isDone: () throws -> Bool) throws { try base.services.loop.turn(until: isDone) }
 
   /// Applies the current configuration, and waits until that has had its effect.
   func relisten(_ worker: WorkerUnit, until isDone: () throws -> Bool) throws {
@@ -74,9 +58,11 @@ final class ListeningWorld {
     try turn(until: isDone)
   }
 
-  /// Connects a client.
+  /// Connects a client, which stays connected.
+  @discardableResult
   func connect(_ port: UInt16) throws -> LoopbackClient {
     let client = try LoopbackClient(port)
+    clients.append(client)
     // The kernel may report the connection a moment later.
     _ = try eventually { try watches.serveOnce() }
     return client

@@ -1,5 +1,4 @@
 import Glibc
-import Hibernation
 import Lifecycle
 import Linux
 import Policy
@@ -20,7 +19,7 @@ extension WorkerUnit {
   }
 
   /// Ends a run that no loop watches.
-  func endRun() { endRun(FakeWatches()) }
+  func endRun() { endRun(FakeLoop()) }
 }
 
 extension WorkerConfiguration {
@@ -83,11 +82,11 @@ final class EventNotes: EngineObserver {
 extension EngineDriver {
   /// A driver with fake time, and with records that are on the disk at once.
   static func forTest(
-    _ timers: FakeTimers, _ notes: EventNotes, _ records: FakeRecords = FakeRecords()
+    _ timers: FakeLoop, _ notes: EventNotes, _ records: FakeRecords = FakeRecords(),
+    policy: LifecyclePolicy = LifecyclePolicy(name: "test")
   ) -> EngineDriver {
     let driver = EngineDriver(
-      Engine(policy: LifecyclePolicy(name: "test")), clock: timers,
-      replies: RequestReplies(records, timers: timers))
+      Engine(policy: policy), clock: timers, replies: RequestReplies(records, timers: timers))
     driver.connect([notes], whenQuiet: { notes.whenQuiet() })
     return driver
   }
@@ -96,4 +95,21 @@ extension EngineDriver {
   func request(
     _ verb: Request.Verb, _ worker: WorkerID, then answer: @escaping (Answer) -> Void
   ) { send(.request(Request(id: replies.await(answer), verb: verb, worker: worker))) }
+}
+
+/// A wrapper's program that no process runs. It records its launches and its changes.
+final class TestProgram: CallersProgram {
+  let inheritance = Inheritance(firstArgument: 0)
+  let logPath: String? = nil
+  let wakes: Int
+  var host: String? { "nvim" }
+  var directory: String? { "/home/me/shop" }
+  private(set) var changes: [WorkerState] = []
+  private(set) var launches = 0
+
+  init(wakes: Int = 0) { self.wakes = wakes }
+
+  func didLaunch() { launches += 1 }
+  func didEnd(_ status: Lifecycle.ExitStatus) {}
+  func didChange(_ transition: Transition) { changes.append(transition.to) }
 }

@@ -1,5 +1,4 @@
 import Glibc
-import Lifecycle
 import Linux
 import Policy
 import Supervision
@@ -12,11 +11,12 @@ import TestSupport
 final class ReadinessWorld {
   let adapters: AdapterWorld
   let loop = FakeLoop()
-  let threads = JobPool(name: "test", maxOrdinary: 256, endsAfter: .seconds(5))
+  let threads = JobPool.forTest
   let processes = FakeProcesses()
   let questions = FakeQuestions.World()
   var worker: WorkerUnit?
   private let holder: ProcessHolder
+  private var begun: [ReadinessWatch] = []
 
   init() throws {
     adapters = try AdapterWorld()
@@ -49,13 +49,20 @@ final class ReadinessWorld {
     return ReadinessWatch(rule, process, of: adapters.handle(worker), heldBy: holder)
   }
 
-  var readies: Int { adapters.notes.events.count { $0 == "ready" } }
-  var pending: [Duration] { loop.timers.pending }
-  var lines: [String] {
-    adapters.logged.split(separator: "\n").compactMap {
-      $0.split(separator: "web: ").last.map(String.init)
-    }
+  /// Makes a watch, which stays, and begins it.
+  @discardableResult
+  func begin(
+    _ rule: ReadinessRule, _ channel: ReadinessChannel? = nil, log: String? = nil
+  ) throws -> ReadinessWatch {
+    let watch = try watch(rule, channel, log: log)
+    watch.begin()
+    begun.append(watch)
+    return watch
   }
+
+  var readies: Int { adapters.notes.events.count { $0 == "ready" } }
+  var pending: [Duration] { loop.pending }
+  var lines: [String] { adapters.logFile.lines(about: "web") }
 
   /// Delivers the messages of other threads.
   private func deliverMessages() { loop.fire() }
@@ -84,5 +91,5 @@ final class ReadinessWorld {
     waiting?(outcome)
   }
 
-  func pass(_ milliseconds: Int = 50) { loop.timers.advance(by: .milliseconds(milliseconds)) }
+  func pass(_ milliseconds: Int = 50) { loop.advance(by: .milliseconds(milliseconds)) }
 }

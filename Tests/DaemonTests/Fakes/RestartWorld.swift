@@ -1,7 +1,6 @@
 import Linux
 import Policy
 import PolicyFile
-import TestSupport
 
 @testable import Daemon
 @testable import Lifecycle
@@ -9,37 +8,19 @@ import TestSupport
 /// Workers whose processes start and end as a test says, under the real engine. Its transitions are
 /// passed to the real `RestartSupervisor` and `DependencyStarter`, as the daemon passes them.
 final class RestartWorld {
-  let timers = FakeTimers()
-  let files = FakeStateFiles()
-  let workers = WorkerRegistry()
-  let returning = ReturningWorkers()
-  let driver: EngineDriver
-  let supervisor: RestartSupervisor
-  let starter: DependencyStarter
-  let requesting: WorkerRequests
-  let phase = DaemonPhase()
-  private let notes = EventNotes()
-  let scratch: Scratch
-  let log: DaemonLog
+  let base: AdapterWorld
+  var timers: FakeLoop { base.timers }
+  var workers: WorkerRegistry { base.workers }
+  var driver: EngineDriver { base.driver }
+  var supervisor: RestartSupervisor { base.restarts }
   /// The cause of the next end. The engine ends workers for memory by its own rules.
   private var cause: Cause?
 
-  init() throws {
-    scratch = try Scratch()
-    log = DaemonLog(ofWrapper: scratch.path + "/log")
+  init(files: JobPool = .forTest) throws {
     var policy = LifecyclePolicy(name: "test")
     policy.pressure = PressureRules(warning: nil, urgent: nil, critical: nil, clearAfter: .zero)
-    driver = EngineDriver(
-      Engine(policy: policy), clock: timers,
-      replies: RequestReplies(FakeRecords(), timers: timers))
-    supervisor = RestartSupervisor(
-      timers: timers, wallClock: { 1_795_341_600_000_000_000 },
-      stoppedFile: "/state/stopped", files: files, phase: phase,
-      driver: driver, workers: workers, log: log)
-    requesting = WorkerRequests(driver: driver, returning: returning)
-    starter = DependencyStarter(restarts: supervisor, requests: requesting)
-    supervisor.connect(starter)
-    driver.connect([notes]) { [weak self] in self?.execute($0) }
+    base = try AdapterWorld(policy: policy, files: files)
+    driver.connect([base.notes]) { [weak self] in self?.execute($0) }
   }
 
   private func execute(_ directive: Directive) {
@@ -49,7 +30,7 @@ final class RestartWorld {
       self.cause = nil
     }
     supervisor.record(transition)
-    starter.advance()
+    base.starter.advance()
   }
 
   static let failure = Cause.exited(.exited(4))
@@ -117,29 +98,24 @@ final class RestartWorld {
   }
 
   /// The daemon begins to end.
-  func close() { phase.isEnding = true }
+  func close() { base.phase.isEnding = true }
 
   // MARK: results
 
   func state(of name: String) -> WorkerState? { driver.state.state(of: WorkerID(name)) }
 
   var requests: [Request] {
-    notes.all.compactMap { if case .request(let request) = $0 { request } else { nil } }
+    base.notes.all.compactMap { if case .request(let request) = $0 { request } else { nil } }
   }
 
   /// The workers that were restarted.
   var restarted: [String] { requests.filter { $0.occasion == .restart }.map(\.worker.name) }
 
   /// The saved list of workers that the operator has stopped.
-  var stopped: String? { files.texts["/state/stopped"] }
+  var stopped: String? { base.files.texts["/state/stopped"] }
 
   /// The lines that were logged so far, without their times.
-  var lines: [String] {
-    log.drain()
-    // The file doesn't exist if nothing was logged.
-    let text = (try? readText(scratch.path + "/log")) ?? ""
-    return text.split(separator: "\n").map { String($0.drop { $0 != " " }.dropFirst()) }
-  }
+  var lines: [String] { base.logFile.lines }
 
   /// The time until the planned restart; nil: none is planned.
   func delay(of name: String = "web") -> Duration? {

@@ -11,7 +11,7 @@ import Supervision
 /// Workers as the components of `Sense` see them. Their root process is the test's own process, or
 /// its parent: no process is started.
 final class SenseWorld {
-  let timers = FakeTimers()
+  let timers = FakeLoop()
   let driver: EngineDriver
   let workers = WorkerRegistry()
   private(set) var logged: [String] = []
@@ -35,10 +35,7 @@ final class SenseWorld {
     _ name: String = "web", _ state: WorkerState = .background,
     _ change: (inout WorkerConfiguration) -> Void = { _ in }
   ) throws -> WorkerUnit {
-    var configuration = WorkerConfiguration(
-      name: name, command: ["none"], directory: "/", policy: LifecyclePolicy(name: "test"))
-    change(&configuration)
-    let worker = WorkerUnit(configuration: configuration, environment: [:], isDeclared: true)
+    let worker = WorkerUnit.forTest(name, change)
     if state != .terminated { try begin(worker) }
     workers[worker.id] = worker
     driver.send(.adopted(worker.id, worker.profile, state))
@@ -48,11 +45,7 @@ final class SenseWorld {
 
   /// Begins a run of the worker with this root process.
   func begin(_ worker: WorkerUnit, as pid: Int32 = getpid()) throws {
-    let plan = LaunchPlan(
-      name: worker.id.name, command: ["none"], directory: "/", environment: [:],
-      logPath: "/dev/null")
-    worker.process = try WorkerProcess.adopt(
-      try ProcessIdentity.current(of: pid), plan: plan)
+    worker.process = try .forTest(ProcessIdentity.current(of: pid), worker.id.name)
   }
 
   /// Ends the run of the worker.

@@ -16,7 +16,7 @@ final class ShedWorld {
   let talk: ConversationWorld
   let processes = FakeProcesses()
   /// The loop that watches the command.
-  let loop: FakeLoop
+  var loop: FakeLoop { talk.timers }
   let source = Source()
   let scans = Scans()
   let sheds: WorkerSheds
@@ -67,13 +67,12 @@ final class ShedWorld {
     let process = try WorkerProcess.adopt(
       ProcessStat.read(getpid()).identity, plan: plan)
     worker.process = process
-    loop = FakeLoop(timers)
     questions = FakeQuestions(
       about: worker, process, timers: timers, adapters.notes, driver, workers)
-    http = ShedOverHTTP(loop, questions.run)
+    http = ShedOverHTTP(timers, questions.run)
     worker.shedOverHTTP = http
     sheds = WorkerSheds(
-      loop: loop, processes: processes, driver: driver, workers: workers,
+      loop: timers, processes: processes, driver: driver, workers: workers,
       meter: FootprintMeter(
         clock: timers, driver: driver, workers: workers, source: source, log: { _, _ in }),
       scanner: ProcessScanner(timers, launchedAt: { _ in .zero }) { [scans] then in
@@ -85,7 +84,7 @@ final class ShedWorld {
   }
 
   var id: WorkerID { talk.id }
-  var timers: FakeTimers { talk.timers }
+  var timers: FakeLoop { talk.timers }
   var logged: [String] { talk.logged }
 
   func begin(

@@ -2,7 +2,6 @@ import Glibc
 import Lifecycle
 import Linux
 import Policy
-import Synchronization
 import TestSupport
 
 @testable import Daemon
@@ -12,8 +11,8 @@ import TestSupport
 /// disk and time change when a test says so. The test's own process represents the worker's
 /// process.
 final class SleepWorld {
-  let timers = FakeTimers()
-  let watches = FakeWatches()
+  let timers = FakeLoop()
+  let watches = FakeLoop()
   let memory = FakeMemory()
   let notes = EventNotes()
   let driver: EngineDriver
@@ -24,7 +23,7 @@ final class SleepWorld {
   let disk = DiskLooks()
   private let kills = Kills()
   private let scratch: Scratch
-  private let log: DaemonLog
+  private let log: TestLog
 
   private final class Kills { var ids: [WorkerID] = [] }
 
@@ -45,7 +44,7 @@ final class SleepWorld {
   /// - Parameter state: the worker's state in the engine.
   init(_ state: WorkerState = .suspending) throws {
     scratch = try Scratch()
-    log = DaemonLog(ofWrapper: scratch.path + "/log")
+    log = TestLog(in: scratch)
     inputs = try FakeInputs()
     driver = .forTest(timers, notes)
     let imageDisk = ImageDiskMonitor(
@@ -56,8 +55,7 @@ final class SleepWorld {
     disk.monitor = imageDisk
     sleeps = WorkerSleeps(
       driver: driver, workers: workers, timers: timers, watches: watches, memory: memory,
-      imageDisk: imageDisk, log: log,
-      kill: { [kills] in kills.ids.append($0) })
+      imageDisk: imageDisk, log: log.log, kill: { [kills] in kills.ids.append($0) })
     worker = .forTest("web")
     worker.process = try .forTest("web")
     driver.send(.adopted(worker.id, worker.profile, state))
@@ -73,14 +71,7 @@ final class SleepWorld {
     return sleep
   }
 
-  /// - Parameter watches: nil: those of this world.
-  func makeWatch(_ watches: (any DescriptorWatches)? = nil) -> WakeWatch {
-    let sleeps =
-      watches.map {
-        WorkerSleeps(
-          driver: driver, workers: workers, timers: timers, watches: $0, memory: memory,
-          imageDisk: self.sleeps.imageDisk, log: log, kill: self.sleeps.kill)
-      } ?? self.sleeps
+  func makeWatch() -> WakeWatch {
     let watch = WakeWatch(of: worker, sleeps)
     worker.wakeWatch = watch
     return watch
@@ -100,82 +91,37 @@ final class SleepWorld {
   var killed: [WorkerID] { kills.ids }
 
   /// The lines that were logged about the worker.
-  var logged: [String] {
-    log.drain()
-    // The file doesn't exist if nothing was logged.
-    let lines = ((try? readText(scratch.path + "/log")) ?? "").split(separator: "\n")
-    return lines.compactMap { line in
-      line.firstRange(of: "\(id): ").map { String(line[$0.upperBound...]) }
-    }
-  }
+  var logged: [String] { log.lines(about: id.name) }
 }
 
-/// The inputs of a worker. A test lets input arrive.
-final class FakeInputs: WakeInputs {
-  private struct Facts {
-    var arrived: [String] = []
-    var waiting: String?
-    var unreadBaseline = UnreadInputBaseline()
-    var refusals: [SystemCallError] = []
-    var answered: [AsleepListener] = []
-    var unwatched: [String] = []
-    var admissions = 0
-  }
-
+/// The inputs of a worker. A test lets input arrive. They are used on the test's thread only.
+final class FakeInputs: WakeInputs, @unchecked Sendable {
   private let counter: EventCounter
-  private let facts = Mutex(Facts())
+  private var arrived: [String] = []
+  var waiting: String?
+  var unreadBaseline = UnreadInputBaseline()
+  var refusals: [SystemCallError] = []
+  var answered: [AsleepListener] = []
+  var unwatched: [String] = []
+  private(set) var admissions = 0
+  let hasClients = true
 
   init() throws { counter = try EventCounter() }
-
-  private func get<Value: Sendable>(_ path: any KeyPath<Facts, Value> & Sendable) -> Value {
-    facts.withLock { $0[keyPath: path] }
-  }
-
-  private func set<Value: Sendable>(
-    _ path: any WritableKeyPath<Facts, Value> & Sendable, _ value: Value
-  ) {
-    facts.withLock { $0[keyPath: path] = value }
-  }
-
-  var waiting: String? {
-    get { get(\.waiting) }
-    set { set(\.waiting, newValue) }
-  }
-  var unreadBaseline: UnreadInputBaseline {
-    get { get(\.unreadBaseline) }
-    set { set(\.unreadBaseline, newValue) }
-  }
-  var refusals: [SystemCallError] {
-    get { get(\.refusals) }
-    set { set(\.refusals, newValue) }
-  }
-  var answered: [AsleepListener] {
-    get { get(\.answered) }
-    set { set(\.answered, newValue) }
-  }
-  var unwatched: [String] {
-    get { get(\.unwatched) }
-    set { set(\.unwatched, newValue) }
-  }
-  var admissions: Int { facts.withLock { $0.admissions } }
-  let hasClients = true
 
   var descriptor: Descriptor { counter.descriptor }
 
   func arrive(_ reason: String) {
-    facts.withLock { $0.arrived.append(reason) }
+    arrived.append(reason)
     counter.signal()
   }
 
   func nextReason() -> String? {
     counter.clear()
-    return facts.withLock { facts in
-      defer { facts.arrived = [] }
-      return facts.arrived.first
-    }
+    defer { arrived = [] }
+    return arrived.first
   }
 
-  func handOverOpened() { facts.withLock { $0.admissions += 1 } }
+  func handOverOpened() { admissions += 1 }
 }
 
 extension WorkerInput {

@@ -16,7 +16,7 @@ final class WrapperWorld: WrapperHost {
     let respond: (ControlResponse) -> Void
   }
 
-  let timers = FakeTimers()
+  let timers = FakeLoop()
   let workers = WorkerRegistry()
   let driver: EngineDriver
   private(set) lazy var wrappers = RegisteredWrappers(
@@ -35,9 +35,7 @@ final class WrapperWorld: WrapperHost {
   var kill = WrapperKill.done
 
   init(_ policy: LifecyclePolicy = LifecyclePolicy(name: "test")) {
-    driver = EngineDriver(
-      Engine(policy: policy), clock: timers,
-      replies: RequestReplies(FakeRecords(), timers: timers))
+    driver = .forTest(timers, EventNotes(), policy: policy)
     driver.connect([]) { [weak self] in
       if let self, !wrappers.execute($0) { others.append($0) }
     }
@@ -80,9 +78,7 @@ final class WrapperWorld: WrapperHost {
 
   /// Adds a worker of the daemon itself.
   func declare(_ name: String) {
-    let configuration = WorkerConfiguration(
-      name: name, command: ["/bin/true"], policy: driver.state.policy)
-    let worker = WorkerUnit(configuration: configuration, environment: [:], isDeclared: true)
+    let worker = WorkerUnit.forTest(name)
     workers[worker.id] = worker
     driver.send(.added(worker.id, worker.profile))
   }

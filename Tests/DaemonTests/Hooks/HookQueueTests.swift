@@ -1,7 +1,54 @@
+import Journal
 import Policy
 import Testing
 
 @testable import Daemon
+@testable import Lifecycle
+
+@Suite("The names of events in `on:`") struct HookNamesTests {
+  /// The names for one change of a worker's state.
+  private func names(
+    _ from: WorkerState, _ to: WorkerState, _ cause: Cause
+  ) throws -> Set<Hooks.Event> {
+    var formatter = EventFormatter()
+    let engine = Engine(policy: LifecyclePolicy(name: "test"))
+    let transition = Transition(
+      worker: WorkerID("web"), from: from, to: to, cause: cause, at: .zero)
+    let notices = formatter.notices(of: .deadline, [.transition(transition)], engine, at: .zero)
+    return try #require(notices.first).hookEvents
+  }
+
+  @Test func `A change of state has its kind's name, the state's, and any`() throws {
+    #expect(
+      try names(.suspended, .hibernated, .requested(.hibernate)) == [
+        .everything, .state, .hibernated,
+      ])
+    #expect(
+      try names(.hibernated, .background, .wakeNeeded("a connection"))
+        == [.everything, .state, .background, .woken])
+    #expect(
+      try names(.launching, .background, .becameReady) == [.everything, .state, .background])
+  }
+
+  @Test func `An end by failure is crashed and failed, and no other end is`() throws {
+    for cause in [
+      Cause.exited(.exited(3)), .exited(.signaled(11)), .exited(.outOfMemory), .watchdog("late"),
+    ] {
+      let events = try names(.background, .terminated, cause)
+      #expect(events.isSuperset(of: [.terminated, .crashed, .failed]), "\(cause)")
+    }
+    for cause in [Cause.exited(.exited(0)), .requested(.stop)] {
+      #expect(try names(.background, .terminated, cause) == [.everything, .state, .terminated])
+    }
+    #expect(
+      try names(.background, .terminated, .pressure(.critical))
+        == [.everything, .state, .terminated, .terminatedForMemory])
+  }
+
+  @Test func `Each kind of event has a name for hooks`() {
+    for kind in Notice.Kind.allCases { #expect(Hooks.Event(rawValue: kind.rawValue) != nil) }
+  }
+}
 
 @Suite("The queue of commands of `on:`") struct HookQueueTests {
   /// A class, because `#expect` can't call a mutating method.
@@ -33,9 +80,7 @@ import Testing
     #expect(queue.next(at: .zero) == nil)
   }
 
-  @Test(
-    "A command that causes the event that starts it is started ten times, and then once a second")
-  func loop() {
+  @Test func `A command that causes its own event starts ten times, then once a second`() {
     let queue = Waiting()
     var starts = 0
     var now = Instant.zero

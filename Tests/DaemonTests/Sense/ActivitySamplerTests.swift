@@ -1,5 +1,4 @@
 import Glibc
-import Hibernation
 import Lifecycle
 import Linux
 import Policy
@@ -12,13 +11,11 @@ import Testing
 @Suite("The activity sampler") struct ActivitySamplerTests {
   private final class Looks: ActivitySource {
     let pending = Pending<ActivityReading?>()
-    var latchesTaken = 0
 
     func sample(
-      _ worker: WorkerUnit, _ process: WorkerProcess,
-      then: @escaping (ActivityReading?) -> Void
+      _ worker: WorkerUnit, _ process: WorkerProcess, then: @escaping (ActivityReading?) -> Void
     ) { pending.add(then) }
-    func collectLatches() { latchesTaken += 1 }
+    func collectLatches() {}
   }
 
   private let world = SenseWorld()
@@ -64,8 +61,7 @@ import Testing
     _ = world.drainEvents()
   }
 
-  @Test("The first sample has nothing to compare with, and has the worker's footprint measured")
-  func first() throws {
+  @Test func `The first sample compares nothing, and measures the footprint`() throws {
     let worker = try world.add("web", .background, Self.automatic)
     #expect(try sample(worker, milliseconds: 5000, traffic: true) == [])
     #expect(source.pending.count == 1)
@@ -93,8 +89,7 @@ import Testing
     #expect(worker.sample.sign == .time)
   }
 
-  @Test("Processor time in bursts counts as work, although its mean is below cpu_below")
-  func bursts() throws {
+  @Test func `Processor time in bursts counts as work, although the mean is low`() throws {
     let worker = try world.add("poller", .background, Self.automatic)
     _ = try sample(worker)
     // 0.3 s in each 20 s are 1.5 %.
@@ -106,9 +101,7 @@ import Testing
     #expect(worked == 3)
   }
 
-  @Test(
-    "A worker without clients that writes regularly is at work, and its first write isn't enough")
-  func writes() throws {
+  @Test func `A worker without clients is at work when it has written twice`() throws {
     let worker = try world.add("recorder", .background, Self.automatic)
     let line = Written(bytes: 20, logged: 0, reachesDisk: false)
     for _ in 1...4 { _ = try sample(worker) }
@@ -124,8 +117,7 @@ import Testing
     }
   }
 
-  @Test("What a worker writes just after a change of its state answers the daemon, and isn't work")
-  func answers() throws {
+  @Test func `What a worker writes just after a change of its state isn't work`() throws {
     let worker = try world.add("recorder", .background, Self.automatic)
     let line = Written(bytes: 20, logged: 0, reachesDisk: true)
     #expect(try sample(worker, written: line, hasClients: false) == [])

@@ -1,8 +1,5 @@
 import Glibc
-import Hibernation
-import Lifecycle
 import Policy
-import Supervision
 import Testing
 
 @testable import Daemon
@@ -11,6 +8,7 @@ import Testing
   private let world = SenseWorld()
   private let source = PendingFootprints()
   private let meter: FootprintMeter
+  private let results = Results()
 
   init() {
     meter = FootprintMeter(
@@ -48,8 +46,7 @@ import Testing
     #expect(world.drainEvents().isEmpty, "it has ended meanwhile")
   }
 
-  @Test("A measurement from a suspension is reported once, and counts until the memory moves")
-  func fromSuspension() throws {
+  @Test func `A suspension's measurement counts once, until the memory moves`() throws {
     let worker = try world.add()
     let first = measurement(5)
     world.timers.advance(by: .seconds(1))
@@ -73,10 +70,8 @@ import Testing
     #expect(world.drainEvents().isEmpty && source.pending.count == 2)
   }
 
-  @Test("A caller during a measurement gets the next one, and shares it with later callers")
-  func shared() throws {
+  @Test func `Callers during a measurement share the next one`() throws {
     let worker = try world.add()
-    let results = Results()
     for name in ["a", "b", "c"] { meter.measure(worker, then: results.record(name)) }
     #expect(source.pending.count == 1)
     source.pending.answer(measurement(1))
@@ -87,7 +82,6 @@ import Testing
 
   @Test func `Two workers are measured at the same time`() throws {
     let (web, api) = (try world.add("web"), try world.add("api"))
-    let results = Results()
     meter.measure(web, then: results.record("web"))
     meter.measure(api, then: results.record("api"))
     #expect(source.names == ["web", "api"])
@@ -96,17 +90,8 @@ import Testing
     #expect(results.all == ["api 2", "web 1"])
   }
 
-  @Test func `A worker without a process isn't measured`() throws {
-    let worker = try world.add("web", .terminated)
-    let results = Results()
-    meter.measure(worker, then: results.record("a"))
-    #expect(results.all == ["a -"] && source.pending.count == 0)
-  }
-
-  @Test("Callers of a measurement that hangs continue after 3 s, and no other one begins meanwhile")
-  func lost() throws {
+  @Test func `Callers of a measurement that hangs continue after 3 s`() throws {
     let worker = try world.add()
-    let results = Results()
     meter.measure(worker, then: results.record("a"))
     world.timers.advance(by: .seconds(1))
     meter.measure(worker, then: results.record("b"))
@@ -124,10 +109,8 @@ import Testing
     #expect(results.all.suffix(1) == ["d 2"] && results.all.count == 4)
   }
 
-  @Test("A caller whose measurement begins late and then hangs continues without a footprint")
-  func lostLater() throws {
+  @Test func `A caller whose measurement begins late and hangs gets no footprint`() throws {
     let worker = try world.add()
-    let results = Results()
     meter.measure(worker, then: results.record("a"))
     meter.measure(worker, then: results.record("b"))
     world.timers.advance(by: .seconds(2))
@@ -141,10 +124,8 @@ import Testing
     #expect(world.timers.pending.isEmpty)
   }
 
-  @Test("The footprint of a run that has ended reaches neither its callers nor the next run")
-  func endedMeanwhile() throws {
+  @Test func `The footprint of an ended run reaches neither callers nor the next run`() throws {
     let worker = try world.add()
-    let results = Results()
     meter.measure(worker, then: results.record("a"))
     world.end(worker)
     try world.begin(worker, as: getppid())
@@ -159,10 +140,8 @@ import Testing
     #expect(world.drainEvents().isEmpty, "it was removed")
   }
 
-  @Test("A footprint from before the memory was moved is dropped, and the next one counts")
-  func didMoveMemory() throws {
+  @Test func `A footprint from before the memory was moved doesn't count`() throws {
     let worker = try world.add()
-    let results = Results()
     meter.measure(worker, then: results.record("a"))
     worker.measuring.didMoveMemory()
     source.pending.answer(measurement(1))
@@ -187,8 +166,7 @@ import Testing
     #expect(world.logged.count == 2)
   }
 
-  @Test("Regular measurements of all running workers together use a tenth of a processor at most")
-  func budget() throws {
+  @Test func `Regular measurements use a tenth of a processor at most`() throws {
     let web = try world.add("web")
     try world.add("api")
     try world.add("asleep", .suspended)

@@ -1,9 +1,6 @@
 import Control
 import Glibc
-import Lifecycle
 import Policy
-import PolicyFile
-import Supervision
 import TestSupport
 import Testing
 
@@ -68,8 +65,7 @@ import Testing
     #expect(world.logged[0].hasSuffix("(limits.memory 64 MB)"))
   }
 
-  @Test("Kills that the cgroup counted before the adoption aren't the adopted worker's")
-  func adopted() throws {
+  @Test func `Kills that a cgroup counted before the adoption aren't the worker's`() throws {
     let worker = try world.add()
     counts.group = 7
     watch.begin(worker, isAdopted: true)
@@ -82,8 +78,7 @@ import Testing
     #expect(world.logged == ["warning: web: the kernel's OOM killer killed 1 process of it"])
   }
 
-  @Test("An end by SIGKILL is the kernel's if the cgroup has counted a kill since the last check")
-  func inGroup() throws {
+  @Test func `An end by SIGKILL is the kernel's if the cgroup has counted a kill`() throws {
     let worker = try world.add()
     counts.group = 0
     watch.begin(worker)
@@ -103,10 +98,8 @@ import Testing
     #expect(watch.status(.signaled(SIGKILL), of: worker) == .signaled(SIGKILL), "ours")
   }
 
-  @Test(
-    "A check while the killed worker still frees its memory leaves the kill to the worker's end",
-    arguments: [true, false])
-  func duringTheEnd(hasGroup: Bool) throws {
+  @Test(arguments: [true, false])
+  func `A check during the worker's end leaves the kill to that end`(hasGroup: Bool) throws {
     let worker = try world.add()
     func count(_ number: Int) {
       if hasGroup { counts.group = number } else { counts.machine = number }
@@ -120,9 +113,7 @@ import Testing
     #expect(watch.status(.signaled(SIGKILL), of: worker) == .outOfMemory)
   }
 
-  @Test(
-    "If the cgroup has no count, the machine's count is used from the run's first moment on")
-  func onMachine() throws {
+  @Test func `Without a count of the cgroup, the machine's count is used`() throws {
     let worker = try world.add()
     counts.machine = 7
     watch.begin(worker)
@@ -137,8 +128,7 @@ import Testing
     #expect(watch.status(.signaled(SIGKILL), of: worker) == .signaled(SIGKILL))
   }
 
-  @Test("The machine's count is read again only if tasks have stalled on memory since")
-  func quietMachine() throws {
+  @Test func `The machine's count is read again only if tasks stalled on memory`() throws {
     let (web, db) = (try world.add("web"), try world.add("db"))
     counts.machine = 7
     counts.stall = 1000
@@ -221,11 +211,7 @@ import Testing
     #expect(record.workers.first?.victimBecause?.code == "chosen_by_kernel")
     #expect(world.logged.count == 1 && world.logged[0].hasPrefix("error: "))
     // The engine doesn't know this worker.
-    let unknown = WorkerUnit(
-      configuration: WorkerConfiguration(
-        name: "x", command: ["x"], directory: "/", policy: LifecyclePolicy()),
-      environment: [:], isDeclared: true)
-    watch.keepReport(ofKernelKill: unknown)
+    watch.keepReport(ofKernelKill: .forTest("x"))
     #expect(jetsam.ids.count == 1)
   }
 }

@@ -97,8 +97,7 @@ import Testing
     #expect(world.loop.watched.isEmpty && world.open == 0 && world.asked.count == 3)
   }
 
-  @Test("An event counts if the stalls have grown by the threshold; a reading follows each event")
-  func events() {
+  @Test func `An event counts if the stalls have grown by the threshold`() {
     world.some = 5_000_000
     world.monitor.follow(World.policy())
     // The kernel wrongly sends a first event for the stalls since boot.
@@ -151,7 +150,7 @@ import Testing
     #expect(world.drainEvents().count == 1)
     // A trigger that can't be watched is closed.
     world.isRefused = false
-    world.loop.watches.refusal = EINVAL
+    world.loop.refusal = EINVAL
     world.monitor.follow(World.policy())
     #expect(world.open == 0 && world.lines.all.count == 2)
   }
@@ -164,7 +163,7 @@ import Testing
     #expect(world.drainEvents() == [.memory(expected)], "no share is known before the second look")
     world.some = 200_000
     world.full = 50_000
-    world.loop.timers.advance(by: .seconds(2))
+    world.loop.advance(by: .seconds(2))
     world.memory?.available = 2000
     world.monitor.sendReading()
     expected.available = ByteCount(2000)
@@ -178,9 +177,7 @@ import Testing
     #expect(world.drainEvents().isEmpty)
   }
 
-  @Test(
-    "A cgroup that limits memory is named in the log, and its stalls count beside the machine's")
-  func limited() {
+  @Test func `A cgroup that limits memory is logged, and its stalls count, too`() {
     world.groupFull = 0
     world.monitor.follow(World.policy(critical: Stall(percent: 5, window: .seconds(2))))
     #expect(world.asked.count == 2)
@@ -194,7 +191,7 @@ import Testing
     // All tasks of the group waited for a fourth of the window, while other tasks of the machine
     // ran.
     world.groupFull = 500_000
-    world.loop.timers.advance(by: .seconds(2))
+    world.loop.advance(by: .seconds(2))
     world.monitor.sendReading()
     guard case .memory(let reading)? = world.drainEvents().first else {
       Issue.record("no reading")

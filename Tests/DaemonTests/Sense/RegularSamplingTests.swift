@@ -1,7 +1,6 @@
 import Lifecycle
 import Linux
 import Policy
-import PolicyFile
 import Supervision
 import TestSupport
 import Testing
@@ -13,8 +12,7 @@ import Testing
   private final class Looks: ActivitySource {
     var all: [String] = []
     func sample(
-      _ worker: WorkerUnit, _ process: WorkerProcess,
-      then: @escaping (ActivityReading?) -> Void
+      _ worker: WorkerUnit, _ process: WorkerProcess, then: @escaping (ActivityReading?) -> Void
     ) { all.append("activity of \(worker.id)") }
     func collectLatches() { all.append("traffic") }
     func count(_ source: String) -> Int { all.count { $0 == source } }
@@ -88,8 +86,7 @@ import Testing
 
   // MARK: times
 
-  @Test("A sample reads the machine's memory, the running workers, and then what else is due")
-  func order() throws {
+  @Test func `A sample reads the machine's memory, running workers, and what is due`() throws {
     _ = try add()
     try world.add("asleep", .suspended)
     try world.add("deep", .hibernated)
@@ -108,8 +105,7 @@ import Testing
     withExtendedLifetime(sampling) {}
   }
 
-  @Test
-  func `While all workers sleep none is examined, and the daemon wakes only for samples`() throws {
+  @Test func `While all workers sleep the daemon wakes only for the machine's samples`() throws {
     for number in 0..<50 { try world.add("w\(number)", .hibernated) }
     let sampling = begin()
     looks.all = []
@@ -152,10 +148,7 @@ import Testing
     withExtendedLifetime(sampling) {}
   }
 
-  @Test(
-    "A wrapper samples at another interval while its program sleeps, and at once when that is woken"
-  )
-  func paces() throws {
+  @Test func `A wrapper samples less often while its program sleeps`() throws {
     let worker = try world.add("web", .suspended)
     let sampling = begin(
       SamplingPace(running: .milliseconds(100), resting: .seconds(5)))
@@ -181,8 +174,7 @@ import Testing
 
   // MARK: contents
 
-  @Test("The log of a worker that launches isn't touched: its readiness is searched for in it")
-  func launching() throws {
+  @Test func `The log of a launching worker isn't touched: readiness may be in it`() throws {
     let worker = try add(.terminated)
     let sampling = begin()
     worker.process = try .forTest()
@@ -205,11 +197,7 @@ import Testing
     let worker = try add()
     // The files of a cgroup that no process is in.
     let files = try Scratch(["cgroup.events": "populated 1\n", "cpu.stat": "usage_usec 7\n"])
-    let plan = LaunchPlan(
-      name: "web", command: ["web"], directory: "/", environment: [:],
-      cgroup: try WorkerCgroup(path: files.path, isExternal: true), logPath: "/logs/web.log")
-    worker.process = try WorkerProcess.adopt(
-      try #require(worker.process).identity, plan: plan)
+    worker.process = try .forTest(in: WorkerCgroup(path: files.path, isExternal: true))
     (worker.sample.isUnchanged, worker.sample.cpu) = (true, 7)
     let sampling = begin()
     #expect(nextSample(sampling) == [])

@@ -17,9 +17,7 @@ import Testing
   /// One turn that doesn't wait.
   private func turn() throws { try loop.turn(until: EventLoop.now) }
 
-  @Test(
-    "Timers are called in the order of their times, and those of one time in that of their setting")
-  func order() throws {
+  @Test func `Timers are called in the order of their times, then of their setting`() throws {
     let now = EventLoop.now
     for (name, offset) in [("c", 3), ("a", 1), ("b", 2), ("a2", 1), ("never", 3_600_000)] {
       loop.at(now + .milliseconds(offset), do: record(name))
@@ -28,8 +26,7 @@ import Testing
     #expect(heard.names == ["a", "a2", "b", "c"])
   }
 
-  @Test("Timers of both clocks are called, and one that waits for the time awake can be cancelled")
-  func clocks() throws {
+  @Test func `Timers of both clocks are called, and can be cancelled`() throws {
     loop.after(.milliseconds(1), do: record("after"))
     loop.cancel(loop.after(.milliseconds(1), do: record("cancelled")))
     loop.at(EventLoop.now + .milliseconds(1), do: record("at"))
@@ -53,8 +50,7 @@ import Testing
     #expect(list.first == nil)
   }
 
-  @Test("A timer that is due again at once waits for the next turn, after the descriptors")
-  func again() throws {
+  @Test func `A timer that is due again at once waits until after the descriptors`() throws {
     let counter = try EventCounter()
     try loop.watch(counter.descriptor, .readable) { [heard] _ in
       heard.names.append("descriptor")
@@ -86,8 +82,7 @@ import Testing
     #expect(heard.names == ["first"])
   }
 
-  @Test("A descriptor that an earlier handler of the same turn has dropped isn't reported any more")
-  func dropped() throws {
+  @Test func `A descriptor that an earlier handler of the turn dropped isn't reported`() throws {
     let counters = try (0..<2).map { _ in try EventCounter() }
     var tokens: [LoopToken] = []
     for (number, counter) in counters.enumerated() {
@@ -135,8 +130,7 @@ import Testing
     #expect(heard.names.filter { $0 != "old" }.count == 1)
   }
 
-  @Test("A descriptor whose interest is empty isn't reported until that is changed again")
-  func interest() throws {
+  @Test func `A descriptor whose interest is empty isn't reported meanwhile`() throws {
     let counter = try EventCounter()
     let token = try loop.watch(counter.descriptor, .readable) { [heard] _ in
       heard.names.append("readable")

@@ -1,6 +1,5 @@
 import Glibc
 import Linux
-import Policy
 import TestSupport
 import Testing
 
@@ -29,8 +28,7 @@ import Testing
     String(decoding: try readFile("\(scratch.path)/\(name)"), as: UTF8.self)
   }
 
-  @Test("The last text that was given is in the file, and each outcome comes on the loop, in order")
-  func order() throws {
+  @Test func `The last text is in the file, and outcomes come on the loop, in order`() throws {
     for number in 1...5 { replace("stopped", "\(number)") }
     #expect(heard.outcomes.isEmpty)
     disk.drain()
@@ -41,8 +39,7 @@ import Testing
     #expect((fileStatus(of: "\(scratch.path)/stopped")?.st_mode ?? 0) & 0o777 == 0o600)
   }
 
-  @Test("A file that can't be replaced keeps its text, and the reason names the file and the error")
-  func failure() throws {
+  @Test func `A file that can't be replaced keeps its text, and the error names it`() throws {
     try scratch.write("schedule/now", "a directory has this name")
     replace("none/stopped", "1")
     replace("schedule", "2")
@@ -56,18 +53,7 @@ import Testing
     #expect(try listDirectory(scratch.path).sorted() == ["schedule", "stopped"], "no partial file")
   }
 
-  @Test("A partial file that a killed daemon has left doesn't keep the next one from writing")
-  func partial() throws {
-    try scratch.write("stopped", "old")
-    try scratch.write("stopped.partial", "half of")
-    replace("stopped", "new")
-    try loop.turn { heard.outcomes.count == 1 }
-    #expect(heard.outcomes == [nil])
-    #expect(try text("stopped") == "new" && listDirectory(scratch.path) == ["stopped"])
-  }
-
-  @Test("A disk that doesn't answer delays nothing: no outcome comes before it answers")
-  func hung() throws {
+  @Test func `A disk that doesn't answer delays nothing, and has no outcome`() throws {
     let gate = ThreadGate()
     defer { gate.open() }
     disk.submit { gate.pass() }
@@ -82,9 +68,7 @@ import Testing
     #expect(try text("stopped") == "1")
   }
 
-  @Test(
-    "An awaited job of the disk is done when its wait returns, and failures of others are logged")
-  func awaited() throws {
+  @Test func `An awaited job of the disk is done when its wait returns`() throws {
     let path = "\(scratch.path)/later"
     disk.write("can't write", DaemonLog()) { throw TestFailure("a full disk") }
     let wait = disk.submitAwaited {

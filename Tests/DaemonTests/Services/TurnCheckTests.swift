@@ -8,8 +8,7 @@ import Testing
 @Suite("The check for a blocked event loop") struct TurnCheckTests {
   private static let limit = TurnCheck.Settings(limit: 20_000_000, aborts: false)
 
-  @Test("A turn that is blocked for longer than the limit is reported with its slow step")
-  func blocked() throws {
+  @Test func `A turn that is blocked for too long is reported with its slow step`() throws {
     var check = try #require(TurnCheck(Self.limit))
     check.begin()
     let start = Clocks.monotonic
@@ -22,8 +21,7 @@ import Testing
     #expect(text.hasPrefix(TurnCheck.defect) && text.contains("limit 20 ms"))
   }
 
-  @Test("A turn that ends within a handler is reported with that handler, when it has returned")
-  func nested() throws {
+  @Test func `A turn that ends within a handler is reported with that handler`() throws {
     var check = try #require(TurnCheck(Self.limit))
     check.begin()
     let start = Clocks.monotonic
@@ -41,8 +39,7 @@ import Testing
     #expect(other == nil, "it is reported once")
   }
 
-  @Test("A turn that waits for pages from a disk is reported and doesn't end the daemon")
-  func faults() throws {
+  @Test func `A turn that waits for pages from a disk doesn't end the daemon`() throws {
     var check = try #require(TurnCheck(TurnCheck.Settings(limit: 20_000_000, aborts: true)))
     var template = Array("/var/tmp/dormouse-turn-XXXXXX".utf8CString)
     let file = Descriptor(owning: mkstemp(&template))

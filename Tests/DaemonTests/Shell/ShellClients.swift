@@ -1,6 +1,5 @@
 import Control
 import Lifecycle
-import Linux
 import Policy
 
 @testable import Daemon
@@ -131,8 +130,7 @@ final class ShellClients {
     let reporter = DaemonReporter(
       driver: driver, version: "1", state: processes.state,
       configuration: world.reloads.configuration, chronicle: world.chronicle,
-      pressure: world.pressure,
-      imageDisk: world.imageDisk, cgroups: nil, hooks: nil)
+      pressure: world.pressure, imageDisk: world.imageDisk, cgroups: nil, hooks: nil)
     let facts = WorkerFactsReader(
       clock: clock, workers: workers, state: processes.state, planner: world.planner,
       chronicle: world.chronicle, imageDisk: world.imageDisk, restarts: supervision.restarts,

@@ -240,8 +240,7 @@ final class ShellLiveness: ProbeQuestions, ActivitySource, FootprintSource {
   // MARK: samples
 
   func sample(
-    _ worker: WorkerUnit, _ process: WorkerProcess,
-    then: @escaping (ActivityReading?) -> Void
+    _ worker: WorkerUnit, _ process: WorkerProcess, then: @escaping (ActivityReading?) -> Void
   ) {
     world.after(.milliseconds(50), rarely: .seconds(20)) { [self] in
       let reading = ActivityReading(

@@ -1,5 +1,4 @@
 import Lifecycle
-import Policy
 import PolicyFile
 import Supervision
 

@@ -1,5 +1,4 @@
 import Lifecycle
-import Linux
 import Policy
 
 @testable import Daemon

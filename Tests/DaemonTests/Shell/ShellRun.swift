@@ -1,6 +1,5 @@
 import Hibernation
 import Lifecycle
-import Policy
 import Supervision
 
 @testable import Daemon

@@ -1,5 +1,4 @@
 import Lifecycle
-import Linux
 import Supervision
 
 @testable import Daemon
@@ -39,7 +38,7 @@ final class ShellRuns {
 
   func attach(_ run: ShellRun, to worker: WorkerUnit) throws {
     begin(run)
-    try attachProcess(run, worker)
+    try holder.attach(run.process, to: worker)
     startWorking(run, worker)
   }
 
@@ -64,10 +63,6 @@ final class ShellRuns {
         .channelsChanged(run.id, canShed: worker.profile.canShed, canAnswer: true))
     }
     run.begin()
-  }
-
-  private func attachProcess(_ run: ShellRun, _ worker: WorkerUnit) throws {
-    try holder.attach(run.process, to: worker)
   }
 
   /// The engine knows that the worker's program runs.

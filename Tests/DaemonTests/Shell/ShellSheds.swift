@@ -1,6 +1,5 @@
 import Hibernation
 import Lifecycle
-import Linux
 import Policy
 import Supervision
 

@@ -40,19 +40,16 @@ import Testing
   /// Checks that each event happens: a simulation in which it never does tests nothing about it.
   private func checkThatAllHappens(_ counts: [String: Int]) {
     for name in [
-      "suspended", "refused", "hibernated", "hibernateFailed", "resumed", "resumeFailed",
-      "found", "exited", "launchFailed", "launched", "undone", "undoOverdue", "lost", "late",
-      "twice", "clear failed", "left behind", "still stopped", "asked", "question dropped",
-      "unhealthy", "measured", "first look", "woken by schedule", "plan not kept", "client left",
-      "event sent",
-      "disk read", "ran", "reloaded", "removed alive", "removed while under way",
-      "changed", "adopted external", "released external", "followed by a successor", "shutdown",
-      "leave", "shutdown instead of leave", "died", "taken over", "left asleep", "adopted",
+      "suspended", "refused", "hibernated", "hibernateFailed", "resumed", "resumeFailed", "found",
+      "exited", "launchFailed", "launched", "undone", "undoOverdue", "lost", "late", "twice",
+      "clear failed", "left behind", "still stopped", "asked", "question dropped", "unhealthy",
+      "measured", "first look", "woken by schedule", "plan not kept", "client left", "event sent",
+      "disk read", "ran", "reloaded", "removed alive", "removed while under way", "changed",
+      "adopted external", "released external", "followed by a successor", "shutdown", "leave",
+      "shutdown instead of leave", "died", "taken over", "left asleep", "adopted",
       "adopted suspended", "adopted hibernated", "forgotten", "answered at the end", "arrival seen",
-      "started again",
-      "undeclared while it returns", "adopted by rule", "released by rule",
-      "released from its rule",
-      "changed by rule", "can't be woken yet", "trim lost",
+      "started again", "undeclared while it returns", "adopted by rule", "released by rule",
+      "released from its rule", "changed by rule", "can't be woken yet", "trim lost",
     ] {
       #expect(counts[name, default: 0] > 2, "\(name): \(counts[name, default: 0])")
     }

@@ -1,5 +1,3 @@
-import Lifecycle
-
 @testable import Daemon
 @testable import Hibernation
 

@@ -41,8 +41,7 @@ final class ShellWorld {
   /// The workers have no channels.
   private(set) lazy var conversations = WorkerConversations(
     services: processes.services, timers: clock, watches: clock, driver: driver, workers: workers,
-    reloads: supervision.reloads, snapshots: processes.snapshots,
-    recordWriter: recordWriter)
+    reloads: supervision.reloads, snapshots: processes.snapshots, recordWriter: recordWriter)
   private(set) lazy var planner = LaunchPlanner(
     settings: LaunchSettings(
       logs: "/nonexistent", socket: "/nonexistent/control.sock"),
@@ -86,9 +85,7 @@ final class ShellWorld {
       save: { _ in }, time: { 0 }, log: { _, _ in }))
   private(set) lazy var sleeps = WorkerSleeps(
     driver: driver, workers: workers, timers: clock, watches: clock, memory: memory,
-    imageDisk: imageDisk,
-    log: processes.log,
-    kill: { [unowned self] in run(of: $0)?.kill() })
+    imageDisk: imageDisk, log: processes.log, kill: { [unowned self] in run(of: $0)?.kill() })
   private(set) lazy var ending = DaemonEnd(externals: externals, control: processes.control)
 
   var random: SplitMix64
@@ -139,11 +136,9 @@ final class ShellWorld {
     self.configuration = configuration
     self.records = records
     self.remains = remains
-    driver.connect([self, chronicle]) { [unowned self] in
-      execute($0)
-    } whenQuiet: { [unowned self] in
-      ending.engineDidBecomeQuiet()
-    }
+    driver.connect(
+      [self, chronicle], carryOut: { [unowned self] in execute($0) },
+      whenQuiet: { [unowned self] in ending.engineDidBecomeQuiet() })
     saved.losesReport = { [unowned self] in chance(5) }
     saved.pid = { [unowned self] in run(of: $0)?.number }
   }

@@ -39,13 +39,7 @@ import Testing
     expectInUse { _ = try lock() }
   }
 
-  @Test func `The lock ends with its holder`() throws {
-    do { _ = try lock() }
-    _ = try lock()
-  }
-
-  @Test("A daemon that starts waits for a lock that a killed predecessor's child still has")
-  func releasedSoon() async throws {
+  @Test func `A daemon that starts waits for the lock of a killed one's child`() async throws {
     let directory = path
     let first = try lock()
     let waiting = Task.detached {
@@ -58,8 +52,8 @@ import Testing
     try await waiting.value
   }
 
-  @Test("A released lock can be acquired while its earlier owner's descriptors stay open")
-  func releasedEarly() throws {
+  @Test func `A lock ends with its holder, or when it is released`() throws {
+    do { _ = try lock() }
     let first = try lock()
     first.release()
     _ = try lock()
@@ -70,5 +64,25 @@ import Testing
     let opened = try openTrusted(path, as: .exclusive)
     #expect(rename(path, path + ".old") == 0 && mkdir(path, 0o700) == 0)
     #expect(throws: StartError.self) { _ = try StateLock(opened) }
+  }
+}
+
+@Suite("The files of a worker's output") struct WorkerLogsTests {
+  @Test func `They are removed with what was rotated, and those of other workers stay`() throws {
+    let others = ["web.log.x.log", "web2.log", "web.log.1.log", "web.logs", "a.log"]
+    let ofWorker = ["web.log", "web.times", "web.log.1", "web.log.23"]
+    let scratch = try Scratch(
+      Dictionary(uniqueKeysWithValues: (others + ofWorker).map { ($0, "text") }))
+    #expect(WorkerLogs.remove(of: "web", from: scratch.path) == nil)
+    #expect(try Set(listDirectory(scratch.path)) == Set(others))
+  }
+
+  @Test func `A log that can't be removed is named, and the others are removed`() throws {
+    let scratch = try Scratch(["web.log": "text"])
+    #expect(mkdir(scratch.path + "/web.log.1", 0o700) == 0)
+    let failure = WorkerLogs.remove(of: "web", from: scratch.path)
+    #expect(failure?.code == EISDIR)
+    #expect(try listDirectory(scratch.path) == ["web.log.1"])
+    #expect(WorkerLogs.remove(of: "web", from: scratch.path + "/nowhere") == nil)
   }
 }

@@ -33,8 +33,7 @@ import Testing
     return gate
   }
 
-  @Test("The last saved record is known at once, and later is on the disk, in the same order")
-  func order() throws {
+  @Test func `The last saved record is known at once, and on the disk in order`() throws {
     let gate = block()
     defer { gate.open() }
     #expect(keeper.isSaved)
@@ -72,8 +71,7 @@ import Testing
     #expect(keeper.isSaved && !keeper.contains("web"))
   }
 
-  @Test("The question for a worker's record is answered after what was saved before it")
-  func asked() throws {
+  @Test func `A question for a worker's record is answered after earlier saves`() throws {
     let gate = block()
     defer { gate.open() }
     save(try record("web"))
@@ -104,8 +102,7 @@ import Testing
     #expect(hasReturned.withLock { $0 })
   }
 
-  @Test("A barrier reports a record that couldn't be replaced and still says hibernated")
-  func outdated() throws {
+  @Test func `A barrier reports a record that couldn't be replaced: it says hibernated`() throws {
     save(try record("web", "hibernated"))
     #expect(keeper.barrier("web")() != nil && keeper.barrier("db")() == nil)
     save(try record("web", "resuming"))
@@ -126,8 +123,7 @@ import Testing
     #expect(keeper.barrier("web")() == nil)
   }
 
-  @Test("The loop is called back when the disk has the records, and not before it turns")
-  func saved() throws {
+  @Test func `The loop is called back in a turn after the disk has the records`() throws {
     let loop = try EventLoop()
     keeper.loop = try LoopReturn(loop)
     let gate = block()

@@ -1,13 +1,12 @@
 import Lifecycle
 import Policy
-import Supervision
 import Testing
 
 @testable import Daemon
 
 @Suite("Workers that depend on others") struct DependencyStarterTests {
   private let world: RestartWorld
-  private var starter: DependencyStarter { world.starter }
+  private var starter: DependencyStarter { world.base.starter }
   private let web = WorkerID("web")
 
   init() throws { world = try RestartWorld() }
@@ -36,10 +35,8 @@ import Testing
 
   private var asked: [String] { world.requests.map { "\($0.verb) \($0.worker)" } }
 
-  @Test(
-    "A worker starts when its dependencies have reached the required states",
-    arguments: [Dependency.Condition.started, .ready, .exitedOK, .exited])
-  func order(condition: Dependency.Condition) throws {
+  @Test(arguments: [Dependency.Condition.started, .ready, .exitedOK, .exited])
+  func `A worker starts when dependencies are as required`(condition: Dependency.Condition) throws {
     add(["web": [Dependency("db", condition)]])
     let steps: [Step] =
       switch condition {
@@ -88,8 +85,7 @@ import Testing
     #expect(asked == [] && starter.awaited(by: web)?.workers == ["db"])
   }
 
-  @Test("A start counts as requested when the request came, however long it waits for dependencies")
-  func askedAt() throws {
+  @Test func `A start counts from its request, however long its dependencies take`() throws {
     add(["web": [Dependency("db")]])
     let moment = world.timers.now
     starter.start(web) { _ in }
@@ -105,8 +101,7 @@ import Testing
     #expect(world.requests.map(\.occasion) == [.dependency, .autostart])
   }
 
-  @Test("A worker that is requested twice is started once, and both requests are answered")
-  func twice() throws {
+  @Test func `A worker that is requested twice is started once, for two answers`() throws {
     add(["web": [Dependency("db")]])
     var answers: [Answer] = []
     starter.start(web, .restart) { answers.append($0) }
@@ -117,8 +112,7 @@ import Testing
     #expect(answers.map(\.code) == [.done, .done])
   }
 
-  @Test("A worker isn't started when a dependency has failed permanently, and the answer says why")
-  func failure() throws {
+  @Test func `A worker isn't started when a dependency has failed permanently`() throws {
     add(["web": [Dependency("job", .exitedOK)]])
     var answers: [Answer] = []
     starter.start(web) { answers.append($0) }
@@ -130,8 +124,7 @@ import Testing
     #expect(world.supervisor.histories[web]?.problem?.contains("exited with status 4") == true)
   }
 
-  @Test("A worker still waits when a dependency has failed and will be started again")
-  func backOff() throws {
+  @Test func `A worker still waits when a dependency has failed and is started again`() throws {
     add(["web": [Dependency("db")]])
     world.setRules("db", .always)
     var answers: [Answer] = []
@@ -165,10 +158,8 @@ import Testing
     #expect(answers.first?.text.contains("db is controlled by the wrapper") == true)
   }
 
-  @Test(
-    "A worker isn't started when you stop a dependency that was started for it",
-    arguments: [Dependency.Condition.exitedOK, .ready])
-  func stopped(condition: Dependency.Condition) throws {
+  @Test(arguments: [Dependency.Condition.exitedOK, .ready])
+  func `A worker isn't started if you stop its dependency`(condition: Dependency.Condition) throws {
     add(["web": [Dependency("job", condition)]])
     var answers: [Answer] = []
     starter.start(web) { answers.append($0) }
@@ -190,14 +181,13 @@ import Testing
     #expect(asked == ["restart db"])
   }
 
-  @Test("Workers of an earlier daemon and workers without dependencies start without waiting")
-  func adopted() {
+  @Test func `Workers of an earlier daemon, or without dependencies, start without waiting`() {
     add(["web": [Dependency("db")]])
-    world.returning.begin(web)
+    world.base.returning.begin(web)
     starter.start(web) { _ in }
     starter.start(WorkerID("db")) { _ in }
     #expect(asked == ["start db"], "the engine doesn't know yet what web is")
-    world.returning.finish(web)
+    world.base.returning.finish(web)
     #expect(asked == ["start db", "start web"])
   }
 }

@@ -12,7 +12,7 @@ import Testing
     private(set) var looksWhileAsking: [Bool] = []
     private(set) var monitor: LivenessMonitor?
 
-    var timers: FakeTimers { questions.timers }
+    var timers: FakeLoop { questions.timers }
     var dropped: Int { questions.world.dropped }
     var ended: Int { questions.ended }
     var active: Int { questions.active }
@@ -40,8 +40,11 @@ import Testing
     func answer(_ outcome: ProbeRunner.Outcome) { questions.answer(outcome) }
   }
 
+  private let world: World
+
+  init() throws { world = try World() }
+
   @Test func `Liveness is probed after the initial delay, and then every period`() throws {
-    let world = try World()
     world.launch()
     for _ in 0..<100 {
       world.timers.advance(by: .milliseconds(500))
@@ -51,9 +54,7 @@ import Testing
     #expect(world.complaints == [] && world.monitor?.lastFailure == nil)
   }
 
-  @Test("A worker that fails as many probes in a row as configured is reported with the reason")
-  func failing() throws {
-    let world = try World()
+  @Test func `A worker that fails enough probes in a row is reported with the reason`() throws {
     world.launch()
     for outcome in [
       ProbeRunner.Outcome.failure("exit code 1"), .success, .failure("exit code 2"),
@@ -68,9 +69,7 @@ import Testing
     #expect(world.monitor?.lastFailure == "exit code 3")
   }
 
-  @Test("A sleeping worker isn't probed, and earlier failures don't count afterwards")
-  func asleep() throws {
-    let world = try World()
+  @Test func `A sleeping worker isn't probed, and earlier failures don't count later`() throws {
     world.launch()
     world.timers.advance(by: .seconds(5))
     world.answer(.failure("exit code 1"))
@@ -87,7 +86,6 @@ import Testing
   }
 
   @Test func `A worker that still fails its probes after a sleep is reported again`() throws {
-    let world = try World()
     for round in 1...2 {
       world.launch()
       for _ in 0..<2 {
@@ -101,9 +99,7 @@ import Testing
     }
   }
 
-  @Test("A worker falls asleep only when its probe is answered and the connection is closed")
-  func fallingAsleep() throws {
-    let world = try World()
+  @Test func `A worker falls asleep only when its probe's connection is closed`() throws {
     world.launch()
     world.timers.advance(by: .seconds(5))
     world.monitor?.pause()
@@ -117,9 +113,7 @@ import Testing
     #expect(world.timers.pending == [])
   }
 
-  @Test("A probe's traffic doesn't count as activity, and traffic before the probe does")
-  func activity() throws {
-    let world = try World()
+  @Test func `A probe's traffic doesn't count as activity, and earlier traffic does`() throws {
     try world.questions.watchTraffic()
     world.questions.world.hasTraffic = true
     world.launch()
@@ -134,7 +128,6 @@ import Testing
   }
 
   @Test func `A run that is over isn't probed, and a late answer changes nothing`() throws {
-    let world = try World()
     world.launch()
     world.timers.advance(by: .seconds(5))
     world.monitor?.end()
@@ -145,9 +138,7 @@ import Testing
     #expect(world.asked.count == 1 && world.complaints == [] && world.timers.pending == [])
   }
 
-  @Test("A probe whose answer is lost is repeated, and counts neither as success nor as failure")
-  func lost() throws {
-    let world = try World()
+  @Test func `A probe whose answer is lost is repeated, and doesn't count`() throws {
     world.launch()
     world.timers.advance(by: .seconds(5))
     let late = world.questions.forgetAnswer()
@@ -160,9 +151,7 @@ import Testing
     #expect(world.monitor?.isAsking == true && world.monitor?.lastFailure == nil)
   }
 
-  @Test("A worker is probed although the readings of traffic before and after the probe are lost")
-  func lostLooks() throws {
-    let world = try World()
+  @Test func `A worker is probed although the readings of its traffic are lost`() throws {
     try world.questions.watchTraffic()
     world.questions.world.losesLooks = true
     world.launch()
@@ -174,7 +163,6 @@ import Testing
   }
 
   @Test func `A worker isn't probed while an operation on it is under way`() throws {
-    let world = try World()
     try world.questions.setMayBeAsked(false)
     world.launch()
     world.timers.advance(by: .seconds(60))

@@ -1,52 +1,29 @@
 import Glibc
-import Hibernation
-import Linux
 import Policy
-import PolicyFile
 import Supervision
-import TestSupport
 import Testing
 
 @testable import Daemon
 @testable import Lifecycle
 
 @Suite("The supervisor of liveness probes") struct LivenessSupervisorTests {
-  private final class NoLooks: ActivitySource {
-    func sample(
-      _ worker: WorkerUnit, _ process: WorkerProcess,
-      then: @escaping (ActivityReading?) -> Void
-    ) { then(nil) }
-    func collectLatches() {}
-  }
-
   private let world = SenseWorld()
-  private let watches = FakeWatches()
+  private let watches = FakeLoop()
   private let probes: ProbeAsker
   private let supervisor: LivenessSupervisor
-  private let server: Descriptor
+  /// It accepts connections and never answers.
+  private let server: TestListener
 
   init() throws {
     probes = ProbeAsker(world.timers, watches)
-    let meter = FootprintMeter(
-      clock: world.timers, driver: world.driver, workers: world.workers,
-      source: PendingFootprints(), log: world.log)
-    let activity = ActivitySampler(
-      clock: world.timers, driver: world.driver, workers: world.workers, source: NoLooks(),
-      meter: meter)
-    supervisor = LivenessSupervisor(
-      timers: world.timers, driver: world.driver, probes: probes, activity: activity,
-      launchedAt: { _ in .zero })
-    // The server accepts connections and never answers.
-    server = Descriptor(
-      owning: Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0))
-    guard withLoopback(0, { bind(server.raw, $0, $1) }) == 0, listen(server.raw, 8) == 0 else {
-      throw TestFailure("no port: errno \(errno)")
-    }
+    supervisor = FakeQuestions.supervisor(
+      world.timers, world.driver, world.workers, FakeQuestions.World(), probes: probes)
+    server = try TestListener()
   }
 
   private func probe(threshold: Int = 1) -> Probe {
     Probe(
-      .http(Probe.HTTPRequest(port: localPort(of: server.raw))), period: .seconds(10),
+      .http(Probe.HTTPRequest(port: server.port)), period: .seconds(10),
       timeout: .seconds(2), failureThreshold: threshold)
   }
 
@@ -69,8 +46,7 @@ import Testing
     #expect(worker.isAsked)
   }
 
-  @Test("A running worker is probed, and one that doesn't answer is reported with the reason")
-  func unhealthy() throws {
+  @Test func `A worker that doesn't answer its probe is reported with the reason`() throws {
     let worker = try add()
     ask(worker)
     world.timers.advance(by: .seconds(2))
@@ -81,8 +57,7 @@ import Testing
       ])
   }
 
-  @Test("A worker that has no liveness probe, no process or that sleeps isn't probed")
-  func notAsked() throws {
+  @Test func `A worker that has no probe, no process or that sleeps isn't probed`() throws {
     let without = try world.add("plain")
     supervisor.followLiveness(of: without, nil)
     #expect(without.liveness == nil)
@@ -90,16 +65,7 @@ import Testing
     #expect(world.timers.pending.isEmpty)
   }
 
-  @Test("An action that waits for a probe is performed at once if no probe is under way")
-  func idle() throws {
-    let worker = try add(.suspended)
-    var done = 0
-    worker.afterQuestions(world.driver) { done += 1 }
-    #expect(done == 1)
-  }
-
-  @Test("An action that waits for a probe is dropped if the worker isn't falling asleep any more")
-  func overtaken() throws {
+  @Test func `An action that waits for a probe is dropped if the worker stays awake`() throws {
     let worker = try add()
     ask(worker)
     var done = 0

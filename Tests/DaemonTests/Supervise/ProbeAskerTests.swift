@@ -1,8 +1,6 @@
 import Glibc
-import Linux
 import Policy
 import Supervision
-import TestSupport
 import Testing
 
 @testable import Daemon
@@ -12,25 +10,14 @@ import Testing
   private let loop: EventLoop
   private let asker: ProbeAsker
   private let process: WorkerProcess
+  /// It accepts connections and never answers.
+  private let server: TestListener
 
   init() throws {
     loop = try EventLoop(check: nil)
     asker = ProbeAsker(world.timers, loop)
     process = try #require(try world.add().process)
-  }
-
-  /// A server that accepts connections and never answers.
-  private final class Server {
-    let socket: Descriptor
-    var port: UInt16 { localPort(of: socket.raw) }
-
-    init() throws {
-      socket = Descriptor(
-        owning: Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0))
-      guard withLoopback(0, { bind(socket.raw, $0, $1) }) == 0, listen(socket.raw, 8) == 0 else {
-        throw TestFailure("no port: errno \(errno)")
-      }
-    }
+    server = try TestListener()
   }
 
   private func turn(until isDone: () -> Bool) throws {
@@ -41,12 +28,11 @@ import Testing
     }
   }
 
-  private func silent(_ server: Server, _ timeout: Duration = .seconds(2)) -> Probe {
+  private func silent(_ timeout: Duration = .seconds(2)) -> Probe {
     Probe(.http(Probe.HTTPRequest(port: server.port)), timeout: timeout)
   }
 
   @Test func `A probe is answered once, and never before the call that starts it returns`() throws {
-    let server = try Server()
     var answers: [ProbeRunner.Outcome] = []
     _ = asker.put(Probe(.tcp(host: "127.0.0.1", port: server.port)), to: process) {
       answers.append($0)
@@ -58,8 +44,7 @@ import Testing
     #expect(answers.count == 1 && world.timers.pending.isEmpty)
   }
 
-  @Test("A probe that can't be started fails, and not before the call returns either")
-  func refused() throws {
+  @Test func `A probe that can't be started fails, but not before the call returns`() throws {
     var answers: [ProbeRunner.Outcome] = []
     _ = asker.put(Probe(.tcp(host: "not an address", port: 1)), to: process) { answers.append($0) }
     #expect(answers.isEmpty)
@@ -72,9 +57,8 @@ import Testing
   }
 
   @Test func `A probe without an answer within its time-out is a failure`() throws {
-    let server = try Server()
     var answers: [ProbeRunner.Outcome] = []
-    _ = asker.put(silent(server), to: process) { answers.append($0) }
+    _ = asker.put(silent(), to: process) { answers.append($0) }
     world.timers.advance(by: .milliseconds(1999))
     #expect(answers.isEmpty)
     world.timers.advance(by: .milliseconds(1))
@@ -83,11 +67,10 @@ import Testing
   }
 
   @Test func `A probe that was dropped isn't answered, and nothing of it is left`() throws {
-    let server = try Server()
     var answers: [ProbeRunner.Outcome] = []
-    let watches = FakeWatches()
+    let watches = FakeLoop()
     let asker = ProbeAsker(world.timers, watches)
-    let drop = asker.put(silent(server), to: process) { answers.append($0) }
+    let drop = asker.put(silent(), to: process) { answers.append($0) }
     #expect(watches.active == 1)
     drop()
     drop()
@@ -105,10 +88,9 @@ import Testing
   }
 
   @Test func `Two probes at the same time are answered each by itself`() throws {
-    let server = try Server()
     var answers: [String] = []
-    _ = asker.put(silent(server, .seconds(5)), to: process) { _ in answers.append("late") }
-    _ = asker.put(silent(server, .seconds(2)), to: process) { _ in answers.append("early") }
+    _ = asker.put(silent(.seconds(5)), to: process) { _ in answers.append("late") }
+    _ = asker.put(silent(.seconds(2)), to: process) { _ in answers.append("early") }
     world.timers.advance(by: .seconds(2))
     #expect(answers == ["early"])
     world.timers.advance(by: .seconds(3))
@@ -116,8 +98,7 @@ import Testing
   }
 
   @Test func `A probe over a connection has no child process to reap`() throws {
-    let server = try Server()
-    let drop = asker.put(silent(server), to: process) { _ in }
+    let drop = asker.put(silent(), to: process) { _ in }
     #expect(asker.commandPids == [])
     drop()
   }

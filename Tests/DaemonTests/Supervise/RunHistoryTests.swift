@@ -4,15 +4,14 @@ import Testing
 
 @testable import Daemon
 
-@Suite("The history of workers' runs") struct RunHistoryTests {
+@Suite("Workers' runs, and restarts after them") struct RunHistoryTests {
   private let world: RestartWorld
   private var supervisor: RestartSupervisor { world.supervisor }
   private let web = WorkerID("web")
 
   init() throws { world = try RestartWorld() }
 
-  @Test("The last five ends of a worker are kept, each with the measurements of its own run")
-  func history() {
+  @Test func `The last five ends of a worker are kept, each with its run's measurements`() {
     world.add()
     let earlier = (1...4).map {
       ExitRecord(
@@ -100,5 +99,94 @@ import Testing
     #expect(ends == [nil])
     #expect(!supervisor.watch(web) { ends.append($0) })
     #expect(ends == [nil, nil])
+  }
+
+  // MARK: workers that were asked to stop
+
+  @Test(arguments: [
+    Cause.watchdog("liveness probe failed"), .pressure(.critical), .exited(.signaled(11)),
+    .failed("no such program"),
+  ])
+  func `A worker that was asked to stop while it ended otherwise isn't restarted`(cause: Cause) {
+    world.add("web")
+    world.launch()
+    world.record(to: .terminating, cause)
+    supervisor.operatorRequested(.stop, web)
+    world.end("web", cause)
+    #expect(supervisor.histories[web]?.plan == nil && world.timers.pending.isEmpty)
+    #expect(supervisor.histories[web]?.lastEnd?.wasStopped == true)
+    // The worker was started since.
+    world.run("web", cause)
+    #expect(supervisor.histories[web]?.plan != nil)
+  }
+
+  @Test func `A start that follows a request to stop permits restarts again`() {
+    world.add("web")
+    world.launch()
+    supervisor.operatorRequested(.stop, web)
+    supervisor.operatorRequested(.start, web)
+    world.end()
+    #expect(world.delay() == .seconds(1))
+  }
+
+  @Test func `A worker that was asked to stop and dies during its resume isn't restarted`() {
+    world.add("web")
+    world.launch()
+    world.record(to: .suspending, .idle(.zero))
+    supervisor.operatorRequested(.stop, web)
+    world.record(to: .suspended, .idle(.zero))
+    world.record(to: .resuming, .requested(.stop))
+    world.end()
+    #expect(supervisor.histories[web]?.plan == nil)
+  }
+
+  @Test func `A worker whose stop failed is restarted when it ends by itself later`() {
+    world.add("web")
+    world.launch()
+    world.record(to: .resuming, .requested(.stop))
+    supervisor.operatorRequested(.stop, web)
+    world.record(to: .hibernated, .failed("its image can't be read"))
+    world.end()
+    #expect(world.delay() == .seconds(1))
+  }
+
+  // MARK: after a shortage of memory
+
+  @Test func `A worker terminated for memory comes back by default, when its footprint has room`() {
+    world.add("web", RestartRules())
+    world.setMemory(free: .megabytes(40))
+    supervisor.record(footprint: .megabytes(60), lastLine: nil, of: web)
+    world.run("web", .pressure(.critical))
+    world.timers.advance(by: .seconds(120))
+    #expect(world.restarted == [] && supervisor.histories[web]?.plan != nil)
+    world.setMemory(free: .megabytes(80))
+    world.timers.advance(by: .seconds(31))
+    #expect(world.restarted == ["web"])
+  }
+
+  @Test func `A worker terminated while launching needs room for its last full run`() {
+    world.add("web", RestartRules())
+    supervisor.record(footprint: .megabytes(60), lastLine: nil, of: web)
+    world.run("web", .exited(.exited(0)))
+    world.setMemory(free: .megabytes(40))
+    world.driver.request(.start, web) { _ in }
+    #expect(world.state(of: "web") == .launching)
+    supervisor.record(footprint: .megabytes(5), lastLine: nil, of: web)
+    world.end("web", .pressure(.critical))
+    world.timers.advance(by: .seconds(120))
+    #expect(world.restarted == [] && supervisor.histories[web]?.plan != nil)
+    world.setMemory(free: .megabytes(80))
+    world.timers.advance(by: .seconds(31))
+    #expect(world.restarted == ["web"])
+  }
+
+  @Test func `A worker that is larger than the whole memory isn't started again`() {
+    world.add()
+    world.setMemory(free: .megabytes(16), budget: .megabytes(16))
+    supervisor.record(footprint: .megabytes(24), lastLine: nil, of: web)
+    world.run("web", .pressure(.critical))
+    world.timers.advance(by: .seconds(600))
+    #expect(world.restarted == [] && supervisor.histories[web]?.plan == nil)
+    #expect(supervisor.histories[web]?.problem?.hasPrefix("not restarted: it had 24 MB") == true)
   }
 }

@@ -1,11 +1,6 @@
 import Control
 import Glibc
-import Lifecycle
-import Linux
 import Policy
-import PolicyFile
-import Supervision
-import TestSupport
 import Testing
 
 @testable import Daemon
@@ -27,26 +22,19 @@ import Testing
   }
 
   @Test func `A worker is asked whether it is well only while this run of it runs`() throws {
+    #expect(try !liveness(world.add("asleep", .suspended)).mayBeAsked, "it would be woken")
     let worker = try world.add()
     let host = try liveness(worker)
     #expect(host.mayBeAsked)
     world.driver.send(.exited(worker.id, .exited(0)))
     #expect(!host.mayBeAsked, "the engine takes it for ended")
     world.driver.send(.adopted(worker.id, worker.profile, .background))
-    worker.process = try .forTest()
-    #expect(!host.mayBeAsked, "this is another run")
-  }
-
-  @Test func `A worker whose root process has ended isn't asked any more`() throws {
-    let worker = try world.add()
-    let host = try liveness(worker)
     #expect(host.mayBeAsked)
     world.ends.rootDidEnd(worker)
-    #expect(!host.mayBeAsked)
-  }
-
-  @Test func `A worker that sleeps isn't asked, because the question would wake it`() throws {
-    #expect(try !liveness(try world.add("web", .suspended)).mayBeAsked)
+    #expect(!host.mayBeAsked, "its root process has ended")
+    worker.endRun()
+    worker.process = try .forTest()
+    #expect(!host.mayBeAsked, "this is another run")
   }
 
   @Test func `What a probe finds of a worker that was freed concerns nothing`() throws {
@@ -76,9 +64,7 @@ import Testing
         path: world.scratch.path + "/control.sock", world.services.loop, world.log))
   }
 
-  @Test(
-    "A process that started after the wrapper registered isn't killed: the number was used again")
-  func reused() {
+  @Test func `A process that started after the wrapper registered isn't killed`() {
     // The pid is the test's own process. If it were killed, the test couldn't pass.
     #expect(sockets.kill(getpid(), startedBefore: .zero) == .hasEnded)
   }
@@ -90,8 +76,7 @@ import Testing
   @Test func `A wrapper whose socket isn't there answers that it has ended, once`() throws {
     var responses: [ControlResponse.Result] = []
     sockets.ask(
-      ControlRequest(id: 3, verb: .ps), at: world.scratch.path + "/none.sock",
-      timeout: .seconds(60)
+      ControlRequest(id: 3, verb: .ps), at: world.scratch.path + "/none.sock", timeout: .seconds(60)
     ) { responses.append($0.result) }
     #expect(responses == [])
     try world.turn { !responses.isEmpty }

@@ -33,8 +33,7 @@ import Testing
     Policy.Probe(.tcp(host: "127.0.0.1", port: port))
   }
 
-  @Test("A worker's end plans its restart, ends its probes and answers waiting clients")
-  func ended() throws {
+  @Test func `A worker's end plans its restart, ends probes and answers clients`() throws {
     signal(SIGWINCH) { _ in }
     let worker = try world.add {
       $0.restart = RestartWorld.rules
@@ -79,8 +78,7 @@ import Testing
         == "web was stopped before it was started")
   }
 
-  @Test("A worker that is removed from the configuration waits no longer for its dependencies")
-  func undeclared() throws {
+  @Test func `A worker that is no longer declared waits for no dependencies`() throws {
     #expect(
       try answer { supervision.forgetPlans(of: id) } == "web is no longer in the configuration")
     supervision.removeWorker(WorkerID("unknown"))

@@ -29,20 +29,14 @@ import Testing
     declared.startWorkers(configurations)
   }
 
-  /// The requests to the engine.
-  private var started: [String] {
-    world.base.notes.all.compactMap {
-      if case .request(let request) = $0 { "\(request.verb) \(request.worker)" } else { nil }
-    }
-  }
+  private var started: [String] { world.base.asked }
 
   private func becomeReady(_ name: String) {
     world.driver.send(.launched(WorkerID(name)))
     world.base.starter.advance()
   }
 
-  @Test("All declared workers are known, with their environment, before the first is started")
-  func introduced() {
+  @Test func `All declared workers are known, with environment, before the first starts`() {
     begin([.forTest("web") { $0.environment = ["PORT": "80"] }, .forTest("db")])
     #expect(world.events == ["added", "added", "request", "request"])
     #expect(started == ["start web", "start db"])
@@ -51,8 +45,7 @@ import Testing
     #expect(world.state(of: "web") == .launching)
   }
 
-  @Test("A declared worker starts after its dependencies, and one without autostart doesn't start")
-  func order() {
+  @Test func `A declared worker starts after its dependencies, if it has autostart`() {
     begin([
       Self.worker("web", needs: ["api"]), Self.worker("api", needs: ["db"]),
       Self.worker("later", autostart: false), Self.worker("db"),
@@ -64,8 +57,7 @@ import Testing
     #expect(started == ["start db", "start api", "start web"])
   }
 
-  @Test("A worker that the operator stopped stays stopped if its restart rule says so")
-  func stopped() throws {
+  @Test func `A worker that was stopped stays stopped if its restart rule says so`() throws {
     for name in ["web", "db"] { world.base.restarts.setStopped(WorkerID(name), true) }
     begin([
       .forTest("web") { $0.restart.condition = .unlessStopped },
@@ -80,9 +72,7 @@ import Testing
     #expect(next.isStopped(WorkerID("web")) && !next.isStopped(WorkerID("api")))
   }
 
-  @Test(
-    "A worker that an earlier daemon left in the foreground is adopted before others are started")
-  func front() throws {
+  @Test func `A worker that was in the foreground is adopted before others start`() throws {
     try world.leave("web", .foreground)
     begin([Self.worker("web"), Self.worker("db")])
     #expect(started == [], "web's own start waits for its adoption, too")
@@ -99,8 +89,7 @@ import Testing
     #expect(started == ["restart web"])
   }
 
-  @Test("A worker that is running or unknown isn't started, and a refused start is logged")
-  func refused() throws {
+  @Test func `A running or unknown worker isn't started; a refused start is logged`() throws {
     try world.leave("web")
     world.declare(.forTest("web"))
     world.adopt()

@@ -43,8 +43,7 @@ import Testing
     return outcomes
   }
 
-  @Test("Each living worker is woken, in the order of the names, and a later daemon finds it awake")
-  func woken() throws {
+  @Test func `Each living worker is woken, in order, and recorded as awake`() throws {
     try leave("web", "suspended")
     try leave("api", "hibernated", image: true)
     try leave("old", "suspended")
@@ -61,14 +60,11 @@ import Testing
     #expect(try records.load("web").state == "background")
   }
 
-  @Test("Only a worker that is recorded as hibernated must have its memory in an image")
-  func expectations() throws {
+  @Test func `Only a worker recorded as hibernated must have its memory in an image`() throws {
     try leave("web", "suspended")
     try leave("api", "hibernated", image: true)
     _ = try recover()
-    #expect(processes.expected.count == 2)
-    if case .hibernated = processes.expected[0] {} else { Issue.record("\(processes.expected[0])") }
-    if case .awake = processes.expected[1] {} else { Issue.record("\(processes.expected[1])") }
+    #expect(processes.expected == [.hibernated, .awake()])
   }
 
   @Test func `A hibernated worker without its image is ended: its memory is lost`() throws {
@@ -80,8 +76,7 @@ import Testing
     #expect(!records.contains("web"))
   }
 
-  @Test("A worker whose memory can't be verified is ended, and its image and record are removed")
-  func unverifiable() throws {
+  @Test func `A worker whose memory can't be verified is ended and forgotten`() throws {
     try leave("web", "hibernated", image: true)
     fail("web", HibernationError(.reading, "damaged", aftermath: .unverifiable))
     let outcomes = try recover()
@@ -99,8 +94,7 @@ import Testing
     #expect(records.contains("web") && !isAbsent(state.image(of: "web")))
   }
 
-  @Test("A worker that can't be woken stays asleep with its image, and the others are woken")
-  func intact() throws {
+  @Test func `A worker that can't be woken stays asleep, and the others are woken`() throws {
     try leave("api", "hibernated", image: true)
     try leave("web", "suspended")
     fail("api", HibernationError(.reading, "no memory", aftermath: .intact))

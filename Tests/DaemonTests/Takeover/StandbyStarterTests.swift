@@ -1,8 +1,5 @@
 import Glibc
-import Lifecycle
-import Linux
 import Policy
-import Supervision
 import TestSupport
 import Testing
 
@@ -20,21 +17,15 @@ import Testing
   private let world = World()
 
   private func starter(hasSuccessors: Bool = true) -> StandbyStarter<Int> {
-    StandbyStarter(hasSuccessors: hasSuccessors, log: { [world] in world.lines.append($1) }) {
-      [world] in
-      world.waiting.append($0)
-    } hasEnded: { [world] in
-      world.ended.contains($0)
-    } use: { [world] in
-      world.used.append($0)
-    }
+    StandbyStarter(
+      hasSuccessors: hasSuccessors, log: { [world] in world.lines.append($1) },
+      start: { [world] in world.waiting.append($0) },
+      hasEnded: { [world] in world.ended.contains($0) }, use: { [world] in world.used.append($0) })
   }
 
   private func answer(_ outcome: World.Outcome) { world.waiting.removeFirst()(outcome) }
 
-  @Test(
-    "The standby pager is used as soon as its program runs, and started again when it was killed")
-  func again() {
+  @Test func `The standby pager is used once it runs, and replaced when killed`() {
     let starter = starter()
     starter.startStandbyPager()
     #expect(world.used.isEmpty)
@@ -47,8 +38,7 @@ import Testing
     #expect(world.used == [1, 2] && world.lines.isEmpty)
   }
 
-  @Test("A failed or overdue start of the standby pager is logged, and the next resume tries again")
-  func failures() {
+  @Test func `A failed or overdue start of the standby pager is logged and repeated`() {
     let starter = starter()
     starter.startStandbyPager()
     answer(.done(.failure(TestFailure("no memory"))))
@@ -86,8 +76,7 @@ import Testing
     #expect(world.waiting.isEmpty && isBegun)
   }
 
-  @Test("A start of the standby pager that ends after the daemon's parts were freed is dropped")
-  func late() {
+  @Test func `A start of the standby pager that ends after the daemon is dropped`() {
     starter().startStandbyPager()
     answer(.done(.success(1)))
     #expect(world.used.isEmpty)

@@ -27,8 +27,7 @@ import Testing
 
   // MARK: running workers
 
-  @Test("A worker in an unknown state is recorded as resuming, woken, and runs in the background")
-  func recovery() throws {
+  @Test func `A worker in an unknown state is recorded, woken, and runs`() throws {
     world.declare(.forTest("web"))
     try world.leave("web", .hibernated) { $0.imageDirectory = "5-6" }
     world.adopt()
@@ -54,8 +53,7 @@ import Testing
     #expect(try !unit().returnsToFront)
   }
 
-  @Test("Requests wait until a worker is adopted, and are then performed once in their order")
-  func requests() throws {
+  @Test func `Requests wait for the adoption, and are performed once in their order`() throws {
     try world.leave("web")
     try world.leave("other")
     #expect(!world.returning.whenAdopted(web) { Issue.record("it isn't being adopted yet") })
@@ -78,8 +76,7 @@ import Testing
     #expect(world.events == ["adopted", "adopted"])
   }
 
-  @Test("Its connections are accepted when the engine knows it again, and lines wait until then")
-  func connections() throws {
+  @Test func `Its connections are accepted when the engine knows it again`() throws {
     let path = world.base.scratch.path + "/web.worker"
     try world.leave("web") { $0.workerSocket = path }
     world.adopt()
@@ -93,8 +90,7 @@ import Testing
 
   // MARK: sleeping workers
 
-  @Test("A worker that sleeps as recorded continues to sleep with its image, and is watched")
-  func asleep() throws {
+  @Test func `A worker that sleeps as recorded sleeps on with its image, watched`() throws {
     world.declare(.forTest("web"))
     try world.leave("web", .hibernated)
     memory.rests["web"] = .asleep(.hibernated, Self.image)
@@ -144,8 +140,7 @@ import Testing
 
   // MARK: failures
 
-  @Test("A worker that can't be adopted is reported, and keeps its record and its image")
-  func cantBeTaken() throws {
+  @Test func `A worker that can't be adopted is reported, and keeps record and image`() throws {
     world.declare(.forTest("web"))
     try world.leave("web", .hibernated) { $0.cgroupPath = "/no/such/group" }
     try world.leave("other")
@@ -160,8 +155,7 @@ import Testing
     #expect(world.recorded("other")?.state == "resuming")
   }
 
-  @Test("A worker that has ended without a daemon, also at the last moment, is removed")
-  func ended() throws {
+  @Test func `A worker that ended without a daemon, also at the last moment, is removed`() throws {
     try world.leave("web")
     try world.leave("last")
     let strangers = world.base.strangers
@@ -183,8 +177,7 @@ import Testing
     #expect(world.events.isEmpty && !world.returning.isUnderWay && world.workers.count == 0)
   }
 
-  @Test("A hibernated worker without its image is terminated, and the engine can't wake it before")
-  func withoutImage() throws {
+  @Test func `A hibernated worker without its image is terminated`() throws {
     try world.leave("web", .hibernated)
     memory.rests["web"] = .withoutImage("/images/web.image")
     world.adopt()
@@ -198,8 +191,7 @@ import Testing
           + "exist any more (while reading)"))
   }
 
-  @Test("A worker whose memory can't be verified is ended, and its requests are performed")
-  func unverifiable() throws {
+  @Test func `A worker whose memory can't be verified is ended, with its requests`() throws {
     try world.leave("web")
     world.adopt()
     var isPerformed = false
@@ -223,8 +215,7 @@ import Testing
     #expect(isLogged("web: adopted; it can't be woken yet"))
   }
 
-  @Test("The end of a run during its adoption ends the adoption, and requests are performed")
-  func endsMeanwhile() throws {
+  @Test func `The end of a run ends its adoption, and requests are performed`() throws {
     world.declare(.forTest("web"))
     world.declare(.forTest("sleeper"))
     try world.leave("web")
@@ -243,8 +234,7 @@ import Testing
     #expect(world.state() == .terminated)
   }
 
-  @Test("A worker that a reload has removed meanwhile isn't added to the engine again")
-  func removedMeanwhile() throws {
+  @Test func `A worker that a reload removed meanwhile isn't added to the engine again`() throws {
     try world.leave("web")
     try world.leave("sleeper", .suspended)
     memory.rests["sleeper"] = .asleep(.suspended, nil)
@@ -255,8 +245,7 @@ import Testing
     #expect(world.events.isEmpty && !world.returning.isUnderWay)
   }
 
-  @Test("A very long adoption is logged once, delays no other, and counts when it ends")
-  func overdue() throws {
+  @Test func `A very long adoption is logged once, delays none, and counts at its end`() throws {
     try world.leave("web")
     try world.leave("other")
     world.adopt()

@@ -3,9 +3,7 @@ import Hibernation
 import Lifecycle
 import Linux
 import Policy
-import PolicyFile
 import Supervision
-import TestSupport
 import Testing
 
 @testable import Daemon
@@ -34,10 +32,7 @@ import Testing
     world.services.processes.life(of: record, bootID: AdapterWorld.bootID)
   }
 
-  @Test(
-    "A worker that the configuration doesn't have is taken over as one of `run`, as it was recorded"
-  )
-  func undeclared() throws {
+  @Test func `An undeclared worker is taken over as it was recorded`() throws {
     try adopt(
       try world.record {
         $0.command = ["serve", "-v"]
@@ -56,16 +51,14 @@ import Testing
     #expect(worker.sleep != nil && worker.wakeWatch != nil && worker.conversation != nil)
   }
 
-  @Test("An importance that no configuration could have is limited to one that it could")
-  func importance() throws {
+  @Test func `An importance that no configuration could have is limited`() throws {
     for (recorded, kept) in [(-5, 0), (1000, 100), (40, 40)] {
       try adopt(try world.record("w\(kept)") { $0.importance = recorded })
       #expect(try unit("w\(kept)").configuration.importance == kept)
     }
   }
 
-  @Test("A declared worker keeps its configuration, and is shown with what it was launched with")
-  func declared() throws {
+  @Test func `A declared worker keeps its configuration, and shows its launch`() throws {
     let worker = try world.add("web", .terminated)
     try adopt(
       try world.record {
@@ -79,8 +72,7 @@ import Testing
     #expect(worker.external?.mayBeTerminated == false)
   }
 
-  @Test("An adopted worker keeps the policy of its adoption, or is in shadow mode without it")
-  func chosenPolicy() throws {
+  @Test func `An adopted worker keeps its policy, or is in shadow mode without it`() throws {
     try adopt(
       try world.record {
         $0.external = .mayNot
@@ -108,10 +100,7 @@ import Testing
     #expect(life(of: try world.record { $0.bootID = "another" }) == .hasEnded)
   }
 
-  @Test(
-    "A declared worker that couldn't be taken over has nothing of the run that its record describes"
-  )
-  func notTakenOver() throws {
+  @Test func `A worker that couldn't be taken over has nothing of its recorded run`() throws {
     let worker = try world.add("web", .terminated)
     let path = world.scratch.path + "/web.worker"
     let record = try world.record {
@@ -130,8 +119,7 @@ import Testing
     #expect(isAbsent(path))
   }
 
-  @Test("A worker whose cgroup can't be used isn't taken over by half, and keeps its image")
-  func byHalf() throws {
+  @Test func `A worker whose cgroup can't be used isn't taken over by half`() throws {
     try world.scratch.write("state/images/web.image", "memory")
     let record = try world.record { $0.cgroupPath = "/no/such/group" }
     #expect(throws: (any Error).self) { try adopt(record) }
@@ -139,8 +127,7 @@ import Testing
     #expect(!isAbsent(world.state.image(of: "web")))
   }
 
-  @Test("Nothing is left of a worker that ended without a daemon, and others keep their images")
-  func forgotten() throws {
+  @Test func `Nothing is left of an ended worker, and others keep their images`() throws {
     let record = try world.record { $0.bootID = "another" }
     try world.services.records.store.save(record)
     for name in ["web.image", "web.image.base", "db.image"] {
@@ -155,8 +142,7 @@ import Testing
     #expect(!world.services.records.contains("web") && world.workers.count == 0)
   }
 
-  @Test("The processes of a cgroup are killed only if it is the one of the worker that has ended")
-  func laterGroup() throws {
+  @Test func `Only the processes of the cgroup of the worker that has ended are killed`() throws {
     let group = world.scratch.path + "/group"
     try world.scratch.write("group/cgroup.events", "populated 0\nfrozen 0\n")
     let inode = try WorkerCgroup(path: group).inode
@@ -196,8 +182,7 @@ import Testing
     if case .inDoubt = try survivorState(of: record) { true } else { false }
   }
 
-  @Test("A worker that is recorded as hibernated, runs, and has no image is without its image")
-  func withoutImage() throws {
+  @Test func `A worker that is recorded as hibernated and runs is without its image`() throws {
     guard case .withoutImage(let path) = try survivorState(of: try world.record("web", .hibernated))
     else {
       Issue.record("it is at rest, or in doubt")
@@ -206,8 +191,7 @@ import Testing
     #expect(path == world.state.image(of: "web"))
   }
 
-  @Test("A worker that doesn't sleep as its record says is in doubt: its memory is verified")
-  func inDoubt() throws {
+  @Test func `A worker that doesn't sleep as its record says is in doubt`() throws {
     try world.scratch.write("state/images/web.image", "damaged")
     for state in [WorkerState.hibernated, .suspended, .background, .resuming, .hibernating] {
       #expect(try isInDoubt(try world.record("web", state)), "\(state)")
@@ -215,19 +199,14 @@ import Testing
     }
   }
 
-  @Test(
-    "A suspended worker with an image, whole or partial, may be half hibernated: it is in doubt")
-  func halfHibernated() throws {
+  @Test func `A suspended worker with an image may be half hibernated: it is in doubt`() throws {
     let record = try world.record("web", .suspended)
     #expect(try isInDoubt(record), "it runs")
     try world.scratch.write("state/images/web.image.partial", "half")
     #expect(try isInDoubt(record))
   }
 
-  // MARK: records, images and cgroups
-
-  @Test("Only a worker that is recorded as hibernated is certain to have its memory in an image")
-  func expectations() throws {
+  @Test func `Only a worker recorded as hibernated is certain to have an image`() throws {
     let directory = try #require(ImageDirectory(of: world.state.image(of: "web")))
     func expectation(_ state: WorkerState) throws -> ImageExpectation {
       .of(try world.record("web", state) { $0.imageDirectory = directory.text })
@@ -239,9 +218,6 @@ import Testing
     for state in [WorkerState.suspended, .background, .foreground] {
       #expect(try expectation(state) == .awake(in: directory), "\(state)")
     }
-    if case .hibernated = ImageExpectation.of(try world.record("web", .hibernated)) {
-    } else {
-      Issue.record("hibernated")
-    }
+    #expect(ImageExpectation.of(try world.record("web", .hibernated)) == .hibernated)
   }
 }

@@ -11,16 +11,15 @@ import Testing
 
 @Suite("What is written down of a worker for the next daemon") struct WorkerRecordWriterTests {
   private let scratch: Scratch
-  private let records: WorkerRecordKeeper
   private let writer: WorkerRecordWriter
-  private let timers = FakeTimers()
+  private let timers = FakeLoop()
   private let sleeping: SleepWorld
 
   init() throws {
     scratch = try Scratch()
     sleeping = try SleepWorld()
-    records = try WorkerRecordKeeper(directory: scratch.path)
-    writer = WorkerRecordWriter(records: records, bootID: "boot", log: DaemonLog())
+    writer = WorkerRecordWriter(
+      records: try WorkerRecordKeeper(directory: scratch.path), bootID: "boot", log: DaemonLog())
   }
 
   private func worker() throws -> WorkerUnit {
@@ -35,8 +34,7 @@ import Testing
     #expect(writer.record(of: try worker(), state: .terminated) == nil)
   }
 
-  @Test("A worker's record identifies its process and has what the daemon knows of it")
-  func contents() throws {
+  @Test func `A worker's record has its process and what the daemon knows of it`() throws {
     let worker = try worker()
     worker.watchdogInterval = .seconds(3)
     worker.asleepSince = Instant(nanoseconds: 5)
@@ -48,9 +46,7 @@ import Testing
     #expect(record.external == .mayBeTerminated && !record.wasInFront)
   }
 
-  @Test(
-    "A worker is recorded as hibernated only with an image, because without one its memory is lost")
-  func image() throws {
+  @Test func `A worker is recorded as hibernated only with an image`() throws {
     let worker = try worker()
     #expect(writer.record(of: worker, state: .hibernated)?.state == "suspended")
     worker.sleep?.adopt(asleepWith: ImageOnDisk(path: "/images/web.image"))
@@ -79,8 +75,7 @@ import Testing
     }
   }
 
-  @Test("A worker that sleeps perhaps without an image isn't recorded as hibernated")
-  func doubtful() throws {
+  @Test func `A worker that may sleep without an image isn't recorded as hibernated`() throws {
     let worker = try worker()
     let resting = RestingImage(
       path: "/images/web.image", expecting: .unknown(in: try #require(ImageDirectory(text: "5-6"))))
@@ -90,23 +85,62 @@ import Testing
     #expect(record.imageMark == nil)
   }
 
-  @Test(
-    "A foreground worker, or one that returns there, is in the foreground under the next daemon")
-  func front() throws {
+  @Test func `A worker that returns to the foreground is recorded there`() throws {
     let worker = try worker()
     #expect(writer.record(of: worker, state: .foreground)?.wasInFront == true)
     #expect(writer.record(of: worker, state: .background)?.wasInFront == false)
     worker.returnsToFront = true
     #expect(writer.record(of: worker, state: .resuming)?.wasInFront == true)
   }
+}
 
-  @Test func `The next daemon finds the state that was saved`() throws {
-    let worker = try worker()
-    writer.save(worker, state: .background)
-    writer.save(.forTest("db"), state: .background)
-    records.drain()
-    let loaded = try WorkerRecordKeeper(directory: scratch.path).loadAll()
-    #expect(loaded.records.map(\.name) == ["web"] && loaded.failures.isEmpty)
-    #expect(loaded.records.first?.state == "background")
+@Suite("The channels of a worker that an earlier daemon has started") struct SurvivorChannelsTests {
+  private let world: AdapterWorld
+  private let directory: String
+
+  init() throws {
+    world = try AdapterWorld()
+    directory = world.scratch.path + "/channels"
+  }
+
+  private func open(
+    notify: String? = nil, pressure: String? = nil, worker: String? = nil
+  ) throws -> WorkerChannels {
+    let record = try world.record {
+      $0.notifySocket = notify
+      $0.pressureWatch = pressure
+      $0.workerSocket = worker
+    }
+    return SurvivorChannels(record: record, acceptsDescriptors: false, log: world.log).open()
+  }
+
+  @Test func `A worker that had no channels gets none`() throws {
+    let channels = try open()
+    #expect(channels.notify == nil && channels.pressure == nil && channels.talk == nil)
+    #expect(world.logged == "")
+  }
+
+  @Test func `The sockets have the names that the worker knows, in any case`() throws {
+    let (notify, worker) = ("\(directory)/web.notify", "\(directory)/web.worker")
+    let channels = try open(notify: notify, pressure: "\(directory)/web.pressure", worker: worker)
+    #expect(channels.notify != nil && channels.pressure != nil && channels.talk != nil)
+    try UnixSocket.connected(to: notify, .datagram).writeAll("READY=1")
+    _ = try WorkerSocketPeer(worker)
+    var status = stat()
+    #expect(stat(directory, &status) == 0 && status.st_mode & 0o077 == 0)
+  }
+
+  @Test func `An abstract name has no directory`() throws {
+    let name = "@dormouse-test-\(getpid())-\(UInt32.random(in: 0...UInt32.max))"
+    #expect(try open(notify: name).notify != nil)
+    #expect(world.logged == "")
+  }
+
+  @Test func `A channel that can't be opened again is logged, and the others are opened`() throws {
+    try world.scratch.write("file", "")
+    let channels = try open(
+      notify: world.scratch.path + "/file/web.notify", worker: "\(directory)/web.worker")
+    #expect(channels.notify == nil && channels.talk != nil)
+    #expect(world.logged.contains("web: adopted without its channels to the daemon: "))
   }
 }

@@ -1,7 +1,5 @@
-import Lifecycle
 import Policy
 import Testing
-import WorkerProtocol
 
 @testable import Daemon
 
@@ -44,13 +42,10 @@ import WorkerProtocol
   }
 
   @Test func `A worker without a connection is suspended without notice`() throws {
-    defer { conversation.end() }
     #expect(try suspend().calls == 1)
   }
 
-  @Test("A worker is suspended a moment after it has answered, when its threads wait again")
-  func answered() throws {
-    defer { conversation.end() }
+  @Test func `A worker is suspended a moment after its answer: its threads wait again`() throws {
     let worker = try connect()
     let count = try suspend()
     try answer(worker)
@@ -61,7 +56,6 @@ import WorkerProtocol
   }
 
   @Test func `A worker that doesn't answer is suspended after 250 ms`() throws {
-    defer { conversation.end() }
     let worker = try connect()
     let count = try suspend()
     world.timers.advance(by: .milliseconds(249))
@@ -73,8 +67,7 @@ import WorkerProtocol
     #expect(count.calls == 1)
   }
 
-  @Test("A worker isn't suspended after its answer if the engine has woken it or it has ended")
-  func overtaken() throws {
+  @Test func `A worker that was woken or has ended isn't suspended after its answer`() throws {
     let worker = try connect()
     let woken = try suspend()
     world.adapters.driver.send(.suspendFailed(world.id, "it is busy"))
@@ -88,7 +81,6 @@ import WorkerProtocol
   }
 
   @Test func `A worker whose first process has ended isn't suspended`() throws {
-    defer { conversation.end() }
     let worker = try connect()
     let count = try suspend()
     try exit()
@@ -97,10 +89,7 @@ import WorkerProtocol
     withExtendedLifetime(worker) {}
   }
 
-  @Test(
-    "After a sleep a worker gets its duration, the cause of the wake and a changed pressure level")
-  func resumed() throws {
-    defer { conversation.end() }
+  @Test func `After a sleep a worker gets its duration, its cause and the pressure`() throws {
     let worker = try connect()
     conversation.didResume(after: .milliseconds(3058), reason: nil)
     #expect(
@@ -116,9 +105,7 @@ import WorkerProtocol
     #expect(try worker.hear().count == 1, "it has heard of that pressure")
   }
 
-  @Test
-  func `A new connection doesn't keep the first one from getting the pressure level`() throws {
-    defer { conversation.end() }
+  @Test func `A new connection doesn't keep the first one from the pressure level`() throws {
     let first = try connect()
     world.pressure = .warning
     let second = try connect()
@@ -128,7 +115,6 @@ import WorkerProtocol
   }
 
   @Test func `A worker is notified of the foreground and of the pressure level`() throws {
-    defer { conversation.end() }
     let worker = try connect()
     conversation.didEnterForeground()
     world.pressure = .warning
@@ -141,7 +127,6 @@ import WorkerProtocol
   }
 
   @Test func `A worker gets no messages after its first process has ended`() throws {
-    defer { conversation.end() }
     let worker = try connect()
     try exit()
     conversation.didEnterForeground()
@@ -150,9 +135,7 @@ import WorkerProtocol
     #expect(try worker.hear() == [])
   }
 
-  @Test
-  func `An expired task ends when the worker answers or sends endTask, and not by time`() throws {
-    defer { conversation.end() }
+  @Test func `An expired task ends when the worker answers or sends endTask`() throws {
     let worker = try connect()
     conversation.taskExpired("index")
     #expect(try worker.hear().requests.map(\.request) == [.taskExpired(task: "index")])
@@ -171,9 +154,7 @@ import WorkerProtocol
     #expect(conversation.withoutEffect == nil)
   }
 
-  @Test("Before its end a worker has half of the grace to save, unless it answers earlier")
-  func terminated() throws {
-    defer { conversation.end() }
+  @Test func `Before its end a worker has half of the grace to save, or until it answers`() throws {
     let count = Count()
     #expect(!conversation.willTerminate(within: .seconds(2)) { count.calls += 1 })
     #expect(count.calls == 0, "nothing was asked")
@@ -192,8 +173,7 @@ import WorkerProtocol
     #expect(count.calls == 2)
   }
 
-  @Test("A worker that was killed, or whose run has ended, isn't sent its stop signal")
-  func killed() throws {
+  @Test func `A worker that was killed, or has ended, isn't sent its stop signal`() throws {
     let worker = try connect()
     let count = Count()
     #expect(conversation.willTerminate(within: .seconds(2)) { count.calls += 1 })

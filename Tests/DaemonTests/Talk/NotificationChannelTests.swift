@@ -9,13 +9,12 @@ import Testing
 
 @Suite("NOTIFY_SOCKET on the loop") struct NotificationChannelTests {
   private let scratch: Scratch
-  private let timers = FakeTimers()
-  private let watches = FakeWatches()
+  private let timers = FakeLoop()
+  private let watches = FakeLoop()
   private let heard = Heard()
 
   private final class Heard {
     var messages: [NotifyMessage] = []
-    var isMember = true
     let lines = LoggedLines()
   }
 
@@ -24,12 +23,12 @@ import Testing
   private func make() throws -> NotificationChannel {
     NotificationChannel(
       try NotifySocket(path: scratch.uniquePath("notify")), timers: timers, watches: watches,
-      isSender: { [heard] in heard.isMember && $0 == getpid() }, log: heard.lines.log)
+      isSender: { $0 == getpid() }, log: heard.lines.log)
   }
 
-  private func listen(_ channel: NotificationChannel, limit: Int = 8) throws {
+  private func listen(_ channel: NotificationChannel) throws {
     try channel.listen { [heard, weak channel] in
-      heard.messages += channel?.receive(limit: limit).messages ?? []
+      heard.messages += channel?.receive(limit: 8).messages ?? []
     }
   }
 
@@ -45,28 +44,6 @@ import Testing
       // The kernel's queue is short.
       try watches.serveOnce()
     }
-  }
-
-  @Test func `What a worker's process sends is received, and what others send isn't`() throws {
-    let channel = try make()
-    try listen(channel)
-    try send("READY=1\nSTATUS=reads", channel)
-    try watches.serve()
-    #expect(heard.messages == [.ready, .status("reads")])
-    heard.isMember = false
-    try send("READY=1", channel)
-    try watches.serve()
-    #expect(heard.messages.count == 2)
-  }
-
-  @Test func `A limit leaves the remaining messages for the next turn of the loop`() throws {
-    let channel = try make()
-    try listen(channel, limit: 2)
-    for number in 0..<5 { try send("STATUS=\(number)", channel) }
-    try watches.serveOnce()
-    #expect(heard.messages.count == 2)
-    try watches.serve()
-    #expect(heard.messages == (0..<5).map { .status("\($0)") })
   }
 
   @Test func `To listen twice is to listen once, and nothing is watched after the end`() throws {
@@ -88,8 +65,7 @@ import Testing
     #expect(watches.active == 0, "a channel that is freed is watched no more")
   }
 
-  @Test("A worker that sends more than its limit isn't read for 100 ms, and nothing is lost")
-  func flood() throws {
+  @Test func `A worker that sends too much isn't read for 100 ms, and nothing is lost`() throws {
     let channel = try make()
     try listen(channel)
     // From the first reading on, the allowance is a whole one.
@@ -113,8 +89,7 @@ import Testing
     #expect(watches.active == 0 && heard.messages.count == 400)
   }
 
-  @Test("The last sign of life is the last WATCHDOG=1, or now while more waits than is read")
-  func signs() throws {
+  @Test func `The last sign of life is the last WATCHDOG=1, or now during a flood`() throws {
     let channel = try make()
     try listen(channel)
     #expect(channel.lastSign() == nil)
@@ -133,5 +108,100 @@ import Testing
     timers.advance(by: .seconds(5))
     _ = channel.receive(limit: 64)
     #expect(channel.lastSign() == busy)
+  }
+}
+
+@Suite("MEMORY_PRESSURE_WATCH on the loop") struct PressureChannelTests {
+  private let scratch: Scratch
+  private let watches = FakeLoop()
+  private let heard = Heard()
+
+  private final class Heard {
+    var connected = 0
+    var failures = 0
+  }
+
+  init() throws { scratch = try Scratch() }
+
+  private func make() throws -> PressureChannel {
+    PressureChannel(try PressureWatch(path: scratch.uniquePath("pressure")), watches)
+  }
+
+  private func listen(_ channel: PressureChannel) throws {
+    try channel.listen { [heard] in
+      heard.connected += 1
+    } failed: { [heard] _ in
+      heard.failures += 1
+    }
+  }
+
+  private func connect(_ channel: PressureChannel) throws -> Descriptor {
+    let client = try UnixSocket.connected(to: channel.path, .stream)
+    try watches.serve()
+    return client
+  }
+
+  @Test func `Only the first connection is reported, and closed ones can't be asked`() throws {
+    let channel = try make()
+    try listen(channel)
+    #expect(channel.listened == nil && !channel.hasListened)
+    do {
+      let clients = [try connect(channel), try connect(channel)]
+      #expect(heard.connected == 1 && channel.hasListened && channel.listened?.listenerCount == 2)
+      withExtendedLifetime(clients) {}
+    }
+    try watches.serve()
+    #expect(channel.listened == nil && channel.hasListened, "it has listened once")
+    let client = try connect(channel)
+    #expect(channel.listened != nil && heard.connected == 1 && heard.failures == 0)
+    withExtendedLifetime(client) {}
+  }
+
+  @Test func `Nothing is watched after the end of the run, or when the channel is freed`() throws {
+    var channel: PressureChannel? = try make()
+    if let channel {
+      try listen(channel)
+      try listen(channel)
+      #expect(watches.active == 1)
+      channel.end()
+      channel.end()
+      let client = try connect(channel)
+      #expect(watches.active == 0 && heard.connected == 0 && !channel.hasListened)
+      try listen(channel)
+      // The connection has waited in the kernel's queue.
+      try watches.serve()
+      #expect(watches.active == 1 && heard.connected == 1)
+      withExtendedLifetime(client) {}
+    }
+    channel = nil
+    #expect(watches.active == 0)
+  }
+
+  @Test func `The report of a connection may end the channel`() throws {
+    var channel: PressureChannel? = try make()
+    let path = try #require(channel?.path)
+    try channel?.listen { [heard] in
+      heard.connected += 1
+      channel = nil
+    } failed: { _ in
+    }
+    let client = try UnixSocket.connected(to: path, .stream)
+    try watches.serve()
+    #expect(heard.connected == 1 && channel == nil && watches.active == 0)
+    withExtendedLifetime(client) {}
+  }
+}
+
+@Suite("Signs of life")
+struct WatchdogSignsTests {
+  @Test func `Time during which the machine slept counts as a sign of life`() {
+    var signs = WatchdogSigns(slept: .seconds(5))
+    #expect(signs.sign(at: .zero + .seconds(10), slept: .seconds(5)) == nil)
+    signs.seen(at: .zero + .seconds(12))
+    let same = Duration.seconds(5) + .milliseconds(40)
+    #expect(signs.sign(at: .zero + .seconds(20), slept: same) == .zero + .seconds(12))
+    let night = Duration.seconds(3600)
+    #expect(signs.sign(at: .zero + .seconds(4000), slept: night) == .zero + .seconds(4000))
+    #expect(signs.sign(at: .zero + .seconds(4001), slept: night) == .zero + .seconds(4000))
   }
 }

@@ -8,16 +8,19 @@ import WorkerProtocol
 
 /// A worker's connections, which the test answers: a real socket, and no process.
 private final class TalkWorld {
-  let timers = FakeTimers()
+  let timers = FakeLoop()
   let talk: WorkerTalk
   private(set) var replies: [ConversationReply] = []
   private let scratch: Scratch
+  /// The workers' ends of the connections, which stay open.
+  private var peers: [WorkerSocketPeer] = []
 
   init() throws {
     scratch = try Scratch()
     talk = WorkerTalk(try WorkerSocket(path: scratch.path + "/worker"), timers: timers)
   }
 
+  @discardableResult
   func connect() throws -> WorkerSocketPeer {
     let before = talk.socket.connectionIDs.count
     let end = try WorkerSocketPeer(talk.socket.path)
@@ -28,13 +31,13 @@ private final class TalkWorld {
         return talk.socket.connectionIDs.count > before
       })
     else { throw TestFailure("no connection") }
+    peers.append(end)
     return end
   }
 
   @discardableResult
   func ask(
-    _ number: UInt64 = 1, timeout: Duration? = .seconds(1),
-    then: @escaping () -> Void = {}
+    _ number: UInt64 = 1, timeout: Duration? = .seconds(1), then: @escaping () -> Void = {}
   ) -> Bool {
     talk.ask(.willSuspend, id: number, within: .seconds(2), timeout: timeout) { [unowned self] in
       replies.append($0)
@@ -52,68 +55,26 @@ private final class TalkWorld {
 
   init() throws { world = try TalkWorld() }
 
-  @Test func `A worker without a connection isn't asked, and nothing waits for it`() {
-    #expect(!world.ask())
-    world.talk.end()
-    #expect(world.replies == [] && world.timers.pending == [])
-  }
-
-  @Test func `An answer is passed on once, and ends the wait for it`() throws {
+  @Test func `A question without a timeout waits until the run ends, or it is closed`() throws {
     let end = try world.connect()
-    #expect(world.ask() && world.timers.pending == [.seconds(1)])
-    #expect(world.answer() == nil)
-    #expect(world.replies == [.answered] && world.timers.pending == [])
-    #expect(world.answer() == .repeated)
-    world.timers.advance(by: .seconds(60))
-    world.talk.end()
-    #expect(world.replies == [.answered])
-    withExtendedLifetime(end) {}
-  }
-
-  @Test("A worker that doesn't answer is silent when its time is over, and its answer is late then")
-  func silent() throws {
-    let end = try world.connect()
-    world.ask()
-    world.timers.advance(by: .milliseconds(999))
-    #expect(world.replies == [])
-    world.timers.advance(by: .milliseconds(1))
-    #expect(world.replies == [.silent])
-    #expect(world.answer() == .late)
-    #expect(world.answer() == .repeated)
-    #expect(world.replies == [.silent])
-    withExtendedLifetime(end) {}
-  }
-
-  @Test func `A question without a timeout waits until the run ends`() throws {
-    let end = try world.connect()
-    world.ask(timeout: nil)
+    world.ask(1, timeout: nil)
+    world.ask(2)
+    world.talk.close(2)
+    world.talk.close(99)
     world.timers.advance(by: .seconds(3600))
     #expect(world.replies == [] && world.timers.pending == [])
     world.talk.end()
     world.talk.end()
     #expect(world.replies == [.runEnded])
-    withExtendedLifetime(end) {}
   }
 
-  @Test func `The run's end answers every question, in their order, and leaves no timer`() throws {
-    let end = try world.connect()
-    for number: UInt64 in [3, 1, 2] { world.ask(number) }
-    world.talk.close(2)
-    world.talk.close(99)
-    world.talk.end()
-    #expect(world.replies == [.runEnded, .runEnded] && world.timers.pending == [])
-    withExtendedLifetime(end) {}
-  }
-
-  @Test("A question that is asked because of another's end is open, and answered by itself")
-  func asksAgain() throws {
-    let end = try world.connect()
+  @Test func `A question that is asked because of another's end is answered by itself`() throws {
+    try world.connect()
     world.ask(1) { [world] in world.ask(2) }
     #expect(world.answer(1) == nil)
     #expect(world.replies == [.answered] && world.timers.pending == [.seconds(1)])
     #expect(world.answer(2) == nil)
     #expect(world.replies == [.answered, .answered])
-    withExtendedLifetime(end) {}
   }
 }
 
@@ -133,9 +94,8 @@ private final class TalkWorld {
     }
   }
 
-  @Test("The end of a background task answers the question whether it is out of time, and no other")
-  func tasks() throws {
-    let end = try world.connect()
+  @Test func `The end of a background task answers the question about it alone`() throws {
+    try world.connect()
     #expect(ask(1, .taskExpired(task: "upload")) && ask(2, .taskExpired(task: "sync")) && ask(3))
     talk.didEndTask("upload")
     #expect(notes.answers == 1)
@@ -144,11 +104,10 @@ private final class TalkWorld {
     // The connection's own `done` wasn't needed, and is no mistake.
     #expect(world.answer(1) == nil && notes.answers == 1)
     #expect(world.answer(2) == nil && notes.answers == 2)
-    withExtendedLifetime(end) {}
   }
 
   @Test func `A connection that the daemon has closed is no excuse for a missing answer`() throws {
-    let end = try world.connect()
+    try world.connect()
     #expect(ask(1))
     let id = talk.socket.connectionIDs[0]
     talk.didDisconnect(id, byItself: false)
@@ -156,30 +115,26 @@ private final class TalkWorld {
     #expect(ask(2))
     talk.didDisconnect(id, byItself: true)
     #expect(talk.isAbandoned(2) && !talk.isAbandoned(99))
-    withExtendedLifetime(end) {}
   }
 
   @Test func `A connection that wasn't asked answers for one that has ended, once`() throws {
-    let first = try world.connect()
+    try world.connect()
     #expect(ask(1))
-    let second = try world.connect()
+    try world.connect()
     #expect(world.answer(1, by: 1) == .repeated, "the one that was asked is still there")
     talk.didDisconnect(talk.socket.connectionIDs[0], byItself: true)
     #expect(world.answer(1, by: 1) == nil && notes.answers == 1)
     #expect(world.answer(1, by: 1) == .repeated && notes.answers == 1)
-    withExtendedLifetime((first, second)) {}
   }
 
-  @Test("Only the last requests are remembered: an answer to an older one is to an unknown request")
-  func forgotten() throws {
-    let end = try world.connect()
+  @Test func `Only the last requests are remembered, an older one is unknown`() throws {
+    try world.connect()
     for number: UInt64 in 1...40 {
       #expect(ask(number))
       talk.close(number)
     }
     #expect(world.answer(8) == .unknown && world.answer(9) == .late && world.answer(40) == .late)
     #expect(notes.answers == 0)
-    withExtendedLifetime(end) {}
   }
 
   @Test func `A message that wants no answer may get one`() throws {

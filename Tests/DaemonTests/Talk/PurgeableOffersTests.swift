@@ -29,8 +29,7 @@ import WorkerProtocol
 
   private func offered(_ bytes: Int64) -> Event { .purgeableOffered(world.id, ByteCount(bytes)) }
 
-  @Test("Offered memory is reported to the engine and saved, one piece for each connection")
-  func add() throws {
+  @Test func `Offered memory is reported and saved, one piece for each connection`() throws {
     let (first, second) = (try OfferedMemory(), try OfferedMemory(pages: 8))
     #expect(offers.purge == nil)
     #expect(add(first) == nil)
@@ -54,9 +53,7 @@ import WorkerProtocol
     #expect(throws: (any Error).self) { try world.recorded() }
   }
 
-  @Test(
-    "Offered memory is counted at most once in 100 ms, however often the worker reports changes")
-  func again() throws {
+  @Test func `Offered memory is counted at most once in 100 ms`() throws {
     let memory = try OfferedMemory()
     #expect(add(memory) == nil)
     try count()
@@ -68,8 +65,7 @@ import WorkerProtocol
     #expect(world.events.last == offered(0) && world.timers.pending == [])
   }
 
-  @Test("Offered memory is counted at a sample if its file changed its size, or memory is short")
-  func sampling() throws {
+  @Test func `Offered memory is counted at a sample if its size or the pressure rises`() throws {
     #expect(!offers.sample())
     let memory = try OfferedMemory(pages: 64)
     #expect(add(memory) == nil)

@@ -3,9 +3,7 @@ import Glibc
 import Lifecycle
 import Linux
 import Policy
-import Supervision
 import Testing
-import WorkerProtocol
 
 @testable import Daemon
 
@@ -15,10 +13,8 @@ import WorkerProtocol
 
   init() throws { world = try ConversationWorld() }
 
-  @Test("Readiness, tasks, holds and a status have the same effect over both channels")
-  func sameOverBoth() throws {
+  @Test func `Readiness, tasks, holds and a status have one effect over both channels`() throws {
     let conversation = try world.begin()
-    defer { conversation.end() }
     let worker = try world.connect(conversation)
     try worker.say(
       .hello(version: 1), .ready, .beginTask(name: "index", limitSeconds: 30),
@@ -41,7 +37,6 @@ import WorkerProtocol
 
   @Test func `Notifications that only NOTIFY_SOCKET has are passed to the engine`() throws {
     let conversation = try world.begin()
-    defer { conversation.end() }
     try world.notify(
       "EXTEND_TIMEOUT_USEC=5000000\nRELOADING=1\nWATCHDOG=trigger\nWATCHDOG_USEC=2000000\n"
         + "STOPPING=1\nMAINPID=7", conversation)
@@ -61,12 +56,10 @@ import WorkerProtocol
     #expect(conversation.canAnswer && !conversation.canShed && world.channelChanges == 1)
   }
 
-  @Test(
-    "READY=1 makes a worker ready that is awaited, over either channel", arguments: [false, true])
-  func ready(overSocket: Bool) throws {
+  @Test(arguments: [false, true])
+  func `READY=1 makes a worker ready that is awaited, over any channel`(overSocket: Bool) throws {
     let world = try ConversationWorld(.launching)
     let conversation = try world.begin()
-    defer { conversation.end() }
     world.worker.readiness = ReadinessWatch(
       .notify, try #require(world.worker.process), of: world.adapters.handle(world.worker),
       heldBy: world.adapters.processes)
@@ -80,13 +73,11 @@ import WorkerProtocol
     #expect(world.events == [.ready(id)])
   }
 
-  @Test("A reload is over with the READY=1 that follows its RELOADING=1, and not with one before")
-  func reloading() throws {
+  @Test func `A reload is over with the READY=1 that follows its RELOADING=1`() throws {
     // The test's own process handles the signal and does nothing.
     signal(SIGWINCH) { _ in }
     let world = try ConversationWorld { $0.reloadSignal = SIGWINCH }
     let conversation = try world.begin()
-    defer { conversation.end() }
     var results: [ControlResponse.Result] = []
     world.adapters.reloads.reloadWorker(
       ControlCall(request: ControlRequest(id: 7, verb: .reloadWorker, worker: "web")) {
@@ -103,7 +94,6 @@ import WorkerProtocol
 
   @Test func `A hold that arrives while the worker is falling asleep wakes it`() throws {
     let conversation = try world.begin()
-    defer { conversation.end() }
     let worker = try world.connect(conversation)
     try world.suspend()
     try worker.say(.hold(true))
@@ -115,11 +105,9 @@ import WorkerProtocol
       ])
   }
 
-  @Test("A task that a sleeping worker has begun before wakes it, and no message of an end does")
-  func lateTask() throws {
+  @Test func `A task that a worker began before its sleep wakes it, and no end does`() throws {
     let world = try ConversationWorld(.suspended)
     let conversation = try world.begin()
-    defer { conversation.end() }
     let worker = try world.connect(conversation)
     try worker.say(.beginTask(name: "a", limitSeconds: nil))
     try worker.say(.beginTask(name: "b", limitSeconds: 0), .hold(false))
@@ -134,7 +122,6 @@ import WorkerProtocol
 
   @Test func `Few messages to NOTIFY_SOCKET are read in one turn of the loop`() throws {
     let conversation = try world.begin(pressure: false, talk: false)
-    defer { conversation.end() }
     for _ in 0..<9 { try world.notify("X_DORMOUSE_HOLD=1", conversation) }
     try world.watches.serveOnce()
     #expect(world.events.count == 8)
@@ -142,10 +129,8 @@ import WorkerProtocol
     #expect(world.events.count == 9)
   }
 
-  @Test("The last sign of life is the last WATCHDOG=1, even if it hasn't been read yet")
-  func watchdog() throws {
+  @Test func `The last sign of life is the last WATCHDOG=1, even one not yet read`() throws {
     let conversation = try world.begin()
-    defer { conversation.end() }
     #expect(conversation.lastSign() == nil)
     world.timers.advance(by: .seconds(3))
     try world.notify("WATCHDOG=1", conversation)
@@ -156,14 +141,13 @@ import WorkerProtocol
     #expect(world.events == [])
   }
 
-  @Test(
-    "A worker that connects to MEMORY_PRESSURE_WATCH can be asked to shed for its whole run")
-  func pressureWatch() throws {
+  @Test func `A worker that connects to MEMORY_PRESSURE_WATCH can shed for its run`() throws {
     let conversation = try world.begin()
-    defer { conversation.end() }
     #expect(conversation.pressureListeners == nil)
     let path = try #require(conversation.pressurePath)
     let listener = try UnixSocket.connected(to: path, .stream)
+    // A listener may write a threshold, which has no meaning.
+    try listener.writeAll("some 150000 2000000")
     try world.watches.serve()
     #expect(conversation.canShed && !conversation.canAnswer && world.channelChanges == 1)
     #expect(conversation.pressureListeners != nil)
@@ -175,7 +159,6 @@ import WorkerProtocol
 
   @Test func `Messages wait until the first process is known and the daemon listens`() throws {
     let conversation = try world.begin(listens: false)
-    defer { conversation.end() }
     let process = world.worker.process
     world.worker.process = nil
     let worker = try WorkerSocketPeer(try #require(conversation.workerSocketPath))

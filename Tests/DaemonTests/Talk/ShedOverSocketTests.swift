@@ -2,7 +2,6 @@ import Glibc
 import Linux
 import Policy
 import Testing
-import WorkerProtocol
 
 @testable import Daemon
 
@@ -13,7 +12,6 @@ import WorkerProtocol
     let world = try ShedWorld()
     let talk = world.talk
     let conversation = try talk.begin()
-    defer { conversation.end() }
     let worker = try talk.connect(conversation)
     _ = try worker.hear()
     try body(talk, conversation, worker, world)
@@ -25,8 +23,7 @@ import WorkerProtocol
     return recv(listener.raw, &bytes, bytes.count, Int32(MSG_DONTWAIT))
   }
 
-  @Test("A shed request over the socket is answered by `done`, and not by a stable footprint")
-  func socket() throws {
+  @Test func `A shed request over the socket is answered by its done alone`() throws {
     try connected { talk, conversation, worker, world in
       let attempt = try world.begin(nil)
       let asked = try #require(try worker.hear().requests.first)
@@ -44,9 +41,7 @@ import WorkerProtocol
     }
   }
 
-  @Test(
-    "A shed request over the socket has the current pressure level, or announces the background")
-  func kinds() throws {
+  @Test func `A shed request has the pressure level, or announces the background`() throws {
     try connected { talk, conversation, worker, world in
       talk.pressure = .critical
       try world.begin(nil).end()
@@ -61,8 +56,7 @@ import WorkerProtocol
     }
   }
 
-  @Test("A shed request by command and over the socket is answered when both are done")
-  func both() throws {
+  @Test func `A shed request by command and socket is answered when both are done`() throws {
     for isCommandFirst in [false, true] {
       try connected { talk, conversation, worker, world in
         let attempt = try world.begin(.command(["/bin/true"]))
@@ -82,8 +76,7 @@ import WorkerProtocol
     }
   }
 
-  @Test("A shed request isn't reported as missed if all connections that were asked have closed")
-  func abandoned() throws {
+  @Test func `A shed request isn't missed if all asked connections have closed`() throws {
     try connected { talk, conversation, worker, world in
       let attempt = try world.begin(nil)
       worker.hangUp()
@@ -108,8 +101,7 @@ import WorkerProtocol
     }
   }
 
-  @Test("Listeners at MEMORY_PRESSURE_WATCH are asked; a stable footprint or the worker answers")
-  func listeners() throws {
+  @Test func `Listeners at MEMORY_PRESSURE_WATCH are asked, and measured`() throws {
     try connected { talk, conversation, worker, world in
       worker.hangUp()
       let listener = try UnixSocket.connected(
@@ -128,5 +120,62 @@ import WorkerProtocol
       #expect(Self.heard(listener) == 1 && world.events == [])
       second.end()
     }
+  }
+}
+
+@Suite("A request for memory over HTTP") struct ShedOverHTTPTests {
+  private let world: ShedWorld
+  private let request = Policy.Probe.HTTPRequest(port: 80, path: "/shed")
+
+  init() throws { world = try ShedWorld() }
+
+  @Test func `An HTTP response answers a shed request`() throws {
+    let attempt = try world.begin(.http(request))
+    #expect(world.questions.world.asked.map(\.timeout) == [.seconds(5)])
+    #expect(world.http.isAsking)
+    world.timers.advance(by: .seconds(2))
+    #expect(world.events == [])
+    world.questions.answer(.success)
+    #expect(world.isAnswered)
+    #expect(world.http.isAsking, "the worker may still hold the connection")
+    attempt.end()
+    world.timers.advance(by: LivenessMonitor.closingTime)
+    #expect(!world.http.isAsking && world.questions.ended == 1)
+    #expect(world.questions.world.dropped == 0 && world.logged == [])
+  }
+
+  @Test func `After a failed shed request over HTTP the footprint is watched`() throws {
+    let attempt = try world.begin(.http(request))
+    defer { attempt.end() }
+    world.questions.answer(.failure("status 500"))
+    #expect(world.logged == ["its shed request failed: status 500"] && world.events == [])
+    world.timers.advance(by: .seconds(1))
+    #expect(world.isAnswered)
+  }
+
+  @Test func `A shed request over HTTP is dropped when its time is over`() throws {
+    let attempt = try world.begin(.http(request))
+    attempt.finish()
+    #expect(world.questions.world.dropped == 1)
+    #expect(world.logged.first == "its shed request failed: no answer in time")
+    world.questions.answer(.success)
+    world.timers.advance(by: .seconds(5))
+    #expect(world.events.count == 1 && !world.http.isAsking && world.questions.ended == 1)
+  }
+
+  @Test func `A shed request's traffic isn't activity, and traffic before it is`() throws {
+    try world.questions.watchTraffic()
+    world.questions.world.hasTraffic = true
+    let attempt = try world.begin(.http(request))
+    defer { attempt.end() }
+    #expect(world.questions.active == 1 && world.questions.world.asked.count == 1)
+    world.questions.world.hasTraffic = true
+    world.questions.answer(.success)
+    #expect(world.questions.world.looks == 1)
+    world.timers.advance(by: LivenessMonitor.closingTime)
+    #expect(
+      world.questions.world.looks == 2 && world.questions.active == 1
+        && !world.http.isDrainingTraffic)
+    #expect(world.questions.ended == 1)
   }
 }

@@ -1,7 +1,6 @@
 import Control
 import Glibc
 import Lifecycle
-import Policy
 import Testing
 
 @testable import Daemon
@@ -9,11 +8,9 @@ import Testing
 /// The test's own process is the worker. It handles SIGWINCH and does nothing then.
 @Suite("`dormouse reload NAME`") struct WorkerReloadsTests {
   private let world: AdapterWorld
-  private let heard = Heard()
+  private let heard = ControlWorld.Heard()
   private let id = WorkerID("web")
   private var reloads: WorkerReloads { world.reloads }
-
-  private final class Heard { var responses: [ControlResponse] = [] }
 
   init() throws {
     world = try AdapterWorld()
@@ -52,10 +49,8 @@ import Testing
       ]
   }
 
-  @Test(
-    "A worker that reports nothing counts as reloaded after 200 ms, and after 1 s if it may report",
-    arguments: [false, true])
-  func silent(announces: Bool) throws {
+  @Test(arguments: [false, true])
+  func `A worker that reports nothing has reloaded after 200 ms or 1 s`(announces: Bool) throws {
     try add(announces: announces)
     ask()
     world.timers.advance(by: .milliseconds(announces ? 999 : 199))
@@ -82,8 +77,7 @@ import Testing
     #expect(results.count == 1)
   }
 
-  @Test("A reload fails if READY=1 doesn't follow RELOADING=1 within watchdog.launch")
-  func overdue() throws {
+  @Test func `A reload fails if READY=1 doesn't follow RELOADING=1 in watchdog.launch`() throws {
     try add(announces: false)
     ask()
     reloads.didAnnounceReload(id)
@@ -164,12 +158,10 @@ import Testing
     #expect(results.count == 3 && sent == 1)
   }
 
-  @Test("A reload is refused without a name, a known worker or a signal, and while the daemon ends")
-  func refused() throws {
+  @Test func `A reload is refused without a name, a signal or a daemon that stays`() throws {
     ask(nil)
     ask("other")
-    world.wrapped.processes[ClientID(number: 1)] = 77
-    _ = world.wrappers.register(WrapperWorld.report("npm"), from: ClientID(number: 1))
+    world.wrap("npm")
     ask("npm")
     let worker = try add(signal: nil)
     ask()

@@ -1,7 +1,5 @@
 import Glibc
-import Lifecycle
 import Linux
-import Supervision
 import Testing
 
 @testable import Daemon
@@ -25,12 +23,8 @@ import Testing
       worker.process = try .forTest()
     }
 
-    var timers: FakeTimers { adapters.timers }
-    var lines: [String] {
-      adapters.logged.split(separator: "\n").compactMap {
-        $0.split(separator: "web: ").last.map(String.init)
-      }
-    }
+    var timers: FakeLoop { adapters.timers }
+    var lines: [String] { adapters.logFile.lines(about: "web") }
 
     func store(_ count: Int, _ name: String = "state") throws {
       let all = try (0..<count).map { _ in try EventCounter().descriptor }
@@ -54,8 +48,7 @@ import Testing
     #expect(world.names == ["b"])
   }
 
-  @Test("Descriptors beyond the store's limit are closed, and one warning in each run is logged")
-  func full() throws {
+  @Test func `Descriptors beyond the limit are closed, with one warning in each run`() throws {
     try world.store(5)
     try world.store(1)
     #expect(
@@ -66,8 +59,7 @@ import Testing
     #expect(world.lines.count == 2, "another run")
   }
 
-  @Test("A file can't be stored as a descriptor, and one warning in each run is logged")
-  func unsafe() throws {
+  @Test func `A file can't be stored as a descriptor, and each run logs one warning`() throws {
     for _ in 0..<2 {
       let directory = try Descriptor.open("/", O_RDONLY)
       world.storing.keep(.store([directory], name: "dir", isPolled: false))
@@ -91,9 +83,7 @@ import Testing
     #expect(world.lines == ["stored descriptor state closed: the other end hung up"])
   }
 
-  @Test(
-    "Stored descriptors are closed 10 s after the operator's stop, unless the worker starts again")
-  func stopped() throws {
+  @Test func `Stored descriptors are closed 10 s after the operator's stop`() throws {
     try world.store(2)
     world.storing.didStop()
     world.timers.advance(by: DescriptorStoring.removalDelay)
@@ -119,9 +109,7 @@ import Testing
     #expect(world.names == ["new"] && world.lines.count == 1)
   }
 
-  @Test(
-    "Stored descriptors are kept while the worker is launched, or the engine takes it for running")
-  func launched() throws {
+  @Test func `Stored descriptors are kept while the worker is launched, or runs`() throws {
     try world.store(1)
     world.worker.process = nil
     let (workers, id) = (world.adapters.workers, world.worker.id)

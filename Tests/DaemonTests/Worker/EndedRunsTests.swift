@@ -27,8 +27,7 @@ import Testing
     }
   }
 
-  @Test("The oldest of more than 100 ended workers of `run` are removed")
-  func oldest() throws {
+  @Test func `The oldest of more than 100 ended undeclared workers are removed`() throws {
     #expect(limit == 100)
     for number in 0..<limit { try end(number) }
     #expect(remaining == ["run0", "run1"])
@@ -38,9 +37,7 @@ import Testing
     #expect(remaining == ["run0"] && world.workers.count == limit)
   }
 
-  @Test(
-    "Ended workers of `run` that run again aren't removed, and are counted again at their next end")
-  func running() throws {
+  @Test func `Ended undeclared workers that run again stay until their next end`() throws {
     for number in 0..<limit { try end(number) }
     world.driver.request(.start, WorkerID("run0")) { _ in }
     try end(100)
@@ -50,8 +47,7 @@ import Testing
     #expect(remaining == ["run0"])
   }
 
-  @Test("A worker of `run` that the configuration has since then isn't removed")
-  func declared() throws {
+  @Test func `A worker that the configuration has since then isn't removed`() throws {
     for number in 0..<limit { try end(number) }
     world.workers[WorkerID("run0")]?.isDeclared = true
     try end(100)

@@ -4,8 +4,6 @@ import Hibernation
 import Lifecycle
 import Linux
 import Policy
-import PolicyFile
-import Supervision
 import TestSupport
 import Testing
 
@@ -24,8 +22,7 @@ import Testing
     return (worker, child)
   }
 
-  @Test("A worker's processes are stopped, and its inputs are watched until it runs again")
-  func suspended() throws {
+  @Test func `A worker's processes are stopped, and its inputs watched until it runs`() throws {
     let (worker, child) = try launchSleeper(.suspending)
     defer { child.endForTest() }
     world.sleeps.makeSleep(for: worker)
@@ -88,8 +85,7 @@ import Testing
     #expect(missing.outcome.hasPrefix("its record can't be written") && missing.left.isEmpty)
   }
 
-  @Test("After a failed recovery, the worker's record still says in which image its memory is")
-  func failedRecovery() throws {
+  @Test func `After a failed recovery, the worker's record still names its image`() throws {
     let (worker, child) = try launchSleeper(.resuming)
     defer { child.endForTest() }
     world.sleeps.makeSleep(for: worker)
@@ -123,8 +119,7 @@ import Testing
     #expect(none.image == nil)
   }
 
-  @Test("The images of a worker that has ended are removed, and its next image can wait for that")
-  func removed() throws {
+  @Test func `The images of an ended worker are removed, for which the next waits`() throws {
     let image = world.state.image(of: "web")
     let base = Hibernator.basePath(of: image)
     let memory = world.makeMemory()

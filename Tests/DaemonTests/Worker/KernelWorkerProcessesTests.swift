@@ -1,14 +1,15 @@
+import Control
 import DaemonFakes
 import Glibc
 import Linux
+import PolicyFile
 import Supervision
 import TestSupport
 import Testing
 
 @testable import Daemon
 
-@Suite("Operations on the processes of a worker that ends")
-struct KernelWorkerProcessesTests {
+@Suite("Operations on the processes of workers") struct KernelWorkerProcessesTests {
   private let world: AdapterWorld
   private let processes: KernelWorkerProcesses
 
@@ -71,17 +72,40 @@ struct KernelWorkerProcessesTests {
     #expect(try eventually { process.life == .hasEnded })
   }
 
-  @Test func `The status of a process that isn't the daemon's child is unknown`() throws {
-    #expect(processes.reap(try .forTest(), of: "web") == .unknown)
-  }
-
-  @Test("A worker without a cgroup and without a log has its end reported later, with nothing")
-  func nothingToDo() throws {
+  @Test func `A worker without a cgroup and a log has its end reported later`() throws {
     let process = try WorkerProcess.forTest()
     var outcomes: [String?] = []
     processes.removeGroup(of: process, "web") { outcomes.append($0) }
     processes.readLastLines(of: process, "web") { outcomes.append($0?.last) }
     try world.turn { outcomes.count == 2 }
     #expect(outcomes == [nil, nil])
+  }
+
+  // MARK: processes of other supervisors
+
+  private func examine(_ wanted: AdoptionSpecification) throws -> AdoptionRefusal {
+    var outcomes: [JobOutcome<Result<ExternalProcess, AdoptionRefusal>>] = []
+    processes.examine(wanted, as: "web", in: .builtIn, within: .seconds(60)) {
+      outcomes.append($0)
+    }
+    #expect(outcomes.isEmpty)
+    try world.turn { !outcomes.isEmpty }
+    guard outcomes.count == 1, case .done(.failure(let refusal)) = outcomes[0] else {
+      throw TestFailure("\(outcomes)")
+    }
+    return refusal
+  }
+
+  @Test func `A process is examined on another thread, and its refusal comes back`() throws {
+    let daemon = try examine(AdoptionSpecification(pid: getpid()))
+    #expect(daemon.text.contains("is the daemon or one of its parents"))
+  }
+
+  @Test func `A policy of a request for adoption is looked up before the process`() throws {
+    let refusal = try examine(AdoptionSpecification(pid: 1, policy: "sever"))
+    #expect(refusal.isMalformed)
+    #expect(
+      refusal.text.hasPrefix("web isn't adopted: `policy=sever`: there is no policy named"),
+      "\(refusal.text)")
   }
 }

@@ -26,10 +26,9 @@ import Testing
       let settings = LaunchSettings(
         leftovers: inheritance == nil ? leftovers : nil, logs: "/logs",
         socket: "/run/control.sock", inheritance: inheritance)
-      planner = LaunchPlanner(settings: settings, restarts: restarts.supervisor) { [notes] in
-        notes.lines.append($1)
-      } limit: { _, _, _, _ in
-      }
+      planner = LaunchPlanner(
+        settings: settings, restarts: restarts.supervisor,
+        log: { [notes] in notes.lines.append($1) }, limit: { _, _, _, _ in })
       restarts.add()
     }
 
@@ -66,8 +65,7 @@ import Testing
     #expect(plan.stored.isEmpty && plan.readinessChannel == nil && plan.account == nil)
   }
 
-  @Test("The environment of a launch says how the last run ended, also for another user")
-  func lastExit() throws {
+  @Test func `A launch's environment says how the last run ended, for any user`() throws {
     world.restarts.run("web")
     for account in [nil, try Account(user: "65534", group: "65534")] {
       let plan = try world.plan(as: account)
@@ -75,8 +73,7 @@ import Testing
     }
   }
 
-  @Test
-  func `A launch as another user has that user's home, unless the configuration sets one`() throws {
+  @Test func `A launch as another user has that user's home, or a configured one`() throws {
     let account = try Account(user: "65534", group: "65534")
     let plan = try world.plan(as: account)
     #expect(plan.account == account && plan.environment["HOME"] == account.home)
@@ -115,8 +112,7 @@ import Testing
     #expect(try adopted.fileVariables?() == ["MORE": "c"], "for commands that run for it")
   }
 
-  @Test("Root reads the log that the configuration names with the rights of the worker's user")
-  func logUser() {
+  @Test func `Root reads a log that the configuration names as the worker's user`() {
     let named = world.worker {
       $0.user = "secb"
       $0.output = WorkerOutput(file: "/srv/w.log")
@@ -151,8 +147,7 @@ import Testing
     #expect(plan.readinessChannel?.number == 5)
   }
 
-  @Test("A wrapper's launch has what the wrapper's caller gave it, and searches for no user")
-  func wrapped() throws {
+  @Test func `A wrapper's launch has what its caller gave it, and needs no user`() throws {
     let world = try World(Inheritance(firstArgument: 0))
     #expect(try world.plan().inheritance != nil)
     let query = world.planner.query(of: world.worker { $0.user = "no such user" })
@@ -163,17 +158,7 @@ import Testing
     #expect(terms.account == nil && terms.cgroup == nil)
   }
 
-  @Test func `A launch as a user that doesn't exist is refused`() {
-    let query = world.planner.query(of: world.worker { $0.user = "no such user" })
-    guard case .failure(let refusal) = query.perform() else {
-      Issue.record("it may be launched")
-      return
-    }
-    #expect(refusal.text.contains("no such user"))
-  }
-
-  @Test("A memory limit isn't enforced without a cgroup of the worker's own, and a warning says so")
-  func memoryLimit() throws {
+  @Test func `A memory limit without a cgroup isn't enforced, which is logged`() throws {
     let id = WorkerID("web")
     world.planner.warnOfMemoryLimit(id, limit: .megabytes(5), cgroup: nil, error: nil)
     #expect(world.said.count == 1)

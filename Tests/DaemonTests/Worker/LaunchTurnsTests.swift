@@ -1,11 +1,15 @@
+import Glibc
 import Lifecycle
+import Linux
+import Supervision
+import TestSupport
 import Testing
 
 @testable import Daemon
 
 @Suite("The turns of launches") struct LaunchTurnsTests {
   private final class World {
-    let timers = FakeTimers()
+    let timers = FakeLoop()
     private(set) lazy var turns = LaunchTurns(
       timers: timers,
       machine: .init(maxLaunches: 4) { [unowned self] in
@@ -58,8 +62,7 @@ import Testing
     #expect(world.begun.last == "e")
   }
 
-  @Test("While threads wait for a processor, a turn lasts until its worker is ready, or for 3 s")
-  func busy() {
+  @Test func `While processors are busy, a turn lasts until its worker is ready, or for 3 s`() {
     world.isBusy = true
     world.enqueue(names)
     world.timers.advance(by: .milliseconds(2900))
@@ -114,5 +117,149 @@ import Testing
     #expect(world.timers.pending.count == 1)
     world.end("a")
     #expect(world.begun.last == "e" && world.timers.pending.isEmpty && world.busyChecks == 0)
+  }
+}
+
+@Suite("A child between fork and execve") struct StartWatchTests {
+  /// A child that gets as far as a test says.
+  private final class Child: StartingWorker {
+    let report: Descriptor
+    let pid: Int32 = 4711
+    var outcome: Result<WorkerProcess, LaunchError>?
+    private(set) var calls: [String] = []
+
+    init() throws { report = try EventCounter().descriptor }
+
+    func poll() throws(LaunchError) -> WorkerProcess? {
+      calls.append("look")
+      return try outcome?.get()
+    }
+    func expire() throws(LaunchError) -> WorkerProcess? {
+      calls.append("expire")
+      if let outcome { return try outcome.get() }
+      throw .stuck("it hangs")
+    }
+    func abandon() { calls.append("abandon") }
+  }
+
+  private let loop = FakeLoop()
+  private let child: Child
+  private let watch: StartWatch
+  private let heard = Heard()
+
+  private final class Heard {
+    var outcomes: [Result<WorkerProcess, LaunchError>] = []
+    var failures: [String] {
+      outcomes.compactMap { if case .failure(let error) = $0 { error.reason } else { nil } }
+    }
+  }
+
+  init() throws {
+    child = try Child()
+    watch = StartWatch(loop)
+  }
+
+  private func begin() {
+    watch.begin(child, within: .seconds(10)) { [heard] in heard.outcomes.append($0) }
+  }
+
+  /// Whether the watch has no descriptor, no timer and no child any more.
+  private var isOver: Bool {
+    loop.watched.isEmpty && loop.pending.isEmpty && watch.pid == nil
+  }
+
+  @Test func `A child is reported once, when its program runs, and not before`() throws {
+    begin()
+    #expect(watch.pid == 4711 && heard.outcomes.isEmpty)
+    loop.fire()
+    #expect(child.calls == ["look"] && heard.outcomes.isEmpty && loop.watched.count == 1)
+    let process = try WorkerProcess.forTest()
+    child.outcome = .success(process)
+    loop.fire()
+    #expect(heard.outcomes.count == 1 && isOver)
+    if case .success(let reported)? = heard.outcomes.first { #expect(reported === process) }
+    loop.advance(by: .seconds(60))
+    watch.abandon()
+    #expect(
+      heard.outcomes.count == 1 && child.calls == ["look", "look"], "it isn't ended any more")
+  }
+
+  @Test func `A child that can't execute its program is reported with the reason`() {
+    begin()
+    child.outcome = .failure(.notFound("serve", path: "/bin"))
+    loop.fire()
+    #expect(heard.failures == ["serve: not found in its PATH, /bin"] && isOver)
+  }
+
+  @Test func `At the deadline a child that hangs is given up, and one that runs isn't`() throws {
+    begin()
+    loop.advance(by: .seconds(9))
+    #expect(heard.outcomes.isEmpty)
+    loop.advance(by: .seconds(1))
+    #expect(heard.failures == ["it hangs"] && child.calls == ["expire"] && isOver)
+
+    let late = try Child()
+    late.outcome = .success(try .forTest())
+    watch.begin(late, within: .seconds(10)) { [heard] in heard.outcomes.append($0) }
+    loop.advance(by: .seconds(10))
+    #expect(heard.outcomes.count == 2 && heard.failures.count == 1 && isOver)
+  }
+
+  @Test func `A child that isn't wanted any more is killed, and nothing is reported of it`() {
+    begin()
+    watch.abandon()
+    watch.abandon()
+    loop.advance(by: .seconds(60))
+    #expect(child.calls == ["abandon"] && heard.outcomes.isEmpty && isOver)
+  }
+
+  @Test func `A child that can't be watched is killed, and reported at once`() {
+    loop.refusal = ENOSPC
+    begin()
+    #expect(child.calls == ["abandon"] && isOver)
+    #expect(heard.failures.count == 1 && heard.failures[0].hasPrefix("can't watch its start: "))
+  }
+
+  @Test func `The callback of a start may begin the next one`() throws {
+    let second = try Child()
+    second.outcome = .failure(.noCommand)
+    watch.begin(child, within: .seconds(10)) { [heard, watch] in
+      heard.outcomes.append($0)
+      watch.begin(second, within: .seconds(10)) { [heard] in heard.outcomes.append($0) }
+    }
+    child.outcome = .failure(.stuck("first"))
+    loop.fire()
+    #expect(heard.failures == ["first"] && loop.watched.count == 1 && watch.pid == 4711)
+    loop.fire()
+    #expect(heard.failures == ["first", "its command is empty"] && isOver)
+  }
+}
+
+@Suite("The wait for a worker's record") struct RecordWaitTests {
+  @Test func `The wait ends when the disk has the record, also on another thread`() throws {
+    let wait = RecordWait(timeout: .seconds(60))
+    #expect(wait.obstacle(waits: false) == nil, "not known yet")
+    let thread = try TestThread { #expect(wait.obstacle(waits: true) == nil) }
+    wait.answer(true)
+    thread.join()
+    #expect(wait.obstacle(waits: true) == nil)
+  }
+
+  @Test func `A record that couldn't be written is an obstacle`() {
+    let wait = RecordWait()
+    wait.answer(false)
+    for waits in [false, true] {
+      #expect(wait.obstacle(waits: waits)?.hasPrefix("its record can't be written: ") == true)
+    }
+  }
+
+  @Test func `A record that isn't on the disk in time is an obstacle`() {
+    let began = Clocks.monotonic
+    let wait = RecordWait(timeout: .milliseconds(20))
+    for waits in [true, false] {
+      let obstacle = wait.obstacle(waits: waits)
+      #expect(obstacle?.hasPrefix("its record isn't on the disk after 20 ms: ") == true)
+    }
+    #expect(Clocks.monotonic - began >= 20_000_000)
   }
 }

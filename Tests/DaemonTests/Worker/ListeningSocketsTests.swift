@@ -1,8 +1,6 @@
 import Glibc
-import Lifecycle
 import Linux
 import Policy
-import PolicyFile
 import Supervision
 import TestSupport
 import Testing
@@ -23,9 +21,7 @@ import Testing
 
   // MARK: a connection starts the worker
 
-  @Test(
-    "A connection starts a worker that has never run once, and other connections wait in the queue")
-  func start() throws {
+  @Test func `A connection starts a worker once, and others wait in the queue`() throws {
     let port = try freePort()
     world.add("web", tcp(port))
     world.open()
@@ -41,7 +37,7 @@ import Testing
     let port = try freePort()
     let worker = world.add("web", tcp(port))
     world.open()
-    let client = try world.connect(port)
+    try world.connect(port)
     world.end(worker)
     world.timers.advance(by: .seconds(5))
     try world.watches.serveOnce()
@@ -50,15 +46,13 @@ import Testing
     worker.process = try .forTest()
     world.timers.advance(by: .seconds(5))
     #expect(world.watches.active == 0)
-    withExtendedLifetime(client) {}
   }
 
-  @Test("A worker that ends without accepting its connection is started at most 5 times in 10 s")
-  func hopeless() throws {
+  @Test func `A worker that never accepts its connection is started 5 times in 10 s`() throws {
     let port = try freePort()
     let worker = world.add("web", tcp(port))
     world.open()
-    let client = try world.connect(port)
+    try world.connect(port)
     for _ in 0..<6 {
       world.end(worker)
       world.sockets.offer(worker)
@@ -70,11 +64,9 @@ import Testing
     world.sockets.offer(worker)
     try world.watches.serveOnce()
     #expect(world.started.count == 6, "after that it has another chance")
-    withExtendedLifetime(client) {}
   }
 
-  @Test("No connection is offered while the worker runs, after a failure and while the daemon ends")
-  func notOffered() throws {
+  @Test func `No connection is offered to a running, failed or ending worker`() throws {
     let worker = world.add("web", tcp(try freePort()))
     let other = world.add("api", tcp(try freePort()))
     worker.process = try .forTest()
@@ -98,10 +90,7 @@ import Testing
 
   // MARK: launches
 
-  @Test(
-    "A launch gets all sockets in the order of the configuration, and they aren't watched meanwhile"
-  )
-  func launch() throws {
+  @Test func `A launch gets all sockets in order, and they aren't watched meanwhile`() throws {
     let worker = world.add("web", tcp(try freePort(), "a"), tcp(try freePort(), "b"))
     world.open()
     #expect(world.watches.active == 2)
@@ -116,8 +105,7 @@ import Testing
 
   // MARK: refusals
 
-  @Test("An error about a port that another worker has names that worker, and fails a launch")
-  func takenByWorker() throws {
+  @Test func `An error about another worker's port names it, and fails a launch`() throws {
     let port = try freePort()
     let first = world.add("first", tcp(port))
     let second = world.add(
@@ -140,13 +128,11 @@ import Testing
     world.open()
     #expect(
       world.logged == ["web: can't listen at 127.0.0.1:\(other.port): in use by another program"])
-    let client = try world.connect(port)
+    try world.connect(port)
     #expect(world.started == ["web"])
-    withExtendedLifetime(client) {}
   }
 
-  @Test("At the start all sockets are open before workers are started, those with a file as well")
-  func opensBeforeStarts() throws {
+  @Test func `At the start all sockets are open before workers are started`() throws {
     let (port, path) = (try freePort(), world.scratch.uniquePath("sock"))
     world.add("web", tcp(port), ListenSocket(name: "u", address: .unix(path)))
     var isOver = false
@@ -156,8 +142,7 @@ import Testing
     #expect(isOpen(port) && exists(path))
   }
 
-  @Test("At the start, a file system that doesn't respond delays other workers by only one second")
-  func deadFileSystem() throws {
+  @Test func `A file system that doesn't respond delays the start by only one second`() throws {
     let world = try ListeningWorld(threads: 1)
     let answers = OneTimeEvent()
     let isBusy = world.threads.submitIfIdle(about: "a dead file system") {
@@ -188,15 +173,7 @@ import Testing
 
   // MARK: reloads
 
-  @Test func `A new worker has its sockets at once, those with a file as well`() throws {
-    let (port, path) = (try freePort(), world.scratch.uniquePath("sock"))
-    let worker = world.add("web", tcp(port), ListenSocket(name: "u", address: .unix(path)))
-    try world.relisten(worker) { world.watches.active == 2 }
-    #expect(isOpen(port) && exists(path) && world.logged.isEmpty)
-  }
-
-  @Test("A reload opens new sockets, closes removed ones, and leaves the others unchanged")
-  func reloaded() throws {
+  @Test func `A reload opens new sockets, closes removed ones, and leaves others`() throws {
     let (kept, dropped, added) = (try freePort(), try freePort(), try freePort())
     let path = world.scratch.uniquePath("sock")
     let worker = world.add("web", tcp(kept, "kept"), tcp(dropped, "dropped"))

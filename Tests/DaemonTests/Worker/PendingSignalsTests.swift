@@ -1,14 +1,13 @@
 import Lifecycle
 import Linux
 import Policy
-import Supervision
 import Testing
 
 @testable import Daemon
 
 @Suite("Signals that wait for sleeping workers") struct PendingSignalsTests {
   private final class World {
-    let timers = FakeTimers()
+    let timers = FakeLoop()
     var sleepers: [(id: WorkerID, pid: Int32)] = [(WorkerID("web"), 100)]
     var waiting: [Int32: WaitingSignals] = [100: WaitingSignals(unheeded: 0, counted: nil)]
     var namespaces: [Int32: UInt64] = [:]
@@ -77,8 +76,7 @@ import Testing
     #expect(world.events.isEmpty)
   }
 
-  @Test("All workers that sleep at that time are checked for signals, and ended ones aren't")
-  func sleepers() {
+  @Test func `All workers that sleep at that time are checked for signals, ended ones aren't`() {
     world.sleepers = [(WorkerID("gone"), 7), (WorkerID("web"), 100)]
     world.waiting[100]?.unheeded = mask(2)
     world.signals.follow()
@@ -88,10 +86,7 @@ import Testing
     #expect(world.events.count == 1 && world.timers.pending.count == 1)
   }
 
-  @Test(
-    "While the kernel's count of a user's signals is unchanged, only one worker of the user is read"
-  )
-  func oneOfAUser() {
+  @Test func `One worker of a user is read while the user's count of signals is unchanged`() {
     world.sleep(5, counted: 2)
     world.signals.follow()
     #expect(world.reads == [100, 101, 102, 103, 104])
@@ -101,9 +96,7 @@ import Testing
     #expect(world.round() == [100])
   }
 
-  @Test(
-    "After a changed count, all workers of that user are read at once, and the right one is woken")
-  func changedCount() {
+  @Test func `After a changed count, all workers of that user are read at once`() {
     world.sleep(5)
     world.waiting[104]?.user = 1001
     world.signals.follow()
@@ -135,10 +128,8 @@ import Testing
     #expect(world.round() == [100])
   }
 
-  @Test(
-    "Without a known count and namespace, or in another namespace, each worker is read each time",
-    arguments: [true, false])
-  func unknownAccount(hasCount: Bool) {
+  @Test(arguments: [true, false])
+  func `Without a known count or namespace, each worker is read each time`(hasCount: Bool) {
     world.sleep(3, counted: hasCount ? 0 : nil)
     if hasCount { world.namespaces = [100: 7, 102: 8] }
     world.signals.follow()
@@ -146,10 +137,7 @@ import Testing
     #expect(world.round() == [100, 101, 102])
   }
 
-  @Test(
-    "A signal that doesn't change the count, because another one was consumed, is found in a minute"
-  )
-  func hidden() {
+  @Test func `A signal that doesn't change the count is found within a minute`() {
     world.sleep(3)
     world.signals.follow()
     world.waiting[102]?.unheeded = mask(1)

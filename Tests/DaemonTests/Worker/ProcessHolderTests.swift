@@ -1,8 +1,6 @@
 import Glibc
-import Lifecycle
 import Linux
 import Policy
-import PolicyFile
 import Supervision
 import Testing
 

@@ -1,5 +1,4 @@
 import Glibc
-import Lifecycle
 import Policy
 import Supervision
 import TestSupport
@@ -16,14 +15,11 @@ import Testing
   /// Checks that no timer is set. A job would have a deadline.
   private func expectQuiet() { #expect(world.pending.isEmpty) }
 
-  @Test(
-    "A worker is ready when a line of its log contains the configured text",
-    arguments: [
-      ReadinessRule.logLine("listening"), .logPattern("^listening on [0-9]+$"),
-    ])
-  func logLine(rule: ReadinessRule) throws {
-    let watch = try world.watch(rule)
-    watch.begin()
+  @Test(arguments: [
+    ReadinessRule.logLine("listening"), .logPattern("^listening on [0-9]+$"),
+  ])
+  func `A worker is ready when its log contains the configured text`(rule: ReadinessRule) throws {
+    try world.begin(rule)
     try world.deliverOutcome()
     #expect(world.readies == 0 && world.pending == [.milliseconds(50)], "it looks again")
     try world.writeLog("starting\nlistening on 80\n")
@@ -33,11 +29,9 @@ import Testing
     expectQuiet()
   }
 
-  @Test("The search of a log that takes too long is repeated, and one warning is logged")
-  func overdue() throws {
+  @Test func `The search of a log that takes too long is repeated, with one warning`() throws {
     try world.writeLog("listening\n")
-    let watch = try world.watch(.logLine("listening"))
-    watch.begin()
+    try world.begin(.logLine("listening"))
     // The job finds the line, but too late.
     #expect(try eventually { world.threads.isIdle(about: "log of web") })
     world.pass(10_000)
@@ -46,10 +40,8 @@ import Testing
     #expect(world.lines == ["can't read its log: check its file system"])
   }
 
-  @Test("The search of a log that can't be read is repeated, and one warning is logged")
-  func unreadable() throws {
-    let watch = try world.watch(.logLine("listening"), log: world.adapters.scratch.path)
-    watch.begin()
+  @Test func `The search of a log that can't be read is repeated, with one warning`() throws {
+    try world.begin(.logLine("listening"), log: world.adapters.scratch.path)
     try world.deliverOutcome()
     world.pass()
     try world.deliverOutcome()
@@ -65,8 +57,7 @@ import Testing
       return {}
     }
     try world.writeLog("listening\n")
-    let watch = try world.watch(.logLine("listening"))
-    watch.begin()
+    try world.begin(.logLine("listening"))
     world.pass(0)
     #expect(hangs && world.pending == [.milliseconds(50)])
     answers.raise()
@@ -77,11 +68,9 @@ import Testing
     #expect(world.readies == 1 && world.lines == [])
   }
 
-  @Test("A line that is found in the log of an earlier run doesn't make the new run ready")
-  func matchedTooLate() throws {
+  @Test func `A line in the log of an earlier run doesn't make the new run ready`() throws {
     try world.writeLog("listening\n")
-    let watch = try world.watch(.logLine("listening"))
-    watch.begin()
+    try world.begin(.logLine("listening"))
     world.worker?.process = try .forTest()
     try world.deliverOutcome()
     world.pass()
@@ -89,8 +78,7 @@ import Testing
     expectQuiet()
   }
 
-  @Test("When a worker is ready, its memory is opened again before the engine is informed")
-  func refreshed() throws {
+  @Test func `A ready worker's memory is opened again before the engine knows`() throws {
     var before: [Int] = []
     world.adapters.workerProcesses.whenAsked = { [world] in before.append(world.readies) }
     let watch = try world.watch(.notify)
@@ -114,8 +102,7 @@ import Testing
     let listener = Descriptor(owning: raw)
     let bound = withLoopback(0) { bind(listener.raw, $0, $1) }
     try #require(bound == 0)
-    let watch = try world.watch(.tcp(localPort(of: listener.raw)))
-    watch.begin()
+    try world.begin(.tcp(localPort(of: listener.raw)))
     for _ in 0..<5 { world.pass() }
     #expect(world.readies == 0, "it doesn't listen yet")
     listen(listener.raw, 5)
@@ -126,13 +113,10 @@ import Testing
   }
 
   @Test func `A warning names an older program that has the port of a worker open`() throws {
-    let listener = try Descriptor.socket(family: AF_INET, type: SOCK_STREAM, isBlocking: false)
-    try #require(withLoopback(0) { bind(listener.raw, $0, $1) } == 0)
-    listen(listener.raw, 5)
-    let port = localPort(of: listener.raw)
+    let listener = try TestListener()
+    let port = listener.port
     world.processes.set { $0.holders[port] = PortHolder(name: "nginx", pid: 71) }
-    let watch = try world.watch(.tcp(port))
-    watch.begin()
+    try world.begin(.tcp(port))
     let hasHolder = try eventually {
       world.pass()
       return world.pending != [.milliseconds(50)]
@@ -144,11 +128,9 @@ import Testing
     expectQuiet()
   }
 
-  @Test("A worker is ready when it has written a line to its notification descriptor")
-  func descriptor() throws {
+  @Test func `A worker is ready when it has written a line to its descriptor`() throws {
     let channel = try ReadinessChannel(number: 3)
-    let watch = try world.watch(.descriptor(3), channel)
-    watch.begin()
+    try world.begin(.descriptor(3), channel)
     try channel.descriptor.writeAll("rea")
     world.pass()
     #expect(world.readies == 0, "half a line")
@@ -165,8 +147,7 @@ import Testing
   }
 
   @Test func `A worker is probed for readiness until a probe succeeds`() throws {
-    let watch = try world.watch(.probe(Self.probe()))
-    watch.begin()
+    try world.begin(.probe(Self.probe()))
     #expect(world.pending == [.seconds(2)])
     world.pass(2000)
     world.reply(.failure("refused"))
@@ -179,8 +160,7 @@ import Testing
   }
 
   @Test func `A worker is ready after as many successful probes in a row as configured`() throws {
-    let watch = try world.watch(.probe(Self.probe(2)))
-    watch.begin()
+    try world.begin(.probe(Self.probe(2)))
     world.pass(2000)
     world.reply(.success)
     world.pass(10_000)
@@ -193,43 +173,30 @@ import Testing
     #expect(world.readies == 1)
   }
 
-  @Test("A worker that reports readiness itself isn't probed, and becomes ready once")
-  func notify() throws {
-    let watch = try world.watch(.notify)
-    watch.begin()
-    expectQuiet()
-    watch.didReportReady()
-    watch.didReportReady()
-    #expect(world.readies == 1)
-  }
-
-  @Test func `A worker that reports readiness is ready, whatever its rule requires`() throws {
+  @Test(arguments: [ReadinessRule.notify, .logLine("listening"), .probe(probe())])
+  func `A worker that reports readiness is ready once, whatever its rule`(
+    rule: ReadinessRule
+  ) throws {
     try world.writeLog("listening\n")
-    let log = try world.watch(.logLine("listening"))
-    log.begin()
-    log.didReportReady()
-    try world.deliverOutcome()
-    #expect(world.readies == 1)
-    expectQuiet()
-  }
-
-  @Test func `A worker that reports readiness isn't asked any more`() throws {
-    let asked = try world.watch(.probe(Self.probe()))
-    asked.begin()
-    world.pass(2000)
-    asked.didReportReady()
-    #expect(world.readies == 1 && world.questions.dropped == 1 && world.questions.answer == nil)
+    let watch = try world.begin(rule)
+    if rule == .notify { expectQuiet() }
+    let asked = rule == .probe(Self.probe()) ? 1 : 0
+    world.pass(2000 * asked)
+    #expect(world.questions.asked.count == asked)
+    watch.didReportReady()
+    watch.didReportReady()
+    if rule == .logLine("listening") { try world.deliverOutcome() }
+    #expect(world.readies == 1 && world.questions.dropped == asked)
+    #expect(world.questions.answer == nil)
     expectQuiet()
   }
 
   @Test func `Readiness isn't checked after the run has ended`() throws {
     try world.writeLog("listening\n")
-    let log = try world.watch(.logLine("listening"))
-    log.begin()
+    let log = try world.begin(.logLine("listening"))
     log.end()
     try world.deliverOutcome()
-    let asked = try world.watch(.probe(Self.probe()))
-    asked.begin()
+    let asked = try world.begin(.probe(Self.probe()))
     world.pass(2000)
     asked.end()
     let (waits, looks) = (try world.watch(.probe(Self.probe())), try world.watch(.tcp(1)))
@@ -243,10 +210,8 @@ import Testing
 
   @Test func `Readiness isn't checked when the engine doesn't wait for it`() throws {
     try world.writeLog("listening\n")
-    let log = try world.watch(.logLine("listening"))
-    log.begin()
-    let asked = try world.watch(.probe(Self.probe()))
-    asked.begin()
+    try world.begin(.logLine("listening"))
+    let asked = try world.begin(.probe(Self.probe()))
     if let id = world.worker?.id { world.adapters.driver.send(.ready(id)) }
     try world.deliverOutcome()
     world.pass(60_000)

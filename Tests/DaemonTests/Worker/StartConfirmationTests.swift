@@ -22,7 +22,7 @@ import Testing
     private(set) var scans = 0
     private(set) var answers: [Answer] = []
     private(set) lazy var confirmation = StartConfirmation(
-      requests: restarts.requesting, restarts: restarts.supervisor,
+      requests: restarts.base.requests, restarts: restarts.supervisor,
       scanner: ProcessScanner(restarts.timers, launchedAt: restarts.supervisor.launchedAt) {
         [unowned self] in
         scans += 1
@@ -79,35 +79,20 @@ import Testing
 
   init() throws { world = try World() }
 
-  @Test func `A start is answered as soon as the worker is idle, but not within 100 ms`() {
-    world.scanned = (3, true)
+  @Test(
+    "A start is answered when the worker is idle, after 1 s of work, or 5 s without a processor",
+    arguments: [(3, true, 99, 25), (30, false, 990, 50), (1, false, 4900, 150)]
+      as [(UInt64, Bool, Int, Int)])
+  func answered(ticks: UInt64, rests: Bool, early: Int, later: Int) {
+    world.scanned = (ticks, rests)
     world.start()
-    world.pass(99)
+    world.pass(early)
     #expect(world.answers.isEmpty)
-    world.pass(25)
+    world.pass(later)
     #expect(world.codes == [.done])
   }
 
-  @Test func `A start is answered after a second if the worker continues to work`() {
-    world.scanned = (30, false)
-    world.start()
-    world.pass(990)
-    #expect(world.answers.isEmpty)
-    world.pass(50)
-    #expect(world.codes == [.done])
-  }
-
-  @Test func `A start is answered after five seconds if the worker has hardly got a processor`() {
-    world.scanned = (1, false)
-    world.start()
-    world.pass(4900)
-    #expect(world.answers.isEmpty)
-    world.pass(150)
-    #expect(world.codes == [.done])
-  }
-
-  @Test("A start isn't answered if the worker has worked between two scans that found it idle")
-  func restsNow() {
+  @Test func `A start isn't answered if the worker has worked between two idle scans`() {
     world.scanned = (20, true)
     world.start()
     for used in 1...20 {
@@ -133,8 +118,7 @@ import Testing
     #expect(world.answers.count == 1)
   }
 
-  @Test("A start is answered at once if the worker has reported readiness, or the start has failed")
-  func atOnce() {
+  @Test func `A start is answered at once if the worker is ready, or the start has failed`() {
     world.worker?.configuration.readiness = .notify
     world.start()
     world.worker?.configuration.readiness = nil

@@ -1,6 +1,4 @@
 import Glibc
-import Lifecycle
-import Policy
 import Supervision
 import TestSupport
 import Testing
@@ -11,12 +9,11 @@ import Testing
   private let world: WorkerEndWorld
   private var ending: WorkerEnding { world.ending }
   private var processes: FakeWorkerProcesses { world.processes }
-  private var timers: FakeTimers { world.timers }
+  private var timers: FakeLoop { world.timers }
 
   init() throws { world = try WorkerEndWorld() }
 
-  @Test("Nothing wakes a worker that is asked to end; its stop signal is sent before it is woken")
-  func asked() throws {
+  @Test func `A worker that is asked to end isn't watched, and gets its signal first`() throws {
     world.worker.configuration.stopSignal = SIGINT
     let watch = try #require(world.worker.wakeWatch)
     watch.listen(at: .success(try FakeInputs()))
@@ -28,25 +25,9 @@ import Testing
     #expect(!ending.hasExited)
   }
 
-  /// Connects the worker to `DORMOUSE_WORKER_SOCKET`.
-  private func connect() throws -> WorkerSocketPeer {
-    let world = world.world
-    var channels = WorkerChannels()
-    channels.talk = try WorkerSocket(path: world.scratch.uniquePath("worker"))
-    world.conversations.makeConversation(self.world.worker, over: channels)
-    try self.world.worker.conversation?.listenToConnections()
-    let path = try #require(self.world.worker.conversation?.workerSocketPath)
-    let worker = try WorkerSocketPeer(path)
-    try world.watches.serve()
+  @Test func `A connected worker gets the stop signal when it has answered`() throws {
+    let worker = try world.world.connect(world.worker)
     _ = try worker.hear()
-    return worker
-  }
-
-  @Test(
-    "A connected worker is notified of its end first, and gets the stop signal when it has answered"
-  )
-  func announced() throws {
-    let worker = try connect()
     ending.terminate()
     #expect(world.begun == ["wake"])
     let asked = try #require(try worker.hear().requests.first)
@@ -59,14 +40,13 @@ import Testing
     #expect(world.begun.last == "ask \(SIGTERM)")
   }
 
-  @Test("A stop command runs while the worker is awake, and the stop signal follows its end")
-  func stopCommand() throws {
+  @Test func `A stop command runs while the worker is awake, before the stop signal`() throws {
     world.worker.configuration.stopCommand = ["true"]
     ending.terminate()
     #expect(world.begun == ["wake"])
     #expect(
       try eventually {
-        try world.world.loop.watches.serveOnce()
+        try world.world.loop.serveOnce()
         return world.begun.count == 2
       })
     #expect(world.begun.last == "ask \(SIGTERM) and wake")
@@ -82,8 +62,7 @@ import Testing
     #expect(world.lines.contains { $0.contains("its stop command has not ended within") })
   }
 
-  @Test("A stop command is followed by the stop signal at half of the grace, and begins once")
-  func slowStopCommand() {
+  @Test func `A stop command begins once, and has half of the grace before the stop signal`() {
     world.worker.configuration.stopCommand = ["sleep", "1000"]
     ending.terminate()
     timers.advance(by: world.worker.configuration.policy.terminate.grace / 2)
@@ -94,14 +73,14 @@ import Testing
   }
 
   @Test func `An end by another signal isn't announced over the worker's socket`() throws {
-    let worker = try connect()
+    let worker = try world.world.connect(world.worker)
+    _ = try worker.hear()
     ending.terminate(by: SIGABRT)
     #expect(world.begun == ["ask \(SIGABRT) and wake"])
     #expect(try worker.hear().requests.isEmpty)
   }
 
-  @Test("A worker whose memory can't be verified is ended by SIGKILL, because it must not run")
-  func unverified() {
+  @Test func `A worker whose memory can't be verified is ended by SIGKILL: it mustn't run`() {
     world.worker.sleep?.killUnverified()
     ending.terminate()
     #expect(world.begun == ["kill", "kill"] && ending.isKilled)

@@ -52,12 +52,14 @@ import Testing
     #expect(asked.limitOfRequests(after: .seconds(3)) == .seconds(5))
   }
 
-  @Test("A worker that is at work when it is stopped continues, and the error says so")
-  func runsAgain() throws {
-    let error = #expect(throws: (any Error).self) { try job.run() }
+  /// A stop ends the read of `dd` early, with the bytes that have been read.
+  @Test(arguments: ["while :; do :; done", "exec dd if=/dev/zero of=/dev/null bs=64M"])
+  func `A worker that is at work when it is stopped continues`(command: String) throws {
+    let working = try Computing(command)
+    let error = #expect(throws: (any Error).self) { try Self.job(for: working).run() }
     #expect(error.map { Refusal(suspending: $0) }?.stillStopped == nil)
-    #expect(error.map { "\($0)" }?.hasPrefix("not idle: its thread ") == true)
-    #expect(try eventually { try !computing.isStopped })
+    #expect(error.map { "\($0)" } == "not idle: its thread \(working.process.pid) is working")
+    #expect(try eventually { try !working.isStopped })
   }
 
   @Test func `A worker whose first process has moved out of its cgroup isn't suspended`() throws {
@@ -83,16 +85,7 @@ import Testing
     #expect(try eventually { try ProcessStat.read(child).state == .stopped })
   }
 
-  @Test func `A worker that has read something on the way to its stop continues, too`() throws {
-    // A stop ends such a read early, with the bytes that have been read.
-    let reading = try Computing("exec dd if=/dev/zero of=/dev/null bs=64M")
-    let error = #expect(throws: (any Error).self) { try Self.job(for: reading).run() }
-    #expect(error.map { "\($0)" } == "not idle: its thread \(reading.process.pid) is working")
-    #expect(try eventually { try !reading.isStopped })
-  }
-
-  @Test("A worker to which a signal was sent before its stop continues, and handles it")
-  func pendingSignal() throws {
+  @Test func `A worker that got a signal before its stop continues, and handles it`() throws {
     let scratch = try Scratch()
     let mark = "\(scratch.path)/handled"
     // Short sleeps are used: a signal that arrives just before a long one would be handled only
@@ -150,8 +143,7 @@ import Testing
     #expect(try eventually { try !timed.isStopped })
   }
 
-  @Test("A worker whose inputs can't be watched because descriptors are short isn't suspended")
-  func shortage() throws {
+  @Test func `A worker whose inputs can't be watched for lack of descriptors runs on`() throws {
     let scratch = try Scratch()
     let fifo = "\(scratch.path)/input"
     #expect(mkfifo(fifo, 0o600) == 0)
@@ -175,8 +167,7 @@ import Testing
     #expect(try eventually { try !open.isStopped })
   }
 
-  @Test("A worker that can't be continued is reported as still stopped, with both reasons")
-  func stillStopped() throws {
+  @Test func `A worker that can't be continued is reported as still stopped`() throws {
     var job = job
     job.wake = { _, _ in throw TestFailure("not permitted") }
     let error = #expect(throws: SuspensionRefusal.self) { try job.run() }

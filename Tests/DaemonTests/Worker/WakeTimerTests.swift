@@ -1,3 +1,4 @@
+import Hibernation
 import Linux
 import Policy
 import Testing
@@ -7,7 +8,7 @@ import Testing
 @Suite("The wake timer of a sleeping worker") struct WakeTimerTests {
   private final class Rings { var all: [String] = [] }
 
-  private let timers = FakeTimers()
+  private let timers = FakeLoop()
   private let rings = Rings()
   private let timer: WakeTimer
 
@@ -20,8 +21,7 @@ import Testing
     DueTime(source: .timer, remaining: remaining, whole: interval)
   }
 
-  @Test("A sleeping worker's wake timer fires once, when the first timer that counts is due")
-  func ringsOnce() {
+  @Test func `A sleeping worker's wake timer fires once, when its first long timer is due`() {
     let start = timers.now
     timer.set(
       [
@@ -61,8 +61,7 @@ import Testing
     #expect(rings.all == ["sooner"])
   }
 
-  @Test("A wake timer is cancelled when a reload has switched it off, and when its worker runs")
-  func cancelled() {
+  @Test func `A wake timer is cancelled when it is switched off, and when its worker runs`() {
     timer.set([repeating(.seconds(60), in: .seconds(40))], shortest: .seconds(30))
     timer.set([repeating(.seconds(60), in: .seconds(40))], shortest: nil)
     #expect(timers.pending.isEmpty)
@@ -72,8 +71,7 @@ import Testing
     #expect(timer.due == nil && timers.pending.isEmpty && rings.all.isEmpty)
   }
 
-  @Test("A time-out of which only the end is known wakes no more often than the policy says")
-  func spacing() {
+  @Test func `A time-out of unknown length wakes no more often than the policy says`() {
     let timeout = DueTime(source: .timeout, remaining: .seconds(3), whole: nil)
     timer.set([timeout], shortest: .seconds(60))
     timers.advance(by: .seconds(3))
@@ -84,5 +82,75 @@ import Testing
     timer.cancel()
     timer.set([timeout], shortest: .seconds(60))
     #expect(timers.pending == [.seconds(40)])
+  }
+}
+
+@Suite("An arrival for a worker that is being put to sleep") struct WakeDuringSleepTests {
+  private let world: SleepWorld
+  private let sleep: WorkerSleep
+
+  init() throws {
+    world = try SleepWorld()
+    sleep = try world.makeSleep()
+  }
+
+  /// Reports that the worker's processes have stopped.
+  private func stop() { world.memory.stop(with: world.inputs) }
+
+  @Test func `A request from before the suspension wakes the worker after it`() throws {
+    world.inputs.waiting = "a request"
+    sleep.suspend()
+    #expect(world.named.isEmpty)
+    stop()
+    try world.watches.serve()
+    #expect(world.named == ["suspended", "wakeNeeded"])
+  }
+
+  @Test func `A request before the engine knows of the stop wakes the worker once`() throws {
+    sleep.suspend()
+    world.inputs.arrive("a request")
+    stop()
+    try world.watches.serve()
+    #expect(world.named == ["suspended", "wakeNeeded"])
+  }
+
+  @Test func `A request during a hibernation is reported at once, and not again`() throws {
+    sleep.suspend()
+    stop()
+    sleep.hibernate()
+    world.inputs.arrive("a request")
+    try world.watches.serve()
+    #expect(world.named == ["suspended", "wakeNeeded"] && sleep.isBusy)
+    world.memory.end(
+      hibernation: .failure(
+        HibernationError(.checking, "a device is mapped", aftermath: .intact)))
+    try world.watches.serve()
+    #expect(world.named == ["suspended", "wakeNeeded", "hibernateFailed"])
+  }
+
+  @Test func `A request after the resume isn't reported, as the worker reads it itself`() throws {
+    sleep.suspend()
+    stop()
+    sleep.resume()
+    world.memory.thawed?(nil)
+    world.inputs.arrive("a request")
+    try world.watches.serve()
+    #expect(world.named == ["suspended", "resumed"] && world.watches.active == 0)
+  }
+
+  @Test func `A request is reported again if the worker couldn't be resumed`() throws {
+    sleep.suspend()
+    stop()
+    world.inputs.arrive("a request")
+    try world.watches.serve()
+    sleep.resume()
+    world.memory.thawed?("a thread doesn't go on")
+    #expect(world.named == ["suspended", "wakeNeeded", "resumeFailed", "wakeNeeded"])
+    world.inputs.arrive("another request")
+    try world.watches.serve()
+    #expect(world.named.count == 5)
+    sleep.resume()
+    world.memory.thawed?(nil)
+    #expect(world.named.last == "resumed" && world.watches.active == 0)
   }
 }

@@ -1,5 +1,4 @@
 import Glibc
-import Lifecycle
 import Linux
 import Policy
 import Testing
@@ -22,8 +21,7 @@ import Testing
     watch.listen(at: .success(inputs ?? self.inputs))
   }
 
-  @Test("An arrival wakes a sleeping worker once, with the priority of a waiting client")
-  func arrival() throws {
+  @Test func `An arrival wakes a sleeping worker once, with a client's priority`() throws {
     listen()
     try world.watches.serve()
     #expect(world.events.isEmpty)
@@ -34,8 +32,7 @@ import Testing
     #expect(world.memory.prioritized == 1 && inputs.admissions == 1)
   }
 
-  @Test("Two arrivals at the same time are one wake, and a later one is reported again")
-  func twoArrivals() throws {
+  @Test func `Two arrivals at the same time are one wake, and a later one is another`() throws {
     listen()
     inputs.arrive("a connection")
     inputs.arrive("data")
@@ -44,30 +41,6 @@ import Testing
     inputs.arrive("another connection")
     try world.watches.serve()
     #expect(world.wakes == ["a connection", "another connection"])
-  }
-
-  @Test("An arrival from before the sleep is reported when the engine knows that the worker sleeps")
-  func waiting() throws {
-    inputs.waiting = "a request that it had not answered"
-    listen()
-    try world.watches.serve()
-    #expect(world.wakes.isEmpty)
-    watch.wakeForWaitingInput()
-    #expect(world.wakes == ["a request that it had not answered"])
-  }
-
-  @Test("The cause of a wake is reported again while the resume fails, and not after it succeeded")
-  func repeated() throws {
-    listen()
-    watch.repeatWake()
-    #expect(world.wakes.isEmpty)
-    inputs.arrive("a connection")
-    try world.watches.serve()
-    watch.repeatWake()
-    #expect(world.wakes == ["a connection", "a connection"])
-    watch.stop()
-    watch.repeatWake()
-    #expect(world.wakes.count == 2)
   }
 
   @Test func `Nothing is left of the wake watch when its worker ends`() throws {
@@ -119,8 +92,7 @@ import Testing
     #expect(world.events.isEmpty)
   }
 
-  @Test("An input that can't be watched is logged, and the others still wake the worker")
-  func oneRefusal() throws {
+  @Test func `An input that can't be watched is logged, and others wake the worker`() throws {
     let error = SystemCallError("epoll_ctl", on: "descriptor 3", code: ENOSPC)
     inputs.refusals = [error]
     listen()
@@ -130,27 +102,12 @@ import Testing
     #expect(world.wakes == ["data"])
   }
 
-  @Test("A watch that the loop refuses is logged, and no health check is answered either")
-  func refusedWatch() throws {
+  @Test func `A watch that the loop refuses is logged, and no health check answered`() throws {
     let listener = try TestListener()
     inputs.answered = [listener.asleep]
-    let watch = world.makeWatch(RefusingWatches())
-    watch.listen(at: .success(inputs))
+    world.watches.refusal = ENOSPC
+    listen()
     #expect(world.logged.count == 1 && watch.answeredCount == nil)
-    watch.stop()
-  }
-
-  private final class RefusingWatches: DescriptorWatches {
-    func watch(
-      _ descriptor: Descriptor, _ interest: Epoll.Interest, file: StaticString, line: UInt,
-      _ handler: @escaping EventLoop.Handler
-    ) throws(SystemCallError) -> EventLoop.Token {
-      throw SystemCallError("epoll_ctl", on: "", code: ENOSPC)
-    }
-    func change(
-      _ descriptor: Descriptor, _ token: EventLoop.Token, to interest: Epoll.Interest
-    ) throws(SystemCallError) {}
-    func unwatch(_ descriptor: Descriptor, _ token: EventLoop.Token) {}
   }
 
   @Test func `Waits that can't be watched are logged when they change`() throws {
@@ -167,8 +124,7 @@ import Testing
     #expect(world.logged.last?.contains("a message queue, the release of a file lock") == true)
   }
 
-  @Test("A worker's own timer that nothing wakes it for is logged once, and known while it sleeps")
-  func stoppedTimer() throws {
+  @Test func `A worker's own timer that nothing wakes it for is logged once`() throws {
     let times = [DueTime(source: .timeout, remaining: .seconds(18), whole: .seconds(20))]
     for _ in 1...2 {
       listen()
@@ -196,8 +152,7 @@ import Testing
     watch.stop()
   }
 
-  @Test("A worker that wrote regularly until its suspension is logged once, with the remedy")
-  func stoppedWriting() throws {
+  @Test func `A worker that wrote regularly until it sleeps is logged with a remedy`() throws {
     for _ in 1...2 {
       listen()
       watch.recordStoppedWork([], isWriting: true)
@@ -227,11 +182,8 @@ import Testing
       StoppedTimer([time(.seconds(9), nil)]) == StoppedTimer(interval: .seconds(9), repeats: false))
   }
 
-  @Test("Input that was unread when the worker fell asleep is remembered for its next sleep")
-  func unreadBaseline() throws {
-    var ends: [Int32] = [0, 0]
-    try #require(pipe(&ends) == 0)
-    let (reader, writer) = (Descriptor(owning: ends[0]), Descriptor(owning: ends[1]))
+  @Test func `Input that was unread before a sleep is remembered for the next one`() throws {
+    let (reader, writer) = try Descriptor.pipe()
     try writer.writeAll("unread")
     let input = try WorkerInput.ofTest(reader)
     let unread: UnreadInput = try #require(UnreadInput(input))
@@ -247,9 +199,7 @@ import Testing
     #expect(watch.unreadBaseline.unread.isEmpty)
   }
 
-  @Test(
-    "A request at a port for health checks wakes with priority and is repeated, like any arrival")
-  func answeredPort() throws {
+  @Test func `A request at a port for health checks wakes like any arrival`() throws {
     let listener = try TestListener()
     world.worker.configuration.healthChecksWhileAsleep = [AsleepAnswer(port: listener.port)]
     inputs.answered = [listener.asleep]

@@ -1,5 +1,4 @@
 import Glibc
-import Lifecycle
 import Testing
 
 @testable import Daemon
@@ -8,14 +7,13 @@ import Testing
   private let world: WorkerEndWorld
   private var ending: WorkerEnding { world.ending }
   private var processes: FakeWorkerProcesses { world.processes }
-  private var timers: FakeTimers { world.timers }
+  private var timers: FakeLoop { world.timers }
 
   init() throws { world = try WorkerEndWorld() }
 
   private static let inOrder = ["scan", "clear", "reap", "remove group", "read log"]
 
-  @Test("A worker's end takes its steps in order and is reported once, with status and last words")
-  func whole() {
+  @Test func `A worker's end has its steps in order and is reported once, with its status`() {
     processes.exit = .exited(3)
     ending.rootDidEnd()
     #expect(ending.hasExited && !ending.isReaped)
@@ -28,8 +26,7 @@ import Testing
 
   // MARK: SIGKILL
 
-  @Test("A SIGKILL that failed is sent again after pauses that double, until the process has ended")
-  func killedAgain() {
+  @Test func `A SIGKILL that failed is sent again after pauses that double`() {
     ending.kill()
     for (count, pause) in [1, 2, 4, 8, 16, 32, 60, 60].enumerated() {
       processes.kills.last?("not permitted")
@@ -62,9 +59,8 @@ import Testing
 
   // MARK: remaining processes
 
-  @Test("Processes that may still save their work are waited for, until a SIGKILL or their own end")
-  func saving() {
-    world.requestEnd()
+  @Test func `Processes that may still save their work are waited for, until a SIGKILL`() {
+    world.world.driver.request(.stop, world.worker.id) { _ in }
     world.endRoot(leaving: RemainingProcesses(isEmpty: false, others: 1))
     #expect(world.begun == ["scan"])
     timers.advance(by: WorkerEnding.savingInterval)
@@ -75,8 +71,7 @@ import Testing
     #expect(world.begun.last == "clear")
   }
 
-  @Test("Processes that an unrequested end leaves behind are cleared at once, which is logged")
-  func unexpected() {
+  @Test func `Processes that an unrequested end leaves behind are cleared at once`() {
     world.endRoot(leaving: RemainingProcesses(isEmpty: false, others: 2))
     processes.cleared(Clearing(escaped: 1))
     #expect(
@@ -96,10 +91,7 @@ import Testing
 
   // MARK: clearing
 
-  @Test(
-    "Failed clearing is repeated after pauses that double, and the end continues after the last try"
-  )
-  func tries() {
+  @Test func `Failed clearing is repeated after pauses that double, a few times`() {
     world.endRoot()
     for pause in [1, 2, 4, 8, 16] {
       processes.cleared(Clearing(failure: "not permitted"))
@@ -121,8 +113,7 @@ import Testing
     #expect(world.lines.last?.contains("its 5 other processes are ended with it") == true)
   }
 
-  @Test("A worker's end continues without another try when clearing has no outcome within 15 s")
-  func clearingIsLost() {
+  @Test func `A worker's end continues when clearing has no outcome within 15 s`() {
     world.endRoot()
     timers.advance(by: WorkerEnding.timeout)
     #expect(world.begun.suffix(2) == ["reap", "remove group"])
@@ -133,8 +124,7 @@ import Testing
     #expect(processes.clearings.count == 1 && world.lines.count == 1)
   }
 
-  @Test("An outcome that comes twice counts once, also during the pause before the next try")
-  func repeated() {
+  @Test func `An outcome that comes twice counts once, also in the pause before the next try`() {
     world.endRoot()
     let first = processes.clearings.last
     first?(Clearing(failure: "not permitted"))
@@ -149,8 +139,7 @@ import Testing
 
   // MARK: cgroup and last log lines
 
-  @Test("A worker's end is reported when its cgroup can't be removed, and the failure is logged")
-  func groupStays() {
+  @Test func `A worker's end is reported when its cgroup can't be removed`() {
     world.endRoot()
     processes.cleared()
     processes.removals.last?("the group is busy")
@@ -158,8 +147,7 @@ import Testing
     #expect(world.lines == ["the group is busy"] && world.gone.count == 1)
   }
 
-  @Test("A worker's end is reported when removing the cgroup and reading the log have no outcome")
-  func tidyingIsLost() {
+  @Test func `A worker's end is reported when cgroup and log have no outcome`() {
     world.endRoot()
     processes.cleared()
     timers.advance(by: WorkerEnding.timeout)
@@ -192,5 +180,99 @@ import Testing
     world.world.ends.terminate(worker.id)
     #expect(world.isStable && world.gone.isEmpty)
     #expect(worker.ending !== ending && !worker.hasExited && !worker.isReaped)
+  }
+
+  // MARK: while a SIGKILL is being sent
+
+  @Test func `No process is reaped while a SIGKILL is being sent`() {
+    ending.kill()
+    ending.rootDidEnd()
+    #expect(world.begun == ["kill"])
+    processes.kills.last?(nil)
+    processes.succeed()
+    #expect(world.begun == ["kill", "scan", "clear", "reap", "remove group", "read log"])
+  }
+
+  @Test func `A worker's end continues when a SIGKILL has no outcome within 15 s`() {
+    ending.kill()
+    ending.rootDidEnd()
+    timers.advance(by: WorkerEnding.timeout)
+    processes.succeed()
+    #expect(world.gone.count == 1)
+    #expect(world.lines == ["no effect of SIGKILL within 15 s"])
+    #expect(world.isStable)
+  }
+
+  @Test func `A worker's end waits for the last of several SIGKILLs, once for each`() {
+    ending.kill()
+    ending.kill()
+    ending.rootDidEnd()
+    processes.kills.first?(nil)
+    processes.kills.first?(nil)
+    #expect(!world.begun.contains("scan"), "one is still under way")
+    processes.kills.last?("not permitted")
+    #expect(world.begun.last == "scan" && world.lines == ["not permitted"])
+  }
+
+  @Test func `A worker's end waits for a SIGKILL that begins during the search`() {
+    ending.rootDidEnd()
+    ending.kill()
+    processes.scanned()
+    #expect(world.begun == ["scan", "kill"])
+    processes.kills.last?(nil)
+    #expect(world.begun.last == "scan")
+  }
+
+  @Test func `A SIGKILL during the clearing doesn't disturb the worker's end`() {
+    world.endRoot()
+    ending.kill()
+    processes.kills.last?(nil)
+    #expect(world.begun == ["scan", "clear", "kill"])
+    processes.cleared()
+    processes.removals.last?(nil)
+    processes.readings.last?(nil)
+    #expect(world.gone.count == 1 && world.isStable)
+  }
+
+  @Test func `After the root process was reaped a SIGKILL is for the cgroup only`() throws {
+    for hasGroup in [true, false] {
+      let world = try WorkerEndWorld(hasGroup: hasGroup)
+      world.endRoot()
+      world.processes.cleared()
+      world.ending.kill()
+      #expect(world.processes.kills.count == (hasGroup ? 1 : 0))
+    }
+  }
+
+  // MARK: while its memory is moved
+
+  @Test func `A worker's end waits for the memory operation that is under way`() {
+    world.actOnMemory()
+    ending.rootDidEnd()
+    #expect(ending.hasExited && world.begun.isEmpty)
+    world.memory.evict(to: "/image")
+    #expect(world.begun == ["scan"])
+  }
+
+  @Test func `A worker's end notices by itself the end of an operation whose outcome was lost`() {
+    world.actOnMemory()
+    ending.rootDidEnd()
+    timers.advance(by: .seconds(30))
+    #expect(world.begun.isEmpty)
+    world.memory.loseOutcome()
+    timers.advance(by: WorkerEnding.interval)
+    processes.succeed()
+    #expect(world.gone.count == 1)
+  }
+
+  @Test func `A worker's end waits for an operation that begins during the search`() {
+    ending.rootDidEnd()
+    // A recovery may begin even if the root process has ended.
+    world.worker.sleep?.perform({ $0.recover(expecting: .unknown(), then: $1) }, then: { _ in })
+    processes.scanned()
+    #expect(world.begun == ["scan"])
+    world.memory.loseOutcome()
+    timers.advance(by: WorkerEnding.interval)
+    #expect(world.begun == ["scan", "scan"])
   }
 }

@@ -1,7 +1,6 @@
 import Glibc
 import Linux
 import Policy
-import PolicyFile
 import Supervision
 import TestSupport
 import Testing
@@ -26,9 +25,7 @@ import Testing
     return world.services.records.store.contains(name)
   }
 
-  @Test(
-    "When a worker has ended, the engine is informed, and its record, files and run are removed")
-  func gone() throws {
+  @Test func `When a worker has ended, its record, files and run are removed`() throws {
     let worker = try world.add()
     world.recordWriter.save(worker, state: .background)
     #expect(isRecorded())
@@ -52,8 +49,7 @@ import Testing
     #expect(world.workers[worker.id] == nil)
   }
 
-  @Test("The end of a worker that was replaced by another of its name concerns nothing")
-  func replaced() throws {
+  @Test func `The end of a worker that was replaced by another concerns nothing`() throws {
     let old = try world.add()
     world.ends.rootDidEnd(old)
     let new = try world.add()
@@ -75,8 +71,7 @@ import Testing
     #expect(processes.begun == ["scan", "clear", "reap", "remove group", "read log"])
   }
 
-  @Test("Only the last ended workers of `run` are still known")
-  func oldRuns() throws {
+  @Test func `Only the last undeclared workers that have ended are still known`() throws {
     for name in ["one", "two", "three"] {
       end(try world.add(name, isDeclared: false))
     }
@@ -84,13 +79,6 @@ import Testing
     #expect(Set(world.workers.keys.map(\.name)) == ["two", "three"])
     #expect(world.driver.state.state(of: WorkerID("one")) == nil)
     #expect(world.driver.state.state(of: WorkerID("three")) == .terminated)
-  }
-
-  @Test func `Workers of the configuration are known after any number of ends`() throws {
-    for name in ["one", "two", "three", "four"] {
-      end(try world.add(name))
-    }
-    #expect(world.workers.count == 4)
   }
 
   @Test func `The end of a worker that runs is unexpected, unless its end was requested`() throws {
@@ -113,8 +101,7 @@ import Testing
     #expect(!world.logged.contains("asked: its first process has ended"))
   }
 
-  @Test("Processes that the end of a worker has ended are in the answer to its start")
-  func leftBehind() throws {
+  @Test func `Processes that a worker's end has ended are in the answer to its start`() throws {
     let worker = try world.add()
     var answers: [Answer?] = []
     _ = world.restarts.watch(worker.id) { answers.append($0) }
@@ -129,8 +116,7 @@ import Testing
     #expect(text?.contains("its other processes were ended with it") == true)
   }
 
-  @Test("Processes that have left a worker's tree are found by the mark of its launch")
-  func mark() throws {
+  @Test func `Processes that have left a worker's tree are found by its launch's mark`() throws {
     let worker = try world.add()
     end(worker)
     #expect(processes.marks == [world.planner.mark(of: worker.id)])
@@ -170,8 +156,7 @@ import Testing
     #expect(worker.ending == nil && world.notes.all == [])
   }
 
-  @Test("Every request to end a run, and the end of its process, reach the same sequence")
-  func oneSequence() throws {
+  @Test func `Every request to end a run, and its process's end, reach one sequence`() throws {
     let worker = try world.add()
     world.ends.terminate(worker.id, by: SIGABRT)
     #expect(processes.begun == ["ask \(SIGABRT) and wake"])
@@ -187,14 +172,7 @@ import Testing
     world.ends.cleanUp(worker)
     #expect(world.notes.all == [])
     worker.process = try .forTest()
-    do {
-      var channels = WorkerChannels()
-      channels.talk = try WorkerSocket(path: world.scratch.uniquePath("worker"))
-      world.conversations.makeConversation(worker, over: channels)
-    }
-    try worker.conversation?.listenToConnections()
-    let peer = try WorkerSocketPeer(try #require(worker.conversation?.workerSocketPath))
-    try world.watches.serve()
+    let peer = try world.connect(worker)
     world.notes.forget()
     world.ends.cleanUp(worker)
     #expect(

@@ -1,7 +1,6 @@
 import Glibc
 import Lifecycle
 import Policy
-import Supervision
 import Testing
 
 @testable import Daemon
@@ -40,8 +39,7 @@ import Testing
 
   private var outcomes: [String] { world.named.filter { $0 != "request" } }
 
-  @Test("A trim to an image is reported with the image, and what was written of it counts")
-  func trimmed() {
+  @Test func `A trim to an image is reported with the image, and what was written of it counts`() {
     beginTrim()
     endTrim()
     #expect(outcomes == ["trimmed"])
@@ -53,15 +51,13 @@ import Testing
     #expect(world.disk.count == 1)
   }
 
-  @Test("Memory that has come back from the image at once isn't reported as in swap")
-  func cameBack() {
+  @Test func `Memory that has come back from the image at once isn't reported as in swap`() {
     beginTrim()
     endTrim(cameBack: 2 << 20)
     #expect(world.logged == ["trimmed: 40 MB → 4 MB in RAM, 36 MB in its image, 0 s"])
   }
 
-  @Test("A trim gets the rules of the worker's policy, and what prevents an image")
-  func order() {
+  @Test func `A trim gets the rules of the worker's policy, and what prevents an image`() {
     world.worker.configuration.policy.trim.mechanism = .userfaultfd
     world.worker.configuration.policy.hibernate.compressionLevel = 7
     beginTrim()
@@ -79,8 +75,7 @@ import Testing
     #expect(memory.trimOrder?.diskObstacle?.contains("hibernate.disk.min_free") == true)
   }
 
-  @Test("A trimmed worker is measured at once, with what is in the image as memory out of RAM")
-  func measured() {
+  @Test func `A trimmed worker is measured at once, with its image as memory out of RAM`() {
     beginTrim()
     endTrim()
     let source = PendingFootprints()
@@ -104,8 +99,7 @@ import Testing
     memory.stop(with: world.inputs, missing: missing)
   }
 
-  @Test("A suspended worker whose memory stays in the image of a trim is resumed with that trim")
-  func suspended() throws {
+  @Test func `A trimmed worker whose memory stays in the image is resumed with it`() throws {
     suspend(keeping: MissingBytes(36 << 20, isTrimmed: true))
     #expect(world.worker.bytesInTrimImage == 36 << 20)
     sleep.hibernate()
@@ -116,8 +110,7 @@ import Testing
     #expect(world.worker.bytesInTrimImage == 36 << 20)
   }
 
-  @Test("A suspended worker that an earlier daemon has trimmed is recovered before it runs")
-  func adopted() throws {
+  @Test func `A suspended worker that an earlier daemon trimmed is recovered first`() throws {
     sleep.adopt(asleepWith: nil)
     sleep.missing = MissingBytes(36 << 20, isTrimmed: true)
     sleep.hibernate()
@@ -131,8 +124,7 @@ import Testing
     #expect(world.worker.bytesInTrimImage == 30 << 20)
   }
 
-  @Test("When such a worker has been hibernated, it isn't trimmed any more")
-  func hibernated() throws {
+  @Test func `When such a worker has been hibernated, it isn't trimmed any more`() throws {
     suspend(keeping: MissingBytes(36 << 20, isTrimmed: true))
     sleep.hibernate()
     memory.evict(to: "/image")
@@ -141,16 +133,14 @@ import Testing
     #expect(memory.asked.last == "restore /image")
   }
 
-  @Test("If a suspension has moved what is in the image back, the disk is read")
-  func cameBackAsleep() throws {
+  @Test func `If a suspension has moved what is in the image back, the disk is read`() throws {
     suspend(keeping: nil)
     #expect(world.worker.missing == nil && world.disk.count == 3)
     sleep.resume()
     #expect(memory.asked.last == "thaw")
   }
 
-  @Test("After a fill nothing is in the image, and the disk is read")
-  func filled() {
+  @Test func `After a fill nothing is in the image, and the disk is read`() {
     beginTrim()
     endTrim()
     world.driver.request(.fill, world.id) { _ in }
@@ -163,8 +153,7 @@ import Testing
     #expect(world.worker.missing == nil && world.disk.count == 2)
   }
 
-  @Test("A lost trim is logged and reported with its reason, and a later suspension is careful")
-  func lost() {
+  @Test func `A lost trim is reported with its reason, and a later suspension is careful`() {
     beginTrim()
     endTrim()
     sleep.didLoseTrim("it forks often (before)")
@@ -177,8 +166,7 @@ import Testing
     #expect(world.driver.state.snapshot(of: world.id)?.trim?.loss?.reason == "it forks often")
   }
 
-  @Test("A loss that is reported before the outcome of the trim counts after it")
-  func lostEarly() {
+  @Test func `A loss that is reported before the outcome of the trim counts after it`() {
     beginTrim()
     sleep.didLoseTrim("it forks often")
     #expect(outcomes == [])
@@ -186,16 +174,14 @@ import Testing
     #expect(outcomes == ["trimmed", "trimLost"])
   }
 
-  @Test("A loss that is reported during the next trim doesn't concern that one")
-  func lostBefore() {
+  @Test func `A loss that is reported during the next trim doesn't concern that one`() {
     beginTrim()
     sleep.didLoseTrim("it forks often")
     endTrim()
     #expect(outcomes == ["trimmed"] && world.worker.bytesInTrimImage == 36 << 20)
   }
 
-  @Test("A loss that is reported after the worker's end is dropped")
-  func lostLate() {
+  @Test func `A loss that is reported after the worker's end is dropped`() {
     beginTrim()
     endTrim()
     world.driver.send(.exited(world.id, .exited(0)))
@@ -204,9 +190,7 @@ import Testing
     #expect(outcomes == ["trimmed", "exited"])
   }
 
-  @Test(
-    "If the outcome of a trim was lost, the next suspension knows that memory may be in an image")
-  func lostOutcome() {
+  @Test func `After a lost outcome of a trim, memory may be in an image`() {
     beginTrim()
     memory.loseOutcome()
     world.timers.advance(by: .seconds(60))

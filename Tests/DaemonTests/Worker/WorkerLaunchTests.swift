@@ -2,7 +2,6 @@ import Lifecycle
 import Linux
 import Policy
 import PolicyFile
-import Supervision
 import TestSupport
 import Testing
 
@@ -61,24 +60,14 @@ extension AdapterWorld {
     #expect(try perform(.terms, launch)?.contains("no-such-user-here") == true)
   }
 
-  @Test("A memory limit that can't be enforced is reported, and the worker is launched")
-  func memoryLimit() throws {
+  @Test func `A memory limit that can't be enforced is reported, and prevents nothing`() throws {
     let (_, launch) = try launch { $0.limits.memory = .megabytes(100) }
     #expect(try perform(.terms, launch) == nil)
     #expect(world.logged.contains("limits.memory, 100"))
     #expect(world.logged.contains("is not enforced: it has no cgroup of its own"))
   }
 
-  @Test func `A damaged record alone, without a process, keeps no worker from its launch`() throws {
-    let (_, launch) = try launch()
-    try world.scratch.write("state/workers/web.worker", "damaged")
-    // No process writes to the worker's log.
-    #expect(try perform(.terms, launch) == nil)
-  }
-
-  @Test(
-    "The worker's sockets are there after their step, and none of them after the launch is undone")
-  func channels() throws {
+  @Test func `A worker's sockets are made in their step, and removed by the undo`() throws {
     let (worker, launch) = try launch { $0.readiness = .notify }
     #expect(try perform(.channels, launch) == nil)
     let conversation = try #require(worker.conversation)
@@ -139,8 +128,7 @@ extension AdapterWorld {
 
   private var recordPath: String { world.state.workers + "/web.worker" }
 
-  @Test("A program runs when its record is on disk, which a later daemon finds it by")
-  func recorded() throws {
+  @Test func `A program runs when its record is on disk, by which it can be found`() throws {
     let seen = world.scratch.path + "/seen"
     let script = """
       grep -x pid=$$ \(recordPath) > \(seen).partial
@@ -178,10 +166,7 @@ extension AdapterWorld {
     launch.perform(.terms, within: .seconds(60)) { outcomes.append($0) }
     launch.undo {}
     var later = false
-    world.services.jobs.run(about: "later", within: .seconds(60)) {
-    } then: { _ in
-      later = true
-    }
+    world.services.jobs.run(about: "later", within: .seconds(60), {}, then: { _ in later = true })
     try world.turn { later }
     try world.finishJobs()
     #expect(outcomes.isEmpty)

@@ -14,8 +14,7 @@ import Testing
     #expect(world.timers.pending.isEmpty)
   }
 
-  @Test("A launch performs its steps one after the other, and reports to the engine once")
-  func inOrder() throws {
+  @Test func `A launch performs its steps in order, and reports to the engine once`() throws {
     let launch = try #require(world.start())
     for (index, step) in LaunchStep.allCases.enumerated() {
       #expect(launch.performed == Array(LaunchStep.allCases[...index]))
@@ -38,10 +37,8 @@ import Testing
     #expect(world.events == ["launched"] && world.timers.pending.isEmpty)
   }
 
-  @Test(
-    "A step that fails ends the launch, and the engine gets the reason when nothing is left",
-    arguments: LaunchStep.allCases)
-  func failure(step: LaunchStep) throws {
+  @Test(arguments: LaunchStep.allCases)
+  func `A step that fails ends the launch, with the reason`(step: LaunchStep) throws {
     let launch = try #require(world.start())
     launch.succeed(until: step)
     launch.answer(step, "no \(step)")
@@ -90,10 +87,8 @@ import Testing
     #expect(world.events == ["launched"] && world.calls == ["runs", "launched"])
   }
 
-  @Test(
-    "An outcome that comes after the launch was given up changes nothing",
-    arguments: LaunchStep.allCases, [nil, "too late"])
-  func late(step: LaunchStep, refusal: String?) throws {
+  @Test(arguments: LaunchStep.allCases, [nil, "too late"])
+  func `A late outcome of a launch changes nothing`(step: LaunchStep, refusal: String?) throws {
     let launch = try #require(world.start())
     launch.succeed(until: step)
     world.timers.advance(by: WorkerLauncher.lossTimeout)
@@ -120,10 +115,8 @@ import Testing
     #expect(world.state == .launching && world.events.count == 1)
   }
 
-  @Test(
-    "A worker that is removed between two launch steps leaves nothing and reports nothing",
-    arguments: LaunchStep.allCases)
-  func removed(step: LaunchStep) throws {
+  @Test(arguments: LaunchStep.allCases)
+  func `A worker that is removed between two steps leaves nothing`(step: LaunchStep) throws {
     let launch = try #require(world.start())
     launch.succeed(until: step)
     launch.isWanted = false
@@ -134,10 +127,8 @@ import Testing
     expectNothingLeft(launch)
   }
 
-  @Test(
-    "A worker that is stopped during its launch is ended as soon as it runs",
-    arguments: LaunchStep.allCases)
-  func stopped(step: LaunchStep) throws {
+  @Test(arguments: LaunchStep.allCases)
+  func `A worker that is stopped during its launch is ended when it runs`(step: LaunchStep) throws {
     let launch = try #require(world.start())
     launch.succeed(until: step)
     world.request(.stop)
@@ -155,9 +146,7 @@ import Testing
     expectNothingLeft(launch)
   }
 
-  @Test(
-    "A worker whose failed launch couldn't be undone can be launched again later, with a warning")
-  func lostUndo() throws {
+  @Test func `A launch that couldn't be undone is logged, and another may follow`() throws {
     let launch = try #require(world.start())
     launch.answer(.terms, "no such user")
     #expect(world.start() == nil, "the first launch hasn't ended")
@@ -187,10 +176,8 @@ import Testing
     #expect(world.timers.pending.isEmpty)
   }
 
-  @Test(
-    "While threads wait for a processor, a launch begins when another worker is ready or has ended",
-    arguments: [true, false])
-  func turns(becomesReady: Bool) throws {
+  @Test(arguments: [true, false])
+  func `A launch may wait until another worker is ready or has ended`(becomesReady: Bool) throws {
     let world = LaunchWorld(launchesAtOnce: 1)
     world.driver.send(
       .added(
@@ -220,8 +207,7 @@ import Testing
     #expect(world.events == ["launched"])
   }
 
-  @Test("The child of a launch under way is known, so that it isn't reaped as an orphan")
-  func pids() throws {
+  @Test func `The child of a launch under way is known, and not reaped as an orphan`() throws {
     let launch = try #require(world.start())
     #expect(world.launcher.pids.isEmpty)
     launch.succeed(until: .program)

@@ -3,7 +3,6 @@ import Lifecycle
 import Linux
 import Policy
 import PolicyFile
-import Supervision
 import Testing
 
 @testable import Daemon
@@ -32,8 +31,7 @@ import Testing
     #expect(host.obstacle(toLaunching: WorkerID("api")) == nil)
   }
 
-  @Test("A record of another boot, or of a process that has ended, keeps no worker from its launch")
-  func oldRecords() throws {
+  @Test func `A record of another boot or an ended process prevents no launch`() throws {
     let id = WorkerID("web")
     world.services.records.save(try world.record { $0.bootID = "another" }) { _ in }
     #expect(host.obstacle(toLaunching: id) == nil)
@@ -43,8 +41,7 @@ import Testing
     #expect(host.obstacle(toLaunching: id) == nil)
   }
 
-  @Test("A program that runs has a record before the engine knows it, so that no daemon loses it")
-  func recorded() throws {
+  @Test func `A program that runs has a record before the engine knows it`() throws {
     let worker = try world.add("web", .launching)
     host.programDidStart(worker.id)
     world.services.records.drain()
@@ -54,8 +51,7 @@ import Testing
     #expect(world.notes.all == [])
   }
 
-  @Test("A program whose worker has no process any more is neither recorded nor logged")
-  func unrecorded() throws {
+  @Test func `A program whose worker has no process is neither recorded nor logged`() throws {
     let worker = try world.add("web", .terminated)
     host.programDidStart(worker.id)
     host.programDidStart(WorkerID("unknown"))
@@ -64,9 +60,7 @@ import Testing
     #expect(world.logged == "")
   }
 
-  @Test(
-    "A failed launch removes a worker that the configuration has dropped meanwhile, and no other")
-  func failed() throws {
+  @Test func `A failed launch removes a worker that was dropped meanwhile`() throws {
     let worker = try world.add("web", .terminated)
     host.launchDidFail(worker.id)
     #expect(world.workers[worker.id] === worker)
@@ -76,8 +70,7 @@ import Testing
     #expect(world.workers[worker.id] == nil)
   }
 
-  @Test("A worker of `run` that can't be launched counts among the ended ones that are removed")
-  func failedRuns() throws {
+  @Test func `A worker that can't be launched counts among the ended ones`() throws {
     for name in ["one", "two", "three"] {
       try world.add(name, .terminated, isDeclared: false)
       host.launchDidFail(WorkerID(name))

@@ -1,9 +1,6 @@
 import Glibc
-import Hibernation
-import Lifecycle
 import Linux
 import Policy
-import PolicyFile
 import Supervision
 import TestSupport
 import Testing
@@ -12,27 +9,16 @@ import Testing
 
 @Suite("A run of a worker")
 struct WorkerRunTests {
-  private let timers = FakeTimers()
-  private let watches = FakeWatches()
+  private let timers = FakeLoop()
+  private let watches = FakeLoop()
   private let wakes: SleepWorld
 
   init() throws { wakes = try SleepWorld() }
 
-  private func worker() -> WorkerUnit {
-    WorkerUnit(
-      configuration: WorkerConfiguration(
-        name: "web", command: ["sleep", "1"], directory: "/", importance: 0,
-        policy: LifecyclePolicy()),
-      environment: [:], isDeclared: true)
-  }
-
   /// Fills every property that a test can fill. The test's own process represents the worker's root
   /// process.
   private func fill(_ worker: WorkerUnit, _ world: ConversationWorld) throws {
-    let process = try WorkerProcess.adopt(
-      ProcessStat.read(getpid()).identity,
-      plan: LaunchPlan(
-        name: "web", command: ["web"], directory: "/", environment: [:], logPath: "/dev/null"))
+    let process = try WorkerProcess.forTest()
     let run = worker.run
     run.process = process
     run.exitWatch = try watches.whenReadable(process.pidfd) {}
@@ -88,7 +74,7 @@ struct WorkerRunTests {
   ]
 
   @Test func `Closing a run leaves every property as in a new run, and no watch or timer`() throws {
-    let (worker, world) = (worker(), try ConversationWorld())
+    let (worker, world) = (WorkerUnit.forTest("web"), try ConversationWorld())
     let new = properties(WorkerRun())
     let profile = worker.profile
     try fill(worker, world)
@@ -118,7 +104,7 @@ struct WorkerRunTests {
   }
 
   @Test func `A closed run gets no further events`() throws {
-    let (worker, world) = (worker(), try ConversationWorld())
+    let (worker, world) = (WorkerUnit.forTest("web"), try ConversationWorld())
     try fill(worker, world)
     let run = worker.run
     worker.endRun(watches)
@@ -134,7 +120,7 @@ struct WorkerRunTests {
 
   @Test func `All state of a run is in its own value, except for the properties named here`() {
     #expect(
-      Set(properties(worker()).keys) == [
+      Set(properties(WorkerUnit.forTest("web")).keys) == [
         "id", "_configuration", "environment", "isDeclared", "external", "run",
         // Stored descriptors are kept from one run to the next.
         "stored",
@@ -146,7 +132,7 @@ struct WorkerRunTests {
   }
 
   @Test func `A run lists the configuration keys that have changed since its launch`() {
-    let worker = worker()
+    let worker = WorkerUnit.forTest("web")
     #expect(worker.keysChangedSinceLaunch.isEmpty, "it doesn't run")
     worker.launched = worker.configuration
     worker.configuration.command = ["sleep", "2"]
@@ -154,13 +140,5 @@ struct WorkerRunTests {
     #expect(worker.keysChangedSinceLaunch == ["command"])
     worker.endRun(watches)
     #expect(worker.keysChangedSinceLaunch.isEmpty)
-  }
-
-  @Test func `An operation's outcome is ignored after another operation has begun`() {
-    var count = OperationCount()
-    let first = count.begin()
-    #expect(count.isLatest(first))
-    let second = count.begin()
-    #expect(!count.isLatest(first) && count.isLatest(second))
   }
 }

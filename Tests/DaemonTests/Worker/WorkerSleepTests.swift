@@ -1,7 +1,5 @@
 import Hibernation
-import Lifecycle
 import Policy
-import Supervision
 import Testing
 
 @testable import Daemon
@@ -26,8 +24,7 @@ import Testing
     memory.evict(to: "/web.image")
   }
 
-  @Test("Each step of a sleep is reported to the engine, and the resume uses the sleep's own image")
-  func whole() {
+  @Test func `Each step of a sleep is reported, and the resume uses the sleep's own image`() {
     putToSleep()
     #expect(sleep.resumeMethod.image?.path == "/web.image")
     sleep.resume()
@@ -38,10 +35,8 @@ import Testing
     #expect(sleep.resumeMethod.image == nil && !sleep.isBusy)
   }
 
-  @Test(
-    "A sleep begins when the worker has no open question, and not at all after an inspection",
-    arguments: [false, true])
-  func asked(isInspected: Bool) throws {
+  @Test(arguments: [false, true])
+  func `A sleep begins when no question is open, unless inspected`(isInspected: Bool) throws {
     let world = try SleepWorld(.background)
     let (memory, sleep) = (world.memory, try world.makeSleep())
     let supervisor = FakeQuestions.supervisor(
@@ -64,10 +59,8 @@ import Testing
     withExtendedLifetime(supervisor) {}
   }
 
-  @Test(
-    "A sleep begins when the worker was notified, and not at all if an inspection came first",
-    arguments: [false, true])
-  func notified(isInspected: Bool) throws {
+  @Test(arguments: [false, true])
+  func `A sleep begins when the worker was notified, unless inspected`(isInspected: Bool) throws {
     let talk = try ConversationWorld()
     let conversation = try talk.begin()
     let worker = try talk.connect(conversation)
@@ -91,8 +84,7 @@ import Testing
     #expect(world.worker.asleepSince == world.timers.now)
   }
 
-  @Test("A resume from an image ends the wake watch, and the disk of the images is read again")
-  func awake() {
+  @Test func `A resume from an image ends the wake watch, and the disk is read again`() {
     putToSleep()
     #expect(world.watches.active == 1 && world.disk.count == 1)
     #expect(world.worker.lastHibernation?.written == 100)
@@ -102,8 +94,7 @@ import Testing
     #expect(world.worker.asleepSince == nil)
   }
 
-  @Test("A worker without a process isn't acted on, and one whose end has begun isn't hibernated")
-  func noProcess() throws {
+  @Test func `A worker without a process isn't acted on, and none that is ending`() throws {
     let end = try WorkerEndWorld()
     world.worker.ending = end.ending
     end.ending.kill()
@@ -155,8 +146,7 @@ import Testing
     #expect(world.named.isEmpty && memory.asked == ["suspend", "recover"] && sleep.isBusy)
   }
 
-  @Test("The refusal of a worker that works by its own timers is reported as such")
-  func worksByTimer() {
+  @Test func `The refusal of a worker that works by its own timers is reported as such`() {
     sleep.suspend()
     memory.refuseSuspension(
       Refusal(suspending: SuspensionRefusal.worksByTimer(.seconds(1))))
@@ -170,8 +160,7 @@ import Testing
     #expect(!sleep.isBusy)
   }
 
-  @Test("A worker that can't be woken after a refused suspension sleeps, and is woken later")
-  func cantBeWoken() {
+  @Test func `A worker that can't be woken after a refused suspension sleeps until later`() {
     failToWake()
     let error = HibernationError(.waking, "EPERM", aftermath: .intact)
     memory.recovered?(RecoveryOutcome(result: .failure(error)))
@@ -193,8 +182,7 @@ import Testing
     #expect(world.named == ["found", "wakeNeeded"], "nothing watches its inputs")
   }
 
-  @Test("A sleep is inspected if its outcome was lost, and not while the operation continues")
-  func lost() {
+  @Test func `A sleep is inspected if its outcome was lost, and not while the operation runs`() {
     sleep.suspend()
     sleep.inspect()
     #expect(world.named == ["found"] && memory.asked == ["suspend"])
@@ -210,15 +198,6 @@ import Testing
       "an outcome that comes too late has nothing watched: the worker may run by then")
     sleep.resume()
     #expect(memory.asked.last == "thaw, stopped")
-  }
-
-  @Test
-  func `After a lost outcome of a suspension, a worker with unwatched inputs is woken at once`() {
-    sleep.suspend()
-    memory.loseOutcome()
-    sleep.inspect()
-    memory.inspected?(.asleep(.suspended, nil))
-    #expect(world.named == ["found", "wakeNeeded"])
   }
 
   @Test func `A worker whose inputs aren't watched is woken again when a resume fails`() {
@@ -242,8 +221,7 @@ import Testing
     #expect(world.named == ["suspended", "hibernated", "found"] && world.isWatched)
   }
 
-  @Test("A sleep that an earlier daemon began ends with a recovery, which reports what it found")
-  func adopted() {
+  @Test func `A sleep that an earlier daemon began ends with a recovery`() {
     sleep.adopt(asleepWith: Self.image)
     #expect(sleep.resumeMethod.image?.length == 100)
     sleep.resume()
@@ -255,8 +233,7 @@ import Testing
     #expect(world.named == ["resumeFailed"])
   }
 
-  @Test("The outcome of an operation for an adoption counts once, and the run's end is reported")
-  func performing() {
+  @Test func `The outcome of an operation for an adoption counts once`() {
     var outcomes: [Int?] = []
     var back: ((Int) -> Void)?
     sleep.perform({ _, done in back = done }, then: { outcomes.append($0) })

@@ -1,8 +1,6 @@
 import Hibernation
 import Lifecycle
-import Linux
 import Policy
-import Supervision
 import Testing
 
 @testable import Daemon
@@ -48,8 +46,7 @@ import Testing
 
   private final class Answers { var all: [Answer] = [] }
 
-  @Test("A trim is reported to the engine, and the request is answered with what left RAM")
-  func trimmed() {
+  @Test func `A trim is reported to the engine, and the request is answered with what left RAM`() {
     let answers = beginTrim()
     #expect(memory.asked == ["trim"] && sleep.isBusy && answers.all.isEmpty)
     world.timers.advance(by: .milliseconds(100))
@@ -66,8 +63,7 @@ import Testing
     #expect(state.snapshot(of: world.id)?.trim?.last?.stoppedFor == .milliseconds(20))
   }
 
-  @Test("A worker isn't suspended while it is trimmed, and is suspended after it")
-  func notSuspended() {
+  @Test func `A worker isn't suspended while it is trimmed, and is suspended after it`() {
     _ = beginTrim()
     world.driver.request(.suspend, world.id) { _ in }
     #expect(world.driver.state.state(of: world.id) == .background)
@@ -77,8 +73,7 @@ import Testing
     #expect(world.driver.state.state(of: world.id) == .suspending)
   }
 
-  @Test("A fill is reported to the engine with what is still in swap")
-  func filled() {
+  @Test func `A fill is reported to the engine with what is still in swap`() {
     _ = beginTrim()
     memory.trimmed?(Self.outcome(megabytes: 4, swapped: 36))
     let answers = Answers()
@@ -90,8 +85,7 @@ import Testing
     #expect(world.driver.state.swapped(of: world.id) == .zero)
   }
 
-  @Test("Requests fail when the worker ends during a trim, whose outcome doesn't count any more")
-  func ends() throws {
+  @Test func `Requests fail when the worker ends during a trim`() throws {
     let answers = beginTrim()
     world.driver.send(.exited(world.id, .exited(0)))
     world.worker.endRun(world.watches)
@@ -106,8 +100,7 @@ import Testing
     #expect(outcomes.isEmpty && !next.isBusy)
   }
 
-  @Test("A worker without a process isn't trimmed, and neither is one whose end has begun")
-  func noProcess() throws {
+  @Test func `A worker without a process, or whose end has begun, isn't trimmed`() throws {
     let end = try WorkerEndWorld()
     world.worker.ending = end.ending
     end.ending.kill()
@@ -143,8 +136,7 @@ import Testing
     #expect(world.driver.state.state(of: world.id) == .background)
   }
 
-  @Test("A footprint that is measured during a trim is dropped, and a new one may be measured")
-  func measuring() throws {
+  @Test func `A footprint that is measured during a trim is dropped`() throws {
     let source = PendingFootprints()
     let lines = LoggedLines()
     let meter = FootprintMeter(

@@ -1,6 +1,5 @@
 import Control
 import Lifecycle
-import Policy
 import Testing
 
 @testable import Daemon
@@ -20,12 +19,10 @@ import Testing
     return worker
   }
 
-  @Test(
-    "A wrapper that registers puts its worker on the daemon's ladder in its current state",
-    arguments: ["foreground", "background", "suspended", "hibernated"])
-  func registers(state: String) throws {
+  @Test(arguments: ["foreground", "background", "suspended", "hibernated", "not known here"])
+  func `A wrapper that registers puts its worker on the daemon's ladder`(state: String) throws {
     #expect(world.register(report(state)) == nil)
-    #expect(world.state("clangd")?.rawValue == state)
+    #expect(world.state("clangd") == WorkerState(rawValue: state) ?? .background)
     #expect(world.driver.state.footprint(of: id) == .megabytes(90))
     let profile = try #require(world.driver.state.profile(of: id))
     #expect(profile.leader == "its wrapper, pid 77" && !profile.mayBeTerminated)
@@ -63,11 +60,6 @@ import Testing
     #expect(world.driver.state.snapshot(of: id)?.cause.sentence == asked.worker.reason.text)
   }
 
-  @Test func `A wrapped worker's state that this daemon doesn't know counts as background`() {
-    world.register(report("dreaming"))
-    #expect(world.state("clangd") == .background)
-  }
-
   @Test func `A negative footprint of a wrapped worker counts as none`() {
     world.register(report("background", megabytes: -3))
     #expect(world.driver.state.footprint(of: id) == .zero)
@@ -90,7 +82,7 @@ import Testing
   }
 
   @Test func `When a wrapper's connection ends, its worker is released and unknown`() {
-    world.register(report("suspended"))
+    world.register(WrapperWorld.report("clangd", "suspended", mayBeTerminated: true))
     world.leave()
     #expect(world.state("clangd") == nil && !wrappers.leads(id) && !wrappers.isWrapped("clangd"))
     #expect(wrappers.reports().isEmpty && world.killed.isEmpty && world.asked.isEmpty)
@@ -98,19 +90,7 @@ import Testing
     world.leave(9)
   }
 
-  @Test("At the daemon's end all wrappers' connections end, and no wrapper has to end its worker")
-  func daemonEnds() {
-    for number in 1...3 {
-      world.register(
-        WrapperWorld.report("w\(number)", "suspended", mayBeTerminated: true), UInt64(number))
-    }
-    for number in 1...3 { world.leave(UInt64(number)) }
-    #expect(wrappers.reports().isEmpty && world.asked.isEmpty && world.killed.isEmpty)
-    #expect((1...3).allSatisfy { world.state("w\($0)") == nil })
-  }
-
-  @Test
-  func `A wrapper under the name of the daemon's own worker is shown, and gets no verbs for it`() {
+  @Test func `A wrapper under the name of the daemon's own worker is only shown`() {
     world.declare("clangd")
     #expect(world.register(report("suspended")) == nil)
     #expect(world.state("clangd") == .terminated)
@@ -120,8 +100,7 @@ import Testing
     #expect(world.state("clangd") == .terminated)
   }
 
-  @Test("Of two wrappers under one name the second one is registered after the first has ended")
-  func twoOfOneName() {
+  @Test func `Of two wrappers under one name the second is registered after the first`() {
     world.register(report("suspended"), 1)
     world.register(WrapperWorld.report("clangd", "foreground", pid: 88), 2)
     #expect(world.state("clangd") == .suspended)
@@ -153,9 +132,7 @@ import Testing
     #expect(world.asks.first?.timeout == RegisteredWrappers.timeout)
   }
 
-  @Test(
-    "Under pressure a sleeping worker's wrapper has to hibernate it, and then to report its state")
-  func hibernates() {
+  @Test func `Under pressure a wrapper hibernates its sleeping worker, and reports its state`() {
     pressHibernating()
     world.answer(.done)
     #expect(world.asked.last == "status clangd")
@@ -173,8 +150,7 @@ import Testing
     #expect(world.state("clangd") == .foreground)
   }
 
-  @Test("A wrapper that has hibernated its worker without a report of the state has succeeded")
-  func statusFails() {
+  @Test func `A wrapper that has hibernated its worker without a report has succeeded`() {
     pressHibernating()
     world.answer(.done)
     world.answer(.failed, "clangd can't be reached")
@@ -189,26 +165,17 @@ import Testing
     #expect("\(String(describing: obstacles))".contains("it has a file lock"))
   }
 
-  @Test("Without a wrapper's answer the engine continues, and a late failure changes nothing")
-  func never() {
+  @Test(arguments: [false, true])
+  func `Without a wrapper's answer the engine continues; a late success counts`(isDone: Bool) {
     pressHibernating()
     world.pass(.seconds(50))
     #expect(world.state("clangd") == .suspended)
-    world.answer(.failed, "its wrapper didn't answer within 60 s")
-    #expect(world.state("clangd") == .suspended)
+    world.answer(isDone ? .done : .failed)
+    if isDone { world.answer(.done, "", asleep("hibernated")) }
+    #expect(world.state("clangd") == (isDone ? .hibernated : .suspended))
   }
 
-  @Test func `A late answer of a wrapper still updates its worker's state`() {
-    pressHibernating()
-    world.pass(.seconds(50))
-    #expect(world.state("clangd") == .suspended)
-    world.answer(.done)
-    world.answer(.done, "", asleep("hibernated"))
-    #expect(world.state("clangd") == .hibernated)
-  }
-
-  @Test
-  func `A connection that ends during a request to its wrapper ends the worker for the daemon`() {
+  @Test func `A connection that ends during a request ends the worker for the daemon`() {
     pressHibernating()
     world.leave()
     #expect(world.state("clangd") == nil)
@@ -243,8 +210,7 @@ import Testing
     #expect(world.asked.filter { $0.hasPrefix("hibernate") }.count == 3)
   }
 
-  @Test("A wrapped worker isn't hibernated under pressure until its wrapper reports that it sleeps")
-  func running() {
+  @Test func `A wrapped worker isn't hibernated until its wrapper reports that it sleeps`() {
     world.register(report("background"))
     world.press(.warning)
     world.pass(.seconds(60))
@@ -252,6 +218,15 @@ import Testing
     world.register(report("suspended"))
     world.pass(.seconds(5))
     #expect(world.asked == ["hibernate clangd"])
+  }
+
+  @Test func `A request for a worker whose wrapper has closed fails at once, with its number`() {
+    var answers: [ControlResponse] = []
+    wrappers.relay(
+      ControlRequest(id: 7, verb: .wake, worker: "clangd"), timeout: .seconds(600)
+    ) { answers.append($0) }
+    #expect(answers.map(\.result) == [.failed] && answers.first?.id == 7)
+    #expect(world.asks.isEmpty)
   }
 
   @Test(

@@ -12,25 +12,10 @@ import Testing
 @Suite("Wrappers that have registered")
 struct WrapperRegistryTests {
   private let one = ClientID(number: 1)
-  private let other = ClientID(number: 2)
 
   private func report(_ name: String) -> WrapperReport {
     WrapperReport(
       pid: 1, socket: "/nowhere", worker: WorkerReport(name: name, state: "background"))
-  }
-
-  @Test("A wrapper whose connection ends leaves nothing behind, whatever workers it had")
-  func forgotten() throws {
-    var registry = WrapperRegistry()
-    #expect(registry.register(report("one"), from: one, at: .zero) == nil)
-    #expect(registry.register(report("other"), from: other, at: .zero) == nil)
-    for name in ["a", "b", "c"] { _ = registry.lead(WorkerID(name), one) }
-    _ = registry.lead(WorkerID("d"), other)
-    #expect(registry.forget(one) == ["a", "b", "c"].map { WorkerID($0) })
-    for name in ["a", "b", "c"] { #expect(!registry.leads(WorkerID(name))) }
-    #expect(registry.leads(WorkerID("d")))
-    #expect(registry.entry(of: "one") == nil)
-    #expect(registry.reports(at: .zero).map(\.name) == ["other"])
   }
 
   @Test func `A connection registers one wrapped worker`() throws {
@@ -41,8 +26,7 @@ struct WrapperRegistryTests {
     #expect(registry.reports(at: .zero).map(\.name) == ["one"])
   }
 
-  @Test("Ages in a wrapper's report continue to grow, except that of a use in progress")
-  func ages() throws {
+  @Test func `Ages in a wrapper's report grow, except that of a use in progress`() throws {
     var registry = WrapperRegistry()
     var front = report("front")
     front.worker.state = "foreground"
@@ -74,6 +58,20 @@ struct RelayTests {
     var isAsked: Bool { listener.inputEvents != 0 }
   }
 
+  private final class Heard { var answers: [ControlResponse] = [] }
+
+  /// Passes a request about web on to the wrapper.
+  private func relay(
+    _ verb: ControlRequest.Verb, to mute: Mute, _ loop: EventLoop, timeout: Duration = .seconds(60)
+  ) throws -> Heard {
+    let heard = Heard()
+    Relay(
+      ControlRequest(id: 7, verb: verb, worker: "web"), to: mute.path, jobs: try LoopJobs(loop),
+      loop: loop, timeout: timeout
+    ) { heard.answers.append($0) }
+    return heard
+  }
+
   /// The connection of a relay, which has sent its request.
   private func peer(of mute: Mute, _ loop: EventLoop) throws -> Descriptor {
     try loop.turn { mute.isAsked }
@@ -82,18 +80,12 @@ struct RelayTests {
     return peer
   }
 
-  @Test("A request to a wrapper ends once at its deadline, and closes its connection")
-  func deadline() throws {
+  @Test func `A request to a wrapper ends once at its deadline, with its connection`() throws {
     let (mute, loop) = (try Mute(), try EventLoop())
-    var answers: [ControlResponse] = []
-    Relay(
-      ControlRequest(id: 7, verb: .hibernate, worker: "web"), to: mute.path,
-      jobs: try LoopJobs(loop), loop: loop,
-      timeout: .milliseconds(500)
-    ) { answers.append($0) }
+    let heard = try relay(.hibernate, to: mute, loop, timeout: .milliseconds(500))
     let peer = try peer(of: mute, loop)
-    try loop.turn { !answers.isEmpty }
-    #expect(answers.map(\.result) == [.failed] && answers.first?.id == 7)
+    try loop.turn { !heard.answers.isEmpty }
+    #expect(heard.answers.map(\.result) == [.failed] && heard.answers.first?.id == 7)
     var bytes: [UInt8] = []
     while case let more = try peer.read(upTo: 4096), !more.isEmpty { bytes += more }
     // The end of the file shows that nothing is left open. The request has its deadline.
@@ -105,39 +97,38 @@ struct RelayTests {
     #expect(expires <= EventLoop.now.nanoseconds)
   }
 
-  @Test(
-    "A request to end succeeds if its wrapper ends without an answer, and other requests fail",
-    arguments: [ControlRequest.Verb.stop, .terminate, .hibernate])
-  func ended(verb: ControlRequest.Verb) throws {
+  @Test(arguments: [ControlRequest.Verb.stop, .terminate, .hibernate])
+  func `Only a request to end succeeds if its wrapper ends`(verb: ControlRequest.Verb) throws {
     let (mute, loop) = (try Mute(), try EventLoop())
-    var answers: [ControlResponse] = []
-    Relay(
-      ControlRequest(id: 7, verb: verb, worker: "web"), to: mute.path, jobs: try LoopJobs(loop),
-      loop: loop,
-      timeout: .seconds(60)
-    ) { answers.append($0) }
+    let heard = try relay(verb, to: mute, loop)
     var peer: Descriptor? = try peer(of: mute, loop)
     #expect(try peer?.read(upTo: 4096).isEmpty == false)
     peer = nil
-    try loop.turn { !answers.isEmpty }
-    #expect(answers.map(\.result) == [verb == .hibernate ? .failed : .done])
-    if verb != .hibernate { #expect(answers.map(\.text) == ["web has ended"]) }
+    try loop.turn { !heard.answers.isEmpty }
+    #expect(heard.answers.map(\.result) == [verb == .hibernate ? .failed : .done])
+    if verb != .hibernate { #expect(heard.answers.map(\.text) == ["web has ended"]) }
   }
 
   @Test func `A request to a wrapper gets the wrapper's answer`() throws {
     let (mute, loop) = (try Mute(), try EventLoop())
-    var answers: [ControlResponse] = []
-    Relay(
-      ControlRequest(id: 7, verb: .wake, worker: "web"), to: mute.path, jobs: try LoopJobs(loop),
-      loop: loop,
-      timeout: .seconds(60)
-    ) { answers.append($0) }
+    let heard = try relay(.wake, to: mute, loop)
     let peer = try peer(of: mute, loop)
     try peer.writeAll(
       String(
         decoding: WireCodec.line(for: ControlResponse(id: 7, result: .done, text: "awake")),
         as: UTF8.self))
-    try loop.turn { !answers.isEmpty }
-    #expect(answers.map(\.text) == ["awake"])
+    try loop.turn { !heard.answers.isEmpty }
+    #expect(heard.answers.map(\.text) == ["awake"])
+  }
+}
+
+@Suite("The policy that is built into wrap") struct WrappingPolicyTests {
+  private let policy = LifecyclePolicy.wrapping()
+
+  @Test func `It hibernates servers of any size within two minutes of their last use`() throws {
+    let suspended = policy.foreground.idleAfter + (try #require(policy.background.suspendAfter))
+    // Ten seconds remain for the samples in which a use and its end are seen.
+    #expect(suspended + (try #require(policy.hibernate.after)) == .seconds(110))
+    #expect(policy.hibernate.maxFootprint == nil && policy.foreground.mode == .activity)
   }
 }
