@@ -46,6 +46,7 @@ final class RegularSampling {
   /// Takes a sample, and schedules regular ones from now on.
   func sampleRegularly() {
     if let next { clock.cancel(next) }
+    next = nil
     pressure.sendReading()
     activity.source.collectLatches()
     let running = activity.driver.state.runningWorkers.compactMap { activity.workers[$0] }
@@ -55,7 +56,8 @@ final class RegularSampling {
     }
     learnedMemory.saveWhenDue()
     imageDisk.sampleIsTaken(at: clock.now)
-    scheduleNext(after: running.isEmpty ? pace.resting : pace.running)
+    // A worker that was woken meanwhile has scheduled the next one.
+    if next == nil { scheduleNext(after: running.isEmpty ? pace.resting : pace.running) }
   }
 
   private func sample(_ worker: WorkerUnit) {

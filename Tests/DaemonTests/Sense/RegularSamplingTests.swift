@@ -11,9 +11,16 @@ import Testing
   /// Records what was sampled, in order.
   private final class Looks: ActivitySource {
     var all: [String] = []
+    /// Called at the first sample of a worker.
+    var atFirst: ((WorkerUnit) -> Void)?
     func sample(
       _ worker: WorkerUnit, _ process: WorkerProcess, then: @escaping (ActivityReading?) -> Void
-    ) { all.append("activity of \(worker.id)") }
+    ) {
+      all.append("activity of \(worker.id)")
+      let first = atFirst
+      atFirst = nil
+      first?(worker)
+    }
     func collectLatches() { all.append("traffic") }
     func count(_ source: String) -> Int { all.count { $0 == source } }
   }
@@ -115,6 +122,19 @@ import Testing
     }
     #expect(looks.all.count == 2 * 29 && Set(looks.all) == ["machine", "traffic"])
     withExtendedLifetime(sampling) {}
+  }
+
+  @Test func `A worker that is woken during a sample is sampled next, and only once a time`()
+    throws
+  {
+    _ = try add()
+    let sampling = begin()
+    looks.all = []
+    looks.atFirst = { sampling.sampleAtOnce($0) }
+    world.timers.advance(by: .seconds(1))
+    #expect(looks.count("activity of web") == 2)
+    world.timers.advance(by: .seconds(10))
+    #expect(looks.count("machine") == 12)
   }
 
   @Test func `The disk is read once in sixty samples`() throws {
