@@ -202,6 +202,15 @@ import Testing
     #expect(try names() == ["state"])
   }
 
+  @Test func `A directory with the file's name stays, and no partial file is left`() throws {
+    let path = "\(scratch.path)/directory"
+    #expect(mkdir(path, 0o700) == 0)
+    #expect(throws: SystemCallError("rename", on: path + ".partial", code: EISDIR)) {
+      try StateFile.replace(path, with: Self.new, durability: .data)
+    }
+    #expect(try names() == ["directory", "state"])
+  }
+
   @Test(
     "A replacement that isn't committed leaves no partial file, after `discard` or when it is freed"
   )

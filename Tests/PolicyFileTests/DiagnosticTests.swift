@@ -13,6 +13,17 @@ import Testing
         """)
   }
 
+  @Test func `An error about thresholds out of order names both levels`() {
+    #expect(
+      policy("pressure:\n  critical: { available_below: 12% }\n").rendered == """
+        p.yaml:2:32: error: thresholds out of order: `critical` begins at 12% available, before \
+        `urgent` at 10%
+          critical: { available_below: 12% }
+                                       ^
+        help: warning, urgent and critical need decreasing values
+        """)
+  }
+
   @Test func `A syntax error is shown with its line, a caret and a suggestion`() {
     #expect(
       policy("memory:\n\tbudget: host\n").rendered == """

@@ -36,6 +36,21 @@ import Testing
     #expect(read.value?.policy.foreground.mode == .activity)
   }
 
+  @Test func `Only standard hibernates small workers as soon as they are suspended`() throws {
+    for name in shipped {
+      let policy = try #require(library.load(name).value)
+      #expect(policy.hibernate.atOnceUpTo == (name == "standard" ? .megabytes(16) : nil))
+    }
+  }
+
+  @Test func `The policy server uses mode activity and doesn't limit the foreground`() throws {
+    let policy = try #require(library.load("server").value)
+    #expect(policy.foreground.mode == .activity)
+    #expect(policy.foreground.max == nil)
+    #expect(policy.terminate.order == [.band, .recency, .footprint])
+    #expect(policy.hibernate.maxFootprint == .megabytes(256))
+  }
+
   @Test(arguments: shipped)
   func `Each shipped policy loads without a diagnostic, and is the same when it is written`(
     name: String

@@ -69,6 +69,16 @@ import Testing
     #expect(second.error.contains("already"), "\(second)")
   }
 
+  @Test(
+    "`daemon --detach` reports what is wrong with a configuration")
+  func wrong() throws {
+    let home = try Home()
+    try home.project("shop", "workers: { one: { comand: sleep 1 } }")
+    let wrong = try home.run(["daemon", "-d", "--config", "dormouse.yaml"], in: "shop")
+    #expect(wrong.code == CommandExit.badConfiguration.rawValue, "\(wrong)")
+    #expect(wrong.error.contains("did you mean `command`?"), "\(wrong)")
+  }
+
   @Test("A daemon that `shutdown` doesn't reach at the end of a test is found and ended")
   func unreachable() throws {
     let home = try Home()
