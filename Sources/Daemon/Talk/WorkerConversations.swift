@@ -80,5 +80,7 @@ final class WorkerConversations {
     workers[id]?.measuring.didMoveMemory()
     services.log(.info, "\(id): purged: freed \(ByteCount(freed)) of purgeable memory")
     driver.send(.purged(id, freed: ByteCount(freed)))
+    // A count that is under way may have begun before the purge.
+    workers[id]?.conversation?.offers.recount()
   }
 }
