@@ -100,13 +100,17 @@ struct KernelWorkerProcesses: WorkerProcesses {
       root: process.identity, mark: mark, notify: notify, cgroup: process.cgroup,
       processes: services.processes)
     let done = services.loopReturn.callback(then)
-    services.killers.submit(about: name, isUrgent: process.cgroup != nil) {
+    let killers = services.killers
+    killers.submit(about: name, isUrgent: process.cgroup != nil) {
       let failure = failureText { try killing.perform(until: Deadline(in: Self.timeout)) }
       // The escaped processes have a time limit of their own, since the tree may have used all of
-      // its limit. They may also have been moved out of the worker's cgroup.
-      var clearing = escaped.kill(within: Self.escapedTimeout)
-      clearing.failure = failure ?? clearing.failure
-      done(clearing)
+      // its limit. They may also have been moved out of the worker's cgroup. To read their
+      // environment may take long.
+      killers.submit(about: name) {
+        var clearing = escaped.kill(within: Self.escapedTimeout)
+        clearing.failure = failure ?? clearing.failure
+        done(clearing)
+      }
     }
   }
 

@@ -136,6 +136,15 @@ import Testing
     #expect(outcome.escaped == 2 && outcome.failure == nil && children.killed == [51, 57])
   }
 
+  @Test func `A wrapper that the worker started ends its program by itself`() {
+    children.set {
+      $0.add(51)
+      $0.add(52)
+      $0.orphans[1].name = WrapperTree.processName
+    }
+    #expect(kill().escaped == 1 && children.killed == [51])
+  }
+
   @Test func `Processes in cgroups of other workers aren't touched`() throws {
     guard let root = try? CgroupRoot.detect(name: "dormouse-test-\(getpid())-escaped") else {
       return notTestedHere("no cgroup for workers can be made here")

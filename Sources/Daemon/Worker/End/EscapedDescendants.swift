@@ -24,7 +24,7 @@ struct EscapedDescendants: Sendable {
   ) {
     self.root = root
     self.processes = processes
-    groups = cgroup?.path.split(separator: "/").dropLast().last.map { "/\($0)/worker-" }
+    groups = cgroup == nil ? nil : "/worker-"
     var entries: Set = ["\(LaunchPlan.markVariable)=\(mark)"]
     if let notify { entries.insert("NOTIFY_SOCKET=\(notify)") }
     self.entries = entries
@@ -42,9 +42,11 @@ struct EscapedDescendants: Sendable {
     var failure: String?
     // A process whose parent was ended in the last round is the daemon's child in this round.
     for round in 1... {
+      // A wrapper that the worker had started isn't the worker's: it ends its program in an orderly
+      // way.
       let new = processes.adoptedOrphans().filter {
         $0.startTime >= root.startTime && !killed.contains($0.identity) && $0.identity != root
-          && !isInGroup($0.pid) && holdsMark($0.pid)
+          && $0.name != WrapperTree.processName && !isInGroup($0.pid) && holdsMark($0.pid)
       }
       if new.isEmpty { break }
       let isLate = deadline.hasPassed
