@@ -23,6 +23,8 @@ final class LazyProcess {
   private(set) var layout: PageLayout
   /// The number of changes of `layout`.
   private(set) var changes = 0
+  /// Where memory was moved that is in place, and may still be registered.
+  var destinations: [Range<UInt64>] = []
   /// Pages for which a thread waits, and whose message has been read.
   var faults: [UInt64] = []
   /// Messages that an earlier pager read but didn't carry out, because it died before.

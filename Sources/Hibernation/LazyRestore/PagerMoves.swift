@@ -57,7 +57,9 @@ extension Pager {
       if !process.shortenJournal() { endTrim("it freed memory in too many places") }
     }
     // If it can't be read, the group counts as not frozen.
-    return !endsTrim && (try? cgroup.isFrozen) == true
+    guard !endsTrim, (try? cgroup.isFrozen) == true else { return false }
+    for process in processes { try releaseDestinations(of: process) }
+    return !endsTrim
   }
 
   /// Puts all pages in place that were moved, so that nothing of the image is at another address
@@ -77,15 +79,17 @@ extension Pager {
       resolved = moved.count
     }
     if process.hasVanished { return }
-    let destinations = process.layout.moves.to
+    process.destinations += process.layout.moves.to
     process.forgetMoves()
-    guard process.shortenJournal() else { return endTrim("it freed memory in too many places") }
-    try release(destinations, of: process)
+    if !process.shortenJournal() { endTrim("it freed memory in too many places") }
   }
 
-  /// Makes mappings ordinary memory again that memory was moved to, and that miss nothing. They
-  /// would halt the worker again at each further move.
-  private func release(_ destinations: [Range<UInt64>], of process: LazyProcess) throws {
+  /// Makes mappings ordinary memory again that memory was moved to. They would halt the worker
+  /// again at each further move. No thread may be in the kernel: it could move missing pages there.
+  private func releaseDestinations(of process: LazyProcess) throws {
+    if process.destinations.isEmpty || process.hasVanished { return }
+    let destinations = process.destinations
+    process.destinations = []
     let all = try readIfPossible { () throws(SystemCallError) in
       try MemoryMapping.all(of: process.pid)
     }
@@ -93,7 +97,7 @@ extension Pager {
       let range = mapping.start..<mapping.end
       // A part of a mapping isn't released: the kernel would divide the mapping, and a later mremap
       // of the program would fail.
-      guard destinations.contains(where: range.overlaps), !isMissingAnything(in: range, of: process)
+      guard destinations.contains(where: range.overlaps), !hasImagePages(in: range, of: process)
       else { continue }
       do throws(SystemCallError) { try process.userfault.unregister(mapping.range) } catch {
         // Without that, the next move halts it again. The process may have ended.
@@ -103,15 +107,16 @@ extension Pager {
     }
   }
 
-  private func isMissingAnything(in range: Range<UInt64>, of process: LazyProcess) -> Bool {
+  /// True if the mapping has pages of the image that were never moved. The next pager looks for
+  /// those that are in place only where memory is registered.
+  private func hasImagePages(in range: Range<UInt64>, of process: LazyProcess) -> Bool {
     process.chunks.contains { chunk in
-      !process.done.contains(chunk)
-        && image.steps[chunk].ranges.contains { run in
-          run.pages.contains { page in
-            process.layout.currentAddress(of: page).map(range.contains) ?? false
-              && !process.filled.contains(page)
+      image.steps[chunk].ranges.contains { run in
+        range.overlaps(run.address..<run.end)
+          && run.pages.contains {
+            range.contains($0) && process.layout.currentAddress(of: $0) != nil
           }
-        }
+      }
     }
   }
 }
