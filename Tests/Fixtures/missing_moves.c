@@ -1,5 +1,7 @@
 // Moves memory while it isn't in RAM. missing.h describes the conversation.
 #define _GNU_SOURCE
+#include <pthread.h>
+
 #include "missing.h"
 
 #ifndef MREMAP_DONTUNMAP
@@ -130,6 +132,37 @@ static const char *grow_locked(void) {
   return NULL;
 }
 
+static unsigned char *away;
+static void *move_away(void *unused) {
+  int flags = MREMAP_MAYMOVE | MREMAP_FIXED;
+  if (mremap(at(one), FEW * PAGE, FEW * PAGE, flags, away) != away) away = NULL;
+  return unused;
+}
+// Another thread's memory is moved to where memory was that is moved away. The first run brings
+// the former into RAM, and the second one waits in both calls if there is no daemon.
+static const char *exchange(void) {
+  static int has_run;
+  unsigned char *old = at(one), seen;
+  if (!has_run++) {
+    MISSING(one);
+    MISSING(two);
+    CHECK(are_intact(two, FEW));
+    return NULL;
+  }
+  away = map_pages(NULL, FEW * PAGE, 0);
+  pthread_t thread;
+  CHECK(!pthread_create(&thread, NULL, move_away, NULL));
+  while (!mincore(old, PAGE, &seen)) {}  // until nothing is mapped there
+  CHECK(mremap(at(two), FEW * PAGE, FEW * PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, old) == old);
+  CHECK(!pthread_join(thread, NULL) && away);
+  for (int i = 0; i < FEW; i++) {
+    CHECK(has(away + (size_t)i * PAGE, seeds[one + i]) && has(at(one + i), seeds[two + i]));
+  }
+  CHECK(mremap(old, FEW * PAGE, FEW * PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, at(two)) == at(two));
+  CHECK(mremap(away, FEW * PAGE, FEW * PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, old) == old);
+  return NULL;
+}
+
 static const struct test tests[] = {
   {"move", NULL, move},
   {"grow", NULL, grow},
@@ -139,6 +172,7 @@ static const struct test tests[] = {
   {"move_shortened", NULL, move_shortened},
   {"resize_block", use_block, resize_block},
   {"use_border", use_pair, use_border},
+  {"exchange", NULL, exchange},
 };
 
 int main(int count, char **arguments) {

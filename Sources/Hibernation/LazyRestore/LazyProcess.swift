@@ -136,6 +136,8 @@ final class LazyProcess {
     if whole.length <= Self.scannedAtOnce, try guardPages(in: whole).isEmpty { return }
     for range in ranges {
       let all = try guardPages(in: range)
+      // Another thread may have moved them there, and the image's pages away.
+      if !all.isEmpty, userfault.hasEventInFlight { return }
       for one in all {
         journal.recordDropped(one.address..<one.end)
         layout.drop(one.address..<one.end)

@@ -94,12 +94,17 @@ extension Pager {
   /// Records what an earlier pager has put in place.
   private func recordPresentPages() throws {
     for process in processes {
-      try retry.run { () throws(SystemCallError) in
-        try readIfPossible { () throws(SystemCallError) in
-          let pages = try PageMap(pid: process.pid).populatedPages(inRegistered: process.mappings)
-          process.didFind(pages)
+      var pages: [PageRange]?
+      // Memory that a thread has just moved isn't where the layout says.
+      repeat {
+        try handlePendingEvents(of: process)
+        pages = try retry.run { () throws(SystemCallError) in
+          try readIfPossible { () throws(SystemCallError) in
+            try PageMap(pid: process.pid).populatedPages(inRegistered: process.mappings)
+          }
         }
-      }
+      } while !process.hasVanished && process.userfault.hasEventInFlight
+      process.didFind(pages ?? [])
     }
   }
 

@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 import TestSupport
 import Testing
@@ -33,6 +34,31 @@ struct OrphanedWorkersTests {
       try probe.daemonDies()
       try #require(try probe.talk.ask("check") == "whole")
     }
+  }
+
+  /// The next daemon looks for pages in RAM, and finds those of the one where the other's were.
+  @Test func `Memory that two threads move while there is no daemon keeps its contents`() throws {
+    let probe = try Probe(
+      [try Fixture.compile("missing_moves"), "exchange", Fixture.scratch], parking: .frozen)
+    try probe.perform("trim to image")
+    try #require(try probe.talk.ask("run") == "right")
+    try probe.daemonDies(by: SIGKILL)
+    try probe.talk.send("run")
+    let (target, image, pid) = (probe.target, probe.image, probe.victim.pid)
+    try #require(
+      try eventually {
+        try threads(of: pid).count {
+          let call = try? WaitingCall.current(thread: $0, of: pid)
+          return call.map { clinux_is_mremap($0.number) == 1 } ?? false
+        } == 2
+      })
+    let service = HibernationService()
+    _ = try service.wait { (h) throws(HibernationError) in
+      try h.recover(target, from: image, keepsTrims: true)
+    }
+    #expect(try probe.talk.line() == "right")
+    #expect(try probe.talk.ask("check") == "whole")
+    try service.fill(target)
   }
 
   @Test func `A worker runs on when no process reads the standby pager's report`() throws {
