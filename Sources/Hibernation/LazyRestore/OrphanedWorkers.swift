@@ -67,7 +67,8 @@ struct OrphanedWorkers {
       !target.root.hasEnded, reader.processes.contains(where: { $0.identity == target.root })
     else { return nil }
     if isLocked {
-      // A worker that was being trimmed again waits: its image may still be replaced.
+      // A worker that was being trimmed again waits: its image may still be replaced. So does one
+      // whose journals can't be read now.
       guard let all = try? Hibernator.findHandles(reader),
         all.allSatisfy({ [.trimmed, .filling].contains($0.handle.journal.phase) })
       else { return nil }

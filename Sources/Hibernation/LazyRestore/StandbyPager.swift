@@ -43,8 +43,13 @@ public enum StandbyPager {
       }
     }
     let deadline = Deadline(in: .seconds(3))
-    while !daemon.waitForEnd(), !deadline.hasPassed {
-      if daemon.isStuck() { orphans.serve(resumes.announced, isLocked: true) }
+    // While it can't end, its lock isn't that of another daemon.
+    while !daemon.waitForEnd() {
+      if daemon.isStuck() {
+        orphans.serve(resumes.announced, isLocked: true)
+      } else if deadline.hasPassed {
+        break
+      }
     }
     if let lock { endWhenLocked(lock) }
     orphans.serve(resumes.announced, isLocked: false)

@@ -28,6 +28,7 @@ struct OrphanedWorkersTests {
     for round in 0..<8 {
       let probe = try start(variables: ["DORMOUSE_COUNTS": "1"])
       try probe.talk.send("run")
+      // Each round kills it at another moment of the 1,024 writes.
       usleep(UInt32(2000 + 1000 * round))
       kill(probe.daemon.pid, SIGKILL)
       try #require(try probe.talk.line() == "right")
