@@ -90,9 +90,17 @@ static int forgets(int fd, int pagemap, char *page, uint64_t size) {
   return result < 0 ? result : result ? 1 : -EIO;
 }
 
+// The old place stays mapped until the caller unmaps it: another thread's mapping could come there,
+// and be unmapped with the caller's.
+int clinux_move_mapping(void *from, uint64_t length, void *to) {
+  enum { DONTUNMAP = 4 };
+  void *got = mremap(from, length, length, MREMAP_MAYMOVE | MREMAP_FIXED | DONTUNMAP, to);
+  return got == to ? 0 : -errno;
+}
+
 static int try_moved(int fd, int pagemap, char *page, char *other, uint64_t size) {
-  if (mremap(page, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, other) != other) return -errno;
-  return forgets(fd, pagemap, other, size);
+  int result = clinux_move_mapping(page, size, other);
+  return result < 0 ? result : forgets(fd, pagemap, other, size);
 }
 
 static int try_closed(int pagemap, char *page, uint64_t size) {
@@ -120,9 +128,4 @@ int clinux_try_tracking(void) {
   if (pages != MAP_FAILED) munmap(pages, 2 * size);
   if (pagemap >= 0) close(pagemap);
   return result;
-}
-
-int clinux_move_mapping(void *from, uint64_t length, void *to) {
-  void *got = mremap(from, length, length, MREMAP_MAYMOVE | MREMAP_FIXED, to);
-  return got == to ? 0 : -errno;
 }

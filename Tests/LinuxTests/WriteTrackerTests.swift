@@ -1,5 +1,6 @@
 import CLinux
 import Glibc
+import Synchronization
 import Testing
 
 @testable import Linux
@@ -31,6 +32,11 @@ struct WriteTrackerTests {
     let flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED
     let got = mmap(at, Self.pages * Self.size, PROT_READ | PROT_WRITE, flags, -1, 0)
     try #require(got == at)
+  }
+
+  private func page() throws -> UnsafeMutableRawPointer {
+    let flags = MAP_PRIVATE | MAP_ANONYMOUS
+    return try #require(mmap(nil, Self.size, PROT_READ | PROT_WRITE, flags, -1, 0))
   }
 
   private func range(_ at: UnsafeMutableRawPointer) -> PageRange {
@@ -120,6 +126,33 @@ struct WriteTrackerTests {
     #expect(try unwritten(target) == nil)
     try tracker.register(range(target))
     #expect(try unwritten(target) == [])
+  }
+
+  /// A trial that unmapped a place that it doesn't have any more would unmap another thread's
+  /// mapping, about once in a thousand trials.
+  @Test func `The trial doesn't unmap what another thread maps meanwhile`() throws {
+    munmap(area, 64 * Self.size)
+    // The gaps in this process's address space: a page would come to one of them.
+    let pages = try (0..<512).map { _ in try page() }
+    defer { for page in pages { munmap(page, Self.size) } }
+    let isOver = Atomic(false)
+    let done = Semaphore()
+    let isStarted = Thread.start(name: "trials") {
+      for _ in 0..<4000 where !isOver.load(ordering: .relaxed) { _ = clinux_try_tracking() }
+      isOver.store(true, ordering: .relaxed)
+      done.signal()
+    }
+    try #require(isStarted)
+    var lost = 0
+    while !isOver.load(ordering: .relaxed) {
+      let page = try page()
+      // It fails for addresses at which nothing is mapped.
+      for _ in 0..<20 where msync(page, Self.size, MS_ASYNC) != 0 { lost += 1 }
+      munmap(page, Self.size)
+      if lost > 0 { isOver.store(true, ordering: .relaxed) }
+    }
+    done.wait()
+    #expect(lost == 0)
   }
 
   @Test func `Huge pages are split at the first tracked write`() throws {
