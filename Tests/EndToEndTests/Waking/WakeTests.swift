@@ -95,6 +95,7 @@ import Testing
     for round in 0..<10 {
       let verb: ControlRequest.Verb = round % 2 == 0 ? .suspend : .hibernate
       // Requests before, during and after falling asleep.
+      try daemon.done(verb.rawValue, "web")
       for _ in 0..<20 {
         if Int.random(in: 0..<4, using: &random) == 0 { _ = try? daemon.ask(verb, "web") }
         usleep(UInt32.random(in: 0..<3000, using: &random))
