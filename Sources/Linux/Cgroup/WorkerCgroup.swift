@@ -104,11 +104,12 @@ public final class WorkerCgroup: Sendable {
   }
 
   /// True if a worker's first process lives, but isn't in its group: something has moved it, such
-  /// as `systemd-run --scope` or `su -l`. False if that isn't known.
+  /// as `systemd-run --scope` or `su -l`. False if that isn't known, or if the process is ending:
+  /// no list contains it then.
   public func hasLost(_ root: ProcessIdentity) -> Bool {
     // A group that can't be read counts as one that contains the process.
     guard let pids = try? processes() else { return false }
-    return !pids.contains(root.pid) && root.life == .lives
+    return !pids.contains(root.pid) && root.life == .lives && !root.isEnding
   }
 
   /// Throws `movedAway` if `hasLost`. What is done to the group then has no effect on the worker.
