@@ -27,6 +27,8 @@
 #define RESULT(call) ({ long r_ = (long)(call); r_ < 0 ? -errno : (int)r_; })
 
 int clinux_pidfd_open(pid_t pid) { return RESULT(syscall(SYS_pidfd_open, pid, 0)); }
+// O_EXCL is PIDFD_THREAD.
+int clinux_pidfd_open_thread(pid_t id) { return RESULT(syscall(SYS_pidfd_open, id, O_EXCL)); }
 int clinux_pidfd_getfd(int pidfd, int fd) {
   return RESULT(syscall(SYS_pidfd_getfd, pidfd, fd, 0));
 }

@@ -1,4 +1,5 @@
 import Glibc
+import TestSupport
 import Testing
 
 @testable import Linux
@@ -26,6 +27,28 @@ import Testing
       """
     #expect(FileLocks.ofProcess(7, in: table).count == 2)
     #expect(FileLocks.ofProcess(9, in: table).isEmpty)
+  }
+
+  @Test func `Only a process that has locked an inode by flock is its holder`() {
+    let table = """
+      1: FLOCK  ADVISORY  WRITE 7 00:13:11 0 EOF
+      2: POSIX  ADVISORY  READ 8 00:13:11 0 99
+      3: FLOCK  ADVISORY  WRITE 9 00:13:111 0 EOF
+      4: -> FLOCK  ADVISORY  WRITE 10 00:13:11 0 EOF
+      5: FLOCK  ADVISORY  WRITE 0 00:13:11 0 EOF
+      """
+    #expect(AbandonedLocks.holders(of: 11, in: table) == [7])
+  }
+
+  @Test func `The lock of a process that runs is never released as an abandoned one`() throws {
+    let scratch = try Scratch(["lock": ""])
+    let path = "\(scratch.path)/lock"
+    let (file, other) = (try Descriptor.open(path), try Descriptor.open(path))
+    #expect(flock(file.raw, LOCK_EX) == 0)
+    #expect(!AbandonedLocks.release(on: other))
+    #expect(flock(other.raw, LOCK_EX | LOCK_NB) == -1)
+    file.unlock()
+    #expect(flock(other.raw, LOCK_EX | LOCK_NB) == 0)
   }
 
   @Test func `A process's own file lock is seen while it is held`() throws {

@@ -4,6 +4,8 @@
 #include <sys/types.h>
 
 int clinux_pidfd_open(pid_t pid);
+// Returns a pidfd of a single thread, or -EINVAL before Linux 6.9.
+int clinux_pidfd_open_thread(pid_t id);
 int clinux_pidfd_getfd(int pidfd, int fd);
 int clinux_pidfd_send_signal(int pidfd, int signal);
 int clinux_process_mrelease(int pidfd);

@@ -29,13 +29,24 @@ final class ControlListener {
     }
     // A daemon that answers here has another state directory. The lock would have refused the same
     // one.
-    if (try? UnixSocket.connected(to: path, .stream)) != nil { throw .inUse(path: path) }
+    if let other = try? UnixSocket.connected(to: path, .stream), !Self.isOfKilledProcess(other) {
+      throw .inUse(path: path)
+    }
     do throws(SystemCallError) {
       listener = try UnixSocket.bound(to: path, .stream)
       UnixSocket.refuseDescriptors(listener)
       try listener.listen(backlog: 64, path: path)
     } catch { throw .socket(path: path, error.reason) }
     openSpare()
+  }
+
+  /// True if the process that listens was killed. A thread that can't end keeps its socket open.
+  private static func isOfKilledProcess(_ connection: Descriptor) -> Bool {
+    // A process that can't be examined counts as a daemon that runs.
+    guard let peer = try? PeerCredentials(of: connection.raw),
+      let process = try? ProcessIdentity.current(of: peer.process)
+    else { return false }
+    return process.isEnding
   }
 
   static func check(path: String) throws(StartError) {

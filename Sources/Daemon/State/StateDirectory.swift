@@ -142,12 +142,17 @@ package struct StateLock {
     if Self.lock(file, until: deadline) != 0 { throw .inUse(path: path) }
   }
 
-  /// Tries to lock a file until the deadline has passed. It returns what flock(2) returned last, or
-  /// the negative error number.
+  /// Tries to lock a file until the deadline has passed. Then it releases the lock of a killed
+  /// daemon that can't end (`AbandonedLocks`), and tries once more. It returns what flock(2)
+  /// returned last, or the negative error number.
   private static func lock(_ file: Descriptor, until deadline: Deadline) -> Int {
     while true {
       let result = kernelResult { flock(file.raw, LOCK_EX | LOCK_NB) }
-      if result != -EWOULDBLOCK || deadline.hasPassed { return Int(result) }
+      if result != -EWOULDBLOCK { return Int(result) }
+      if deadline.hasPassed {
+        guard AbandonedLocks.release(on: file) else { return Int(result) }
+        return Int(kernelResult { flock(file.raw, LOCK_EX | LOCK_NB) })
+      }
       pauseThread(for: .milliseconds(10))
     }
   }

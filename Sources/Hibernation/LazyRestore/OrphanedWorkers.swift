@@ -139,6 +139,9 @@ struct ParentDaemon {
     return cannotRun()
   }
 
+  /// Releases the locks of a daemon that is stuck. Returns false if it may still have locks.
+  func releaseLocks() -> Bool { AbandonedLocks.release(of: pid) }
+
   private func cannotRun() -> Bool {
     do throws(SystemCallError) {
       // The first thread ends only with the whole process.

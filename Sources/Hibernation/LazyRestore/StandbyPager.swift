@@ -29,6 +29,8 @@ public enum StandbyPager {
     // A lock file that can't be opened isn't locked by a daemon that could serve its workers.
     let lock = lock.flatMap { try? Descriptor.open($0, O_RDONLY) }
     var resumes = AnnouncedResumes()
+    // True if a daemon that can't end has no lock any more. Then it counts as ended.
+    var isUnlocked = false
     // An error counts as the end of the daemon: while the daemon fills pages, it has the images'
     // locks.
     while let isReady = try? pollDescriptor(
@@ -39,14 +41,17 @@ public enum StandbyPager {
         guard let (packet, kept) = receive(from: input) else { break }
         resumes.parse(packet, kept)
       } else if daemon.isStuck() {
+        isUnlocked = daemon.releaseLocks()
+        if isUnlocked { break }
         orphans.serve(resumes.announced, isLocked: true)
       }
     }
     let deadline = Deadline(in: .seconds(3))
     // While it can't end, its lock isn't that of another daemon.
-    while !daemon.waitForEnd() {
+    while !isUnlocked, !daemon.waitForEnd() {
       if daemon.isStuck() {
-        orphans.serve(resumes.announced, isLocked: true)
+        isUnlocked = daemon.releaseLocks()
+        if !isUnlocked { orphans.serve(resumes.announced, isLocked: true) }
       } else if deadline.hasPassed {
         break
       }

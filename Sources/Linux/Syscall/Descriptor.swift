@@ -47,6 +47,14 @@ public final class Descriptor: Sendable {
       })
   }
 
+  /// Opens a single thread as a descriptor.
+  ///
+  /// - Throws: EINVAL before Linux 6.9.
+  public static func pidfd(ofThread thread: Int32) throws(SystemCallError) -> Descriptor {
+    Descriptor(
+      owning: try shim("pidfd_open", on: "thread \(thread)") { clinux_pidfd_open_thread(thread) })
+  }
+
   /// Reads at most `capacity` bytes. The result is empty at the end of the file.
   public func read(upTo capacity: Int) throws(SystemCallError) -> [UInt8] {
     var failure: SystemCallError?

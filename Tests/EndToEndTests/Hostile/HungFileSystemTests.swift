@@ -88,6 +88,37 @@ import Testing
     hung.end()
   }
 
+  /// Such a thread keeps the daemon's descriptors open, and with them the locks and the socket.
+  @Test(
+    "The next daemon starts and keeps the worker of a killed one whose thread hangs",
+    .enabled(if: HungFileSystem.isPossible, "mounting takes root's rights and /dev/fuse"),
+    .enabled(
+      if: (try? Descriptor.pidfd(ofThread: getpid())) != nil,  // Older kernels refuse it.
+      "descriptors of a thread are copied since Linux 6.9"))
+  func killedDaemon() throws {
+    let scratch = try Scratch()
+    let hung = try HungFileSystem(over: scratch.path)
+    defer { hung.end() }
+    let daemon = try TestDaemon(
+      """
+      workers:
+        ours: { command: sleep 688 }
+        waits: { command: sleep 689, env_file: \(scratch.path)/env }
+      """)
+    try daemon.wait("ours", toBe: "foreground")
+    try daemon.waitForLogText("its file system doesn't answer")
+    try daemon.waitForRecord(of: "ours")
+    let worker = try daemon.worker("ours").pid
+    let killed = try #require(daemon.process)
+    kill(killed.pid, SIGKILL)
+    try daemon.start()
+    #expect(try daemon.worker("ours").pid == worker, "\(daemon.logText)")
+    let hasEnded = try pollDescriptor(killed.pidfd.raw, for: POLLIN, until: Deadline(in: .zero))
+    #expect(!hasEnded, "no thread of the killed daemon hangs")
+    hung.end()
+    try killed.wait(.seconds(60))
+  }
+
   /// The kernel's counters of a TCP connection are read under its socket's lock.
   @Test(
     "The daemon answers while a worker holds the lock of a socket whose traffic is measured",
