@@ -119,6 +119,41 @@ import Testing
     try killed.wait(.seconds(60))
   }
 
+  @Test(
+    "A child that hangs while it enters its directory doesn't keep the locks of its parent",
+    .enabled(if: HungFileSystem.isPossible, "mounting takes root's rights and /dev/fuse"))
+  func child() throws {
+    let scratch = try Scratch()
+    try makeDirectory("\(scratch.path)/hung", mode: 0o755)
+    let hung = try HungFileSystem(over: "\(scratch.path)/hung")
+    defer { hung.end() }
+    func lock() throws -> Descriptor? {
+      let file = try Descriptor.open("\(scratch.path)/lock", O_RDWR | O_CREAT, mode: 0o600)
+      return flock(file.raw, LOCK_EX | LOCK_NB) == 0 ? file : nil
+    }
+    var locked = try lock()
+    try #require(locked != nil)
+    let child = try StartingProcess(
+      SpawnRequest(
+        path: "/bin/true", arguments: ["true"], environment: [:],
+        directory: "\(scratch.path)/hung/directory", input: 0, output: 1, error: 2))
+    defer {
+      hung.end()
+      child.abandon()
+      waitForChild(child.process.pid)
+    }
+    func hangs() throws -> Bool {
+      let state = try ProcessStat.read(child.process.pid).state
+      return child.hangError(after: .zero)?.step == .directory
+        && (state == .sleeping || state == .uninterruptible)
+    }
+    #expect(try eventually { try hangs() })
+    locked = nil
+    // For a moment, a child that another test starts may have a copy of the descriptor.
+    #expect(try eventually { try lock() != nil })
+    #expect(try hangs())
+  }
+
   /// The kernel's counters of a TCP connection are read under its socket's lock.
   @Test(
     "The daemon answers while a worker holds the lock of a socket whose traffic is measured",
