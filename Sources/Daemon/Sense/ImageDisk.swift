@@ -6,6 +6,8 @@ import Policy
 
 /// The state of the images' file system.
 struct ImageDisk: Sendable {
+  /// The directory of the images; nil if it can't be examined.
+  var directory: ImageDirectory?
   /// The size of the file system; zero if it can't be read.
   var total = ByteCount.zero
   var free = ByteCount.zero
@@ -39,8 +41,9 @@ struct ImageDisk: Sendable {
     return result
   }
 
-  /// Reads the size of the file system. It mustn't run on the event loop's thread.
+  /// Reads the directory and the file system's size. It mustn't run on the event loop's thread.
   mutating func askFileSystem(_ directory: String) {
+    self.directory = ImageDirectory(of: directory + "/")
     var usage = statvfs()
     guard statvfs(directory, &usage) == 0 else { return }
     // File systems without a size of their own report up to 2⁶⁴ blocks.

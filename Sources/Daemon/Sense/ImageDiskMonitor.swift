@@ -24,6 +24,8 @@ final class ImageDiskMonitor {
     var log: (DaemonLog.Priority, String) -> Void
   }
 
+  /// Called with each reading of the disk.
+  var didRead: ((ImageDisk) -> Void)?
   private let directory: String
   private let needs: Needs
   private var disk = ImageDisk()
@@ -142,6 +144,7 @@ final class ImageDiskMonitor {
     if let reading {
       if !answers { needs.log(.notice, "the image disk responds again") }
       disk = reading
+      didRead?(reading)
     } else {
       // The disk's size stays known, with no room on it for an image.
       (disk.total, disk.free) = (max(disk.total, ByteCount(1)), .zero)

@@ -4,13 +4,27 @@ import Policy
 import Supervision
 
 /// Records what a later daemon needs to find a worker again. It belongs to the event loop's thread.
-struct WorkerRecordWriter {
+final class WorkerRecordWriter {
   let records: any WorkerRecords
   let bootID: String
   let log: DaemonLog
-  /// The directory in which this daemon makes images, as it was when the daemon started; nil if it
-  /// isn't known.
+  /// The directory in which this daemon makes images; nil if it isn't known. A volume may be
+  /// mounted on it while the daemon runs, so each reading of the disk updates it (`follow`).
   var images: ImageDirectory?
+
+  init(
+    records: any WorkerRecords, bootID: String, log: DaemonLog, images: ImageDirectory? = nil
+  ) {
+    self.records = records
+    self.bootID = bootID
+    self.log = log
+    self.images = images
+  }
+
+  /// Uses the directory that each reading of the disk finds.
+  func follow(_ disk: ImageDiskMonitor) {
+    disk.didRead = { [self] in images = $0.directory ?? images }
+  }
 
   /// - Parameter imageDirectory: the directory in which an earlier daemon made images; nil: its
   ///   record doesn't say it, or this daemon manages the worker.

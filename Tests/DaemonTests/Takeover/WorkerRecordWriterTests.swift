@@ -58,7 +58,6 @@ import Testing
 
   @Test func `A worker's record names the directory of its image in every state`() throws {
     let worker = try worker()
-    var writer = writer
     writer.images = try #require(ImageDirectory(of: scratch.path + "/image"))
     for state in WorkerState.allCases where state != .terminated {
       let record = try #require(writer.record(of: worker, state: state))
@@ -73,6 +72,27 @@ import Testing
     for state in [WorkerState.hibernated, .resuming] {
       #expect(writer.record(of: worker, state: state)?.imageDirectory == "5-6", "\(state)")
     }
+  }
+
+  @Test func `A record names the images' directory of the last reading of the disk`() throws {
+    let (worker, directory) = (try worker(), scratch.path + "/images")
+    let monitor = ImageDiskMonitor(
+      directory: directory, ledger: WriteLedger(path: scratch.path + "/writes"),
+      ImageDiskMonitor.Needs(
+        read: { then in then(ImageDisk.read(directory, [])) }, send: { _ in }, save: { _ in },
+        time: { 0 }, log: { _, _ in }))
+    writer.follow(monitor)
+    try makeDirectory(directory, mode: 0o700)
+    monitor.sendReading()
+    let first = try #require(ImageDirectory(of: directory + "/web.image"))
+    #expect(writer.record(of: worker, state: .hibernating)?.imageDirectory == first.text)
+    // A volume is mounted there.
+    #expect(rename(directory, directory + ".below") == 0)
+    try makeDirectory(directory, mode: 0o700)
+    monitor.sendReading()
+    let second = try #require(ImageDirectory(of: directory + "/web.image"))
+    #expect(first != second)
+    #expect(writer.record(of: worker, state: .hibernating)?.imageDirectory == second.text)
   }
 
   @Test func `A worker that may sleep without an image isn't recorded as hibernated`() throws {
