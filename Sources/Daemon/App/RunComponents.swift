@@ -21,7 +21,7 @@ struct RunComponents {
     let memory = KernelMemory(
       services: services, state: shared.state, bootID: shared.bootID,
       standby: .pager(
-        jobs: services.jobs, hibernation: services.hibernation, log: log,
+        jobs: services.jobs, loop: loop, hibernation: services.hibernation, log: log,
         hasSuccessors: role.hasSuccessor, lock: shared.state.lockPath),
       resumeOverride: role.resumeOverride)
     ends = WorkerEnds(

@@ -1,18 +1,23 @@
 import Hibernation
+import Linux
 
 /// Starts the standby pager, a process that brings the missing pages of workers if the daemon dies.
 /// Without it these workers would wait for the next daemon. It starts when the first worker needs
-/// it. It belongs to the event loop's thread.
+/// it, and is replaced if it ends. It belongs to the event loop's thread.
 final class StandbyStarter<Process: Sendable> {
   /// Starts the process on another thread, because the start waits until the process's program
   /// runs.
   typealias Start = (_ then: @escaping (JobOutcome<Result<Process, any Error>>) -> Void) -> Void
+
+  /// Calls back after the process has ended.
+  typealias WhenEnded = (Process, _ then: @escaping () -> Void) -> Void
 
   private let hasSuccessors: Bool
   private let start: Start
   private let hasEnded: (Process) -> Bool
   /// Makes later resumes use the process.
   private let use: (Process) -> Void
+  private let whenEnded: WhenEnded
   private let log: (DaemonLog.Priority, String) -> Void
   private var current: Process?
   private var isStarting = false
@@ -23,12 +28,13 @@ final class StandbyStarter<Process: Sendable> {
   init(
     hasSuccessors: Bool, log: @escaping (DaemonLog.Priority, String) -> Void,
     start: @escaping Start, hasEnded: @escaping (Process) -> Bool,
-    use: @escaping (Process) -> Void
+    use: @escaping (Process) -> Void, whenEnded: @escaping WhenEnded
   ) {
     self.hasSuccessors = hasSuccessors
     self.start = start
     self.hasEnded = hasEnded
     self.use = use
+    self.whenEnded = whenEnded
     self.log = log
   }
 
@@ -48,6 +54,7 @@ final class StandbyStarter<Process: Sendable> {
       case .done(.success(let new)):
         current = new
         use(new)
+        whenEnded(new) { [weak self] in self?.replaceIfEnded() }
       case .done(.failure(let error)): log(.warning, "no standby pager: \(error)")
       case .overdue: log(.warning, "no standby pager: its program did not start within 10 s")
       // The thread of an earlier start, which was overdue, hasn't ended.
@@ -58,13 +65,20 @@ final class StandbyStarter<Process: Sendable> {
       for action in waiting { action() }
     }
   }
+
+  /// Workers may have missing pages for hours in which nothing is resumed or trimmed.
+  private func replaceIfEnded() {
+    guard let current, hasEnded(current) else { return }
+    log(.warning, "the standby pager has ended: another one is started")
+    startStandbyPager()
+  }
 }
 
 extension StandbyStarter where Process == StandbyPagerConnection {
   /// A starter for a `StandbyPagerConnection`, whose program is this program.
   static func pager(
-    jobs: LoopJobs, hibernation: HibernationService, log: DaemonLog, hasSuccessors: Bool,
-    lock: String
+    jobs: LoopJobs, loop: any Timers & DescriptorWatches, hibernation: HibernationService,
+    log: DaemonLog, hasSuccessors: Bool, lock: String
   ) -> StandbyStarter {
     StandbyStarter(hasSuccessors: hasSuccessors, log: log.callAsFunction) { then in
       jobs.run(about: "standby pager", within: .seconds(10)) {
@@ -79,6 +93,23 @@ extension StandbyStarter where Process == StandbyPagerConnection {
       $0.hasEnded()
     } use: {
       hibernation.set($0)
+    } whenEnded: {
+      waitForEnd(of: $0, on: loop, then: $1)
+    }
+  }
+
+  /// Calls back 1 s after the process has ended: processes that end at once must not occupy the
+  /// event loop.
+  static func waitForEnd(
+    of connection: StandbyPagerConnection, on loop: any Timers & DescriptorWatches,
+    then: @escaping () -> Void
+  ) {
+    let pidfd = connection.process.pidfd
+    var token: LoopToken?
+    // Without the watch, the next trim finds that the process has ended.
+    token = try? loop.whenReadable(pidfd) { [unowned loop] in
+      if let token { loop.unwatch(pidfd, token) }
+      loop.after(.seconds(1), do: then)
     }
   }
 }

@@ -153,8 +153,8 @@ final class AdapterWorld {
     KernelMemory(
       services: services, state: state, bootID: Self.bootID,
       standby: .pager(
-        jobs: services.jobs, hibernation: services.hibernation, log: log, hasSuccessors: false,
-        lock: state.lockPath),
+        jobs: services.jobs, loop: services.loop, hibernation: services.hibernation, log: log,
+        hasSuccessors: false, lock: state.lockPath),
       resumeOverride: resumeOverride, recordTimeout: recordTimeout)
   }
 

@@ -1,4 +1,5 @@
 import Glibc
+import Linux
 import Policy
 import TestSupport
 import Testing
@@ -13,6 +14,7 @@ import Testing
     var used: [Int] = []
     var lines: [String] = []
     var ended: Set<Int> = []
+    var reports: [Int: () -> Void] = [:]
   }
   private let world = World()
 
@@ -20,7 +22,8 @@ import Testing
     StandbyStarter(
       hasSuccessors: hasSuccessors, log: { [world] in world.lines.append($1) },
       start: { [world] in world.waiting.append($0) },
-      hasEnded: { [world] in world.ended.contains($0) }, use: { [world] in world.used.append($0) })
+      hasEnded: { [world] in world.ended.contains($0) }, use: { [world] in world.used.append($0) },
+      whenEnded: { [world] in world.reports[$0] = $1 })
   }
 
   private func answer(_ outcome: World.Outcome) { world.waiting.removeFirst()(outcome) }
@@ -36,6 +39,40 @@ import Testing
     starter.startStandbyPager()
     answer(.done(.success(2)))
     #expect(world.used == [1, 2] && world.lines.isEmpty)
+  }
+
+  @Test func `An ended standby pager is replaced, unless that was done already`() {
+    let starter = starter()
+    starter.startStandbyPager()
+    answer(.done(.success(1)))
+    world.ended = [1]
+    world.reports[1]?()
+    answer(.done(.success(2)))
+    #expect(world.used == [1, 2] && world.lines.count == 1)
+    world.reports[1]?()
+    #expect(world.waiting.isEmpty && world.lines.count == 1)
+  }
+
+  @Test func `A standby pager that is killed is replaced while nothing is trimmed`() throws {
+    let loop = try EventLoop(check: nil)
+    var used: [StandbyPagerConnection] = []
+    let starter = StandbyStarter<StandbyPagerConnection>(
+      hasSuccessors: true, log: { _, _ in },
+      start: { then in
+        then(.done(Result { try StandbyPagerConnection(command: ["/bin/sleep", "690"]) }))
+      }, hasEnded: { $0.hasEnded() }, use: { used.append($0) },
+      whenEnded: { StandbyStarter<StandbyPagerConnection>.waitForEnd(of: $0, on: loop, then: $1) })
+    defer {
+      for connection in used where !connection.hasEnded() {
+        kill(connection.process.pid, SIGKILL)
+        waitForChild(connection.process.pid)
+      }
+    }
+    starter.startStandbyPager()
+    let killed = try #require(used.first).process.identity
+    kill(killed.pid, SIGKILL)
+    try loop.turn { used.count == 2 }
+    #expect(used.last?.process.identity.hasEnded == false && killed.hasEnded)
   }
 
   @Test func `A failed or overdue start of the standby pager is logged and repeated`() {
