@@ -198,34 +198,30 @@ public final class StandbyPagerConnection: Sendable {
   func announce(_ target: HibernationTarget, image: String, keeping kept: [Descriptor]) {
     if let line = StandbyPager.line(target, image: image) { send(line) }
     guard !kept.isEmpty, let line = StandbyPager.keepLine(image: image) else { return }
-    let bytes = Array(line.utf8)
-    for descriptor in kept {
-      _ = clinux_send_with_descriptor(socket.raw, bytes, Int64(bytes.count), descriptor.raw)
-    }
+    for descriptor in kept { send(line, with: descriptor) }
   }
 
-  /// Retracts an announcement. Call it when all pages are in place, or the worker is suspended. A
-  /// standby pager that doesn't read it within a second is ended: it could wake the worker later.
+  /// Retracts an announcement. Call it when all pages are in place, or the worker is suspended.
   func retract(image: String) {
-    guard let line = StandbyPager.endLine(image: image) else { return }
-    let deadline = Deadline(in: .seconds(1))
-    while !send(line) {
+    if let line = StandbyPager.endLine(image: image) { send(line) }
+  }
+
+  /// Sends a packet. If the socket's queue is full for a second, the standby pager is ended: it
+  /// would lack a resume, or could wake a worker later. The daemon starts another one, and
+  /// announces all resumes to it that haven't ended.
+  private func send(_ line: String, with passed: Descriptor? = nil) {
+    let (bytes, deadline) = (Array(line.utf8), Deadline(in: .seconds(1)))
+    func attempt() -> Int64 {
+      guard let passed else { return Int64(socket.send(bytes, waits: false)) }
+      return clinux_send_with_descriptor(socket.raw, bytes, Int64(bytes.count), passed.raw)
+    }
+    while attempt() == -Int64(EAGAIN) {
       // If that fails, the next attempt to send shows whether the socket has room.
       let hasRoom = try? pollDescriptor(socket.raw, for: POLLOUT, until: deadline)
-      if hasRoom != true || deadline.hasPassed { return end() }
+      if hasRoom == true, !deadline.hasPassed { continue }
+      // If the signal can't be sent, the process has ended.
+      _ = try? process.identity.signal(SIGKILL)
+      return
     }
-  }
-
-  /// Ends the standby pager. The daemon starts another one.
-  private func end() {
-    // If the signal can't be sent, the process has ended.
-    _ = try? process.identity.signal(SIGKILL)
-  }
-
-  /// Returns false if the socket's queue is full: the packet is lost as a whole. If it was an
-  /// announcement, the next daemon finds the resume.
-  @discardableResult
-  private func send(_ line: String) -> Bool {
-    socket.send(Array(line.utf8), waits: false) != -Int(EAGAIN)
   }
 }

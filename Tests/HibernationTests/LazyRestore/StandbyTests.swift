@@ -55,6 +55,20 @@ struct StandbyTests {
     #expect(try eventually { connection.process.identity.hasEnded })
   }
 
+  @Test func `A standby pager that reads no announcements is ended, so that another one gets them`()
+    throws
+  {
+    let connection = try StandbyPagerConnection(command: ["/bin/sleep", "1000"])
+    defer { reap(connection.process.pid) }
+    let target = HibernationTarget(name: "web", root: connection.process.identity, cgroup: nil)
+    let image = "/" + String(repeating: "x", count: 4000)
+    let userfault = try Descriptor.open("/dev/null")
+    for _ in 0..<1000 where !connection.process.identity.hasEnded {
+      connection.announce(target, image: image, keeping: [userfault])
+    }
+    #expect(try eventually { connection.process.identity.hasEnded })
+  }
+
   @Test(
     "A resume is announced before the worker runs, and retracted when all pages are filled",
     .enabled(
