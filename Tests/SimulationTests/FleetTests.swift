@@ -39,7 +39,7 @@ private func run(
 @Suite("A simulated fleet")
 struct FleetTests {
   @Test("A fleet's report counts cold, hot, suspended and hibernated uses, with the cost of each")
-  func found() {
+  func statesOfUses() {
     let report = run(trace([0, 10, 90, 1000]), policy { $0.hibernate.after = .seconds(60) })
     #expect(report.found == [.cold: 1, .hot: 1, .suspended: 1, .hibernated: 1])
     #expect(report.meanWait[.cold] == 500)

@@ -1,5 +1,4 @@
 import Policy
-import Simulation
 import TestSupport
 import Testing
 

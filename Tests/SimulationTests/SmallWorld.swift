@@ -1,12 +1,14 @@
 import Lifecycle
 import Policy
 
+@testable import Simulation
+
 /// Explores a few workers and every order of the events for them. Seeds try many cases by chance;
 /// this tries all, up to a depth. The depth is the number of steps from the moment at which all
 /// workers are being launched. Each step is one of: an outstanding outcome, its failure, an exit, a
 /// wake, a request (start, foreground, background, suspend, hibernate or stop), memory becoming
 /// short or plentiful, or time passing until the next deadline.
-public struct SmallWorld: Hashable, Sendable {
+struct SmallWorld: Hashable, Sendable {
   private var engine: Engine
   private var now = Instant.zero
   private var bodies: [WorkerID: SimulatedWorker.Body] = [:]
@@ -17,16 +19,16 @@ public struct SmallWorld: Hashable, Sendable {
   private var isShort = false
   private var trail: [Event] = []
 
-  public struct Exploration: Sendable {
+  struct Exploration: Sendable {
     /// The number of different states of the world, including the first.
-    public var states = 0
+    var states = 0
     /// The number of steps between these states.
-    public var steps = 0
+    var steps = 0
     /// The number of steps in a row that are covered: every order of that many events has been
     /// tried, except those that lead through a state that was tried already.
-    public var depth = 0
+    var depth = 0
     /// True if no event leads to a new state.
-    public var isComplete = false
+    var isComplete = false
   }
 
   /// Explores the world until a depth or a number of states is reached.
@@ -35,7 +37,7 @@ public struct SmallWorld: Hashable, Sendable {
   ///   - wakesTogether: each worker wakes the next one, and the last one the first.
   ///   - limits: of the first worker.
   /// - Throws: `SmallWorldFailure`, with the events that lead to it.
-  public static func explore(
+  static func explore(
     workers: Int, depth: Int, maxStates: Int, policy: LifecyclePolicy = LifecyclePolicy(),
     wakesTogether: Bool = false, limits: FootprintLimits? = nil
   ) throws(SmallWorldFailure) -> Exploration {
@@ -198,12 +200,12 @@ public struct SmallWorld: Hashable, Sendable {
 
   /// Two worlds are equal if their states are. The events that led to them and the checks don't
   /// count.
-  public static func == (left: SmallWorld, right: SmallWorld) -> Bool {
+  static func == (left: SmallWorld, right: SmallWorld) -> Bool {
     left.now == right.now && left.bodies == right.bodies && left.open == right.open
       && left.isShort == right.isShort && left.engine == right.engine
   }
 
-  public func hash(into hasher: inout Hasher) {
+  func hash(into hasher: inout Hasher) {
     hasher.combine(now)
     hasher.combine(bodies)
     hasher.combine(open.count)
@@ -213,12 +215,12 @@ public struct SmallWorld: Hashable, Sendable {
 }
 
 /// An invariant that doesn't hold after a sequence of events.
-public struct SmallWorldFailure: Error, CustomStringConvertible {
-  public var what: String
+struct SmallWorldFailure: Error, CustomStringConvertible {
+  var what: String
   /// The events that lead to the failure.
-  public var trail: [Event]
+  var trail: [Event]
 
-  public var description: String {
+  var description: String {
     "\(what), after:\n" + trail.map { "  \($0)" }.joined(separator: "\n")
   }
 }
