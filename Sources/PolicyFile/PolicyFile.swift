@@ -12,22 +12,6 @@ public enum PolicyFile {
   ) -> ParseResult<LoadedPolicy> {
     PolicyChain(library: library).load(path: path)
   }
-
-  /// Lays the keys of a text over a policy, and returns their positions. A pressure level, a ladder
-  /// level or another list in the text replaces the base's as a whole.
-  static func parse(
-    text: String, file: String, over base: LifecyclePolicy, by policyReader: PolicyReader
-  ) -> ParseResult<LoadedPolicy> {
-    let sink = DiagnosticSink(source: SourceText(text: text, file: file))
-    guard let reader = sink.topReader(of: "a policy") else { return sink.result(nil) }
-    let policy = policyReader.read(reader, over: base)
-    var origins = policyReader.extended?.policy?.origins ?? Origins()
-    origins.machine.append(
-      Origins.Source(
-        layer: policyReader.scope == .policy ? .policy : .overrides, file: file,
-        keys: reader.positions.settings))
-    return sink.result(LoadedPolicy(policy: policy, origins: origins))
-  }
 }
 
 /// A policy, and the origin of each of its values.

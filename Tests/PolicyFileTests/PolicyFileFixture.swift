@@ -27,7 +27,9 @@ extension PolicyFile {
   static func parse(
     text: String, file: String, over base: LifecyclePolicy
   ) -> ParseResult<LifecyclePolicy> {
-    parse(text: text, file: file, over: base, by: PolicyReader(scope: .overrides)).map(\.policy)
+    let sink = DiagnosticSink(source: SourceText(text: text, file: file))
+    guard let reader = sink.topReader(of: "a policy") else { return sink.result(nil) }
+    return sink.result(PolicyReader(scope: .overrides).read(reader, over: base))
   }
 
   static func load(path: String) -> ParseResult<LifecyclePolicy> {

@@ -15,13 +15,18 @@ struct PolicyChain {
   ///
   /// - Parameter name: the name of a policy that has no `name`. `nil`: it has the name of its file.
   func parse(text: String, file: String, name: String? = nil) -> ParseResult<LoadedPolicy> {
-    var base = LifecyclePolicy()
-    let stem = name ?? FilePaths.stem(of: file)
-    if NameRule.allows(stem) { base.name = stem }
     var chain = self
     chain.files.append(file)
-    let reader = PolicyReader(scope: .policy, extended: ExtendedPolicy(chain: chain))
-    return PolicyFile.parse(text: text, file: file, over: base, by: reader)
+    let sink = DiagnosticSink(source: SourceText(text: text, file: file))
+    guard let reader = sink.topReader(of: "a policy") else { return sink.result(nil) }
+    var loaded =
+      chain.base(of: reader) ?? LoadedPolicy(policy: LifecyclePolicy(), origins: Origins())
+    let stem = name ?? FilePaths.stem(of: file)
+    loaded.policy.name = NameRule.allows(stem) ? stem : LifecyclePolicy().name
+    loaded.policy = PolicyReader(scope: .policy).read(reader, over: loaded.policy)
+    loaded.origins.machine.append(
+      Origins.Source(layer: .policy, file: file, keys: reader.positions.settings))
+    return sink.result(loaded)
   }
 
   func load(path: String) -> ParseResult<LoadedPolicy> {
@@ -33,10 +38,26 @@ struct PolicyChain {
 
   private var last: String { files.last ?? "" }
 
-  /// Reads the policy that the last file's `extends` names. The result is an error if that can't be
-  /// read.
-  func extended(_ reference: String) -> Result<ParseResult<LoadedPolicy>, Problem> {
-    PolicyLibrary.isPath(reference) ? file(reference) : named(reference)
+  /// Reads the policy that the last file's `extends` names. Errors in the reference or in the policy
+  /// are reported in that file.
+  private func base(of top: MappingReader) -> LoadedPolicy? {
+    guard let reference = top.read("extends", as: .extended) else { return nil }
+    let position = top.positions["extends"]
+    switch PolicyLibrary.isPath(reference) ? file(reference) : named(reference) {
+    case .failure(let problem):
+      top.sink.error(
+        at: position, "`extends` \(problem.message ?? "is wrong")", suggestion: problem.suggestion)
+      return nil
+    case .success(let result):
+      top.sink.add(result.diagnostics)
+      if result.value == nil {
+        top.sink.error(at: position, "the policy `\(shortened(reference))` can't be extended")
+      }
+      var base = result.value
+      // Its name and its own `extends` aren't values of this policy.
+      base?.origins.forget(["name", "extends"])
+      return base
+    }
   }
 
   private func file(_ reference: String) -> Result<ParseResult<LoadedPolicy>, Problem> {
@@ -96,29 +117,11 @@ struct PolicyChain {
   }
 }
 
-/// The policy that a file's `extends` names, after it has been read.
-final class ExtendedPolicy {
-  private let chain: PolicyChain
-  private(set) var policy: LoadedPolicy?
-
-  init(chain: PolicyChain) { self.chain = chain }
-
-  /// Loads the policy. Errors in the reference or in the policy are reported in `top`'s file.
-  func load(_ reference: String, for top: MappingReader) -> LoadedPolicy? {
-    let position = top.positions["extends"]
-    switch chain.extended(reference) {
-    case .failure(let problem):
-      top.sink.error(
-        at: position, "`extends` \(problem.message ?? "is wrong")", suggestion: problem.suggestion)
-    case .success(let result):
-      top.sink.add(result.diagnostics)
-      if result.value == nil {
-        top.sink.error(at: position, "the policy `\(shortened(reference))` can't be extended")
-      }
-      policy = result.value
-      // Its name and its own `extends` aren't values of this policy.
-      policy?.origins.forget(["name", "extends"])
+extension Converter where Value == String {
+  /// The value of `extends`. A path is relative to the file that contains it.
+  fileprivate static var extended: Converter {
+    .text("the name of a policy, or the path of a policy file").checked { text in
+      text.isEmpty ? .wrongKind : homeProblem(text)
     }
-    return policy
   }
 }

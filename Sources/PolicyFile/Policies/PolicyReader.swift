@@ -12,8 +12,6 @@ struct PolicyReader {
   }
 
   var scope: Scope
-  /// The policy of `extends`. `nil`: no other file may be read.
-  var extended: ExtendedPolicy?
 
   func read(_ top: MappingReader, over base: LifecyclePolicy) -> LifecyclePolicy {
     let policy = keys(top, over: base)
@@ -26,23 +24,8 @@ struct PolicyReader {
   func keys(_ top: MappingReader, over base: LifecyclePolicy) -> LifecyclePolicy {
     var policy = base
     top.scope = scope
-    if scope == .policy, let reference = top.read("extends", as: .extended),
-      let extendedPolicy = extended?.load(reference, for: top)
-    {
-      policy = extendedPolicy.policy
-      policy.name = base.name
-    }
     PolicyKeys.all.read(top, into: &policy)
     top.finish()
     return policy
-  }
-}
-
-extension Converter where Value == String {
-  /// The value of `extends`. A path is relative to the file that contains it.
-  fileprivate static var extended: Converter {
-    .text("the name of a policy, or the path of a policy file").checked { text in
-      text.isEmpty ? .wrongKind : homeProblem(text)
-    }
   }
 }
