@@ -46,7 +46,7 @@ public enum ConfigurationFile {
     let files: ConfigurationFiles
     switch ConfigurationFiles.find(path) {
     case .success(let configurationFiles): files = configurationFiles
-    case .failure(let problem): return ParseResult(value: nil, diagnostics: [problem.diagnostic])
+    case .failure(let problem): return ParseResult(value: nil, diagnostics: [problem])
     }
     var texts: [SourceText] = []
     var unreadable: [Diagnostic] = []
@@ -54,7 +54,7 @@ public enum ConfigurationFile {
     for file in files.paths where changed == nil || file != path {
       switch FileContents.read(file) {
       case .success(let text): texts.append(SourceText(text: text, file: file))
-      case .failure(let problem): unreadable.append(problem.diagnostic)
+      case .failure(let problem): unreadable.append(problem)
       }
     }
     let result = parse(
@@ -91,7 +91,7 @@ public struct ConfigurationFiles {
   ///
   /// - Parameter path: a file, or a directory with a `dormouse.yaml`. A file of that name has a
   ///   `conf.d` beside it; a file of another name has none.
-  static func find(_ path: String) -> Result<ConfigurationFiles, Unreadable> {
+  static func find(_ path: String) -> Result<ConfigurationFiles, Diagnostic> {
     var (main, directory) = (path, FilePaths.directory(of: path))
     if FileContents.isDirectory(path) {
       let candidates = mainNames.map { FilePaths.resolve($0, from: path) }

@@ -94,7 +94,7 @@ public struct PolicyLibrary: Hashable, Sendable {
 
   /// Returns `rules/NAME.yaml` of the first directory that has it, or the built-in one. nil: there
   /// is none.
-  func rules(_ name: String) -> Result<SourceText, Unreadable>? {
+  func rules(_ name: String) -> Result<SourceText, Diagnostic>? {
     if let path = paths(of: name, in: Self.rules).first {
       return FileContents.read(path).map { SourceText(text: $0, file: path) }
     }

@@ -127,7 +127,7 @@ struct AdoptionReader {
     }
     switch source {
     case .failure(let problem):
-      reader.sink.add([problem.diagnostic])
+      reader.sink.add([problem])
       return []
     case .success(let text):
       var inner = self

@@ -32,7 +32,7 @@ struct PolicyChain {
   func load(path: String) -> ParseResult<LoadedPolicy> {
     switch FileContents.read(path) {
     case .success(let text): parse(text: text, file: path)
-    case .failure(let problem): ParseResult(value: nil, diagnostics: [problem.diagnostic])
+    case .failure(let problem): ParseResult(value: nil, diagnostics: [problem])
     }
   }
 

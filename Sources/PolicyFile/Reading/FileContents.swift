@@ -1,19 +1,16 @@
 import Glibc
 
-/// The error of a file that can't be read as text.
-struct Unreadable: Error {
-  var diagnostic: Diagnostic
-
-  init(_ path: String, _ what: String, code: Int32? = nil) {
+extension Diagnostic: Error {
+  /// The error of a file that can't be read as text.
+  fileprivate init(_ path: String, _ what: String, code: Int32? = nil) {
     let reason = code.map { ": " + String(cString: strerror($0)) } ?? ""
-    diagnostic = Diagnostic(
-      severity: .error, file: path, position: nil, message: "the file \(what)\(reason)")
+    self.init(severity: .error, file: path, position: nil, message: "the file \(what)\(reason)")
   }
 }
 
 /// Reads files as texts, without Foundation.
 enum FileContents {
-  static func read(_ path: String, isRegularOnly: Bool = false) -> Result<String, Unreadable> {
+  static func read(_ path: String, isRegularOnly: Bool = false) -> Result<String, Diagnostic> {
     bytes(path, isRegularOnly).flatMap { bytes in
       guard let text = String(validating: bytes, as: UTF8.self) else {
         let line = firstInvalidLine(bytes)
@@ -26,7 +23,7 @@ enum FileContents {
 
   private static func bytes(
     _ path: String, _ isRegularOnly: Bool
-  ) -> Result<[UInt8], Unreadable> {
+  ) -> Result<[UInt8], Diagnostic> {
     // Without O_NONBLOCK, a FIFO with the name of a policy would block the daemon forever.
     let (descriptor, code) = path.withCString { text in
       let descriptor = open(text, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
@@ -70,7 +67,7 @@ enum FileContents {
   }
 
   /// Returns the names in a directory, sorted, or the reason why it can't be read.
-  static func listing(of directory: String) -> Result<[String], Unreadable> {
+  static func listing(of directory: String) -> Result<[String], Diagnostic> {
     let (stream, code) = directory.withCString { text in
       let stream = opendir(text)
       return (stream, errno)

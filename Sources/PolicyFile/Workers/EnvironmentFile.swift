@@ -9,7 +9,7 @@ public enum EnvironmentFile {
   public static func read(_ path: String) -> ParseResult<[String: String]> {
     switch FileContents.read(path, isRegularOnly: true) {
     case .success(let text): parse(text, file: path)
-    case .failure(let problem): ParseResult(value: nil, diagnostics: [problem.diagnostic])
+    case .failure(let problem): ParseResult(value: nil, diagnostics: [problem])
     }
   }
 

@@ -65,7 +65,7 @@ struct WorkerReader {
         reader.sink.add(parsed.diagnostics)
       case .failure(let problem):
         reader.sink.error(
-          at: node.position, "`env_file`: \(shortened(path)): \(problem.diagnostic.message)")
+          at: node.position, "`env_file`: \(shortened(path)): \(problem.message)")
       }
     }
     if let node = reader.node("environment"),
@@ -77,7 +77,7 @@ struct WorkerReader {
   }
 
   /// Reads a file. nil: its file system doesn't answer.
-  private func contents(of path: String) -> Swift.Result<String, Unreadable>? {
+  private func contents(of path: String) -> Swift.Result<String, Diagnostic>? {
     let file = FileText()
     let isRead = wait(FilePaths.directory(of: path)) {
       let text = FileContents.read(path)
@@ -87,7 +87,7 @@ struct WorkerReader {
   }
 
   private final class FileText: Sendable {
-    let text = Mutex<Swift.Result<String, Unreadable>?>(nil)
+    let text = Mutex<Swift.Result<String, Diagnostic>?>(nil)
   }
 
   /// Reads `policy`, and `stop_grace`, which is another name for one of its keys.
