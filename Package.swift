@@ -214,7 +214,7 @@ let package = Package(
     .testTarget(
       name: "ControlTests",
       dependencies: [
-        "Control", "JSONLines", "Linux", "TestSupport", "dormouse",
+        "Control", "JSONLines", "Linux", "PolicyFile", "TestSupport", "dormouse",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
       ],
       swiftSettings: strict),

@@ -1,6 +1,7 @@
 import Control
 import Testing
 
+@testable import PolicyFile
 @testable import dormouse
 
 /// Text that is too wide for a terminal is wrapped at blanks, and no word or path is cut.
@@ -39,8 +40,8 @@ import Testing
     let meaning = "workers have more time to end before they are killed, and more words"
     let long = "[hibernate, purge, warn, terminate suspended]"
     let list = [
-      PolicyDifferenceReport(key: "terminate.grace", left: "2s", right: "10s", meaning: meaning),
-      PolicyDifferenceReport(
+      PolicyDifference(key: "terminate.grace", left: "2s", right: "10s", meaning: meaning),
+      PolicyDifference(
         key: "ladder.urgent", left: long, right: "[purge]", meaning: nil),
     ]
     let at80 = renderPolicyDifferences(list, left: "ios-5", right: "server", width: 80)

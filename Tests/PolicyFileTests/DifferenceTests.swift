@@ -18,13 +18,13 @@ import Testing
     #expect(
       differences == [
         PolicyDifference(
-          path: "background.suspend_after", left: "10s", right: "2s",
+          key: "background.suspend_after", left: "10s", right: "2s",
           meaning: "workers are suspended sooner in the background"),
         PolicyDifference(
-          path: "hibernate.max_footprint", left: "16MB", right: "unlimited",
+          key: "hibernate.max_footprint", left: "16MB", right: "unlimited",
           meaning: "workers of any size are hibernated"),
         PolicyDifference(
-          path: "terminate.order", left: "[band, footprint]", right: "[recency]", meaning: nil),
+          key: "terminate.order", left: "[band, footprint]", right: "[recency]", meaning: nil),
       ])
     let back = PolicyFile.differences(from: new, to: old)
     #expect(back[0].meaning == "workers run on for longer in the background")

@@ -276,7 +276,7 @@ public struct PolicySearch {
       code: code,
       changes: differences.map {
         PolicySuggestions.Change(
-          key: $0.path, from: $0.left, to: $0.right, text: $0.meaning)
+          key: $0.key, from: $0.left, to: $0.right, text: $0.meaning)
       },
       yaml: chosen.map { $0.sorted().map { result.change.yaml(worker: $0.name) } }
         ?? [result.change.yaml()],

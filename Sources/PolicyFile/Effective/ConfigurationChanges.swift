@@ -40,7 +40,7 @@ extension WorkerConfiguration {
       old.limits.footprint == limits.footprint ? [] : [WorkerChange("limits.footprint")]
     let keys = keyChanges(from: earlier)
     let values = PolicyFile.differences(from: old.policy, to: policy, besideThoseOf: machine)
-      .map { WorkerChange($0.path, ($0.left, $0.right)) }
+      .map { WorkerChange($0.key, ($0.left, $0.right)) }
     return values + keys.filter { !$0.atLaunch } + footprint + keys.filter(\.atLaunch)
   }
 

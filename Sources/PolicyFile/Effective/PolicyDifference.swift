@@ -1,8 +1,8 @@
 import Policy
 
 /// A key in which two policies differ.
-public struct PolicyDifference: Hashable, Sendable {
-  public var path: String
+public struct PolicyDifference: Codable, Hashable, Sendable {
+  public var key: String
   /// The value of the first policy.
   public var left: String
   /// The value of the second policy.
@@ -12,7 +12,7 @@ public struct PolicyDifference: Hashable, Sendable {
   public var meaning: String?
 
   /// The difference as text: `hibernate.after 30s → 5m`.
-  var text: String { "\(path) \(left) → \(right)" }
+  var text: String { "\(key) \(left) → \(right)" }
 }
 
 extension PolicyFile {
@@ -28,7 +28,7 @@ extension PolicyFile {
         other != text
       else { return nil }
       let meaning = key.change.sentence(from: text, to: other)
-      return PolicyDifference(path: path, left: text, right: other, meaning: meaning)
+      return PolicyDifference(key: path, left: text, right: other, meaning: meaning)
     }
   }
 

@@ -1,4 +1,5 @@
 import Control
+import PolicyFile
 
 /// The output of `policy list --json`.
 struct PoliciesReport: Codable, Hashable, Sendable {
@@ -46,22 +47,13 @@ struct PolicyValuesReport: Codable, Hashable, Sendable {
 
 /// The output of `policy diff --json`.
 struct PolicyDifferencesReport: Codable, Hashable, Sendable {
-  var differences: [PolicyDifferenceReport]
-}
-
-/// A key in which two policies differ, as `policy diff --json` prints it.
-struct PolicyDifferenceReport: Codable, Hashable, Sendable {
-  var key: String
-  var left: String
-  var right: String
-  /// The effect of the change from left to right on workers.
-  var meaning: String?
+  var differences: [PolicyDifference]
 }
 
 /// The output of `dormouse policy diff`: a line for each key. In a narrow terminal, texts that
 /// don't fit follow below their lines.
 func renderPolicyDifferences(
-  _ differences: [PolicyDifferenceReport], left: String, right: String, width: Int? = nil,
+  _ differences: [PolicyDifference], left: String, right: String, width: Int? = nil,
   color: Bool = false
 ) -> String {
   var table = Table(columns: [

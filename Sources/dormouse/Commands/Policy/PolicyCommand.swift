@@ -80,18 +80,15 @@ struct PolicyDiffCommand: ParsableCommand {
     let (old, new) = (try PolicySubject.load(left), try PolicySubject.load(right))
     let differences = try PolicyFile.differences(
       from: old.policy(of: nil), to: settings.applied(to: new.policy(of: nil)))
-    let reports = differences.map {
-      PolicyDifferenceReport(
-        key: $0.path, left: $0.left, right: $0.right, meaning: $0.meaning)
-    }
     if json {
-      try Output.json(PolicyDifferencesReport(differences: reports))
-    } else if !reports.isEmpty {
+      try Output.json(PolicyDifferencesReport(differences: differences))
+    } else if !differences.isEmpty {
       try Output.show {
-        renderPolicyDifferences(reports, left: left, right: changed(right), width: $0, color: $1)
+        renderPolicyDifferences(
+          differences, left: left, right: changed(right), width: $0, color: $1)
       }
     }
-    if !reports.isEmpty { throw ExitCode(CommandExit.notDone.rawValue) }
+    if !differences.isEmpty { throw ExitCode(CommandExit.notDone.rawValue) }
   }
 
   /// The policy's name with its changes, for the heading.
