@@ -43,7 +43,7 @@ enum HealthKeys {
       }
     ) {
       Key<Shed>(
-        "signal", \.signal, as: .shedSignal,
+        "signal", \.signal, as: .caughtSignal,
         about: "a signal. It is sent only if the worker has a handler for it")
       Key<Shed>(
         "command", command: \.command, about: "a command to run: the program and its arguments")

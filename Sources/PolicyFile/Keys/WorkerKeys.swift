@@ -131,7 +131,7 @@ enum WorkerKeys {
     WorkerKey(
       "stop_signal", \.stopSignal, as: .stopSignal, about: "the signal that asks it to end")
     WorkerKey(
-      "reload_signal", \.reloadSignal, as: .reloadSignal,
+      "reload_signal", \.reloadSignal, as: .caughtSignal,
       about: """
         the signal that makes it read its own configuration; see \
         [Reloading a worker](#reloading-a-worker)

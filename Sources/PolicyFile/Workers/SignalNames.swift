@@ -27,13 +27,9 @@ extension Converter where Value == Int32 {
     signal(except: [SIGSTOP, SIGCONT, SIGTSTP, SIGCHLD], because: "it doesn't end a process")
   }
 
-  /// A signal for a reload. Most signals also end a process. That doesn't matter, because the
-  /// signal is sent only to a process that catches it.
-  static var reloadSignal: Converter {
-    signal(except: [SIGKILL, SIGSTOP], because: "no process can catch it")
-  }
-
-  static var shedSignal: Converter {
+  /// A signal for a reload, or for shedding memory. Most signals also end a process. That doesn't
+  /// matter, because the signal is sent only to a process that catches it.
+  static var caughtSignal: Converter {
     signal(except: [SIGKILL, SIGSTOP], because: "no process can catch it")
   }
 
