@@ -1,20 +1,15 @@
 import Control
+import Integrate
 
 /// The text about files and servers that `dormouse integrate` prints.
-public struct IntegrationText: Sendable {
-  public var home: String
+struct IntegrationText {
+  var home: String
   /// The width of the terminal in columns; nil if there is no terminal.
-  public var width: Int?
-  public var color: Bool
-
-  public init(home: String, width: Int?, color: Bool) {
-    self.home = home
-    self.width = width
-    self.color = color
-  }
+  var width: Int?
+  var color: Bool
 
   /// One table for all files. Each file has a line, with its servers below it.
-  public func lines(_ files: [FileOutcome]) -> [String] {
+  func lines(_ files: [FileOutcome]) -> [String] {
     files.enumerated().flatMap { index, file in
       (index > 0 ? [""] : []) + lines(file)
     }
@@ -63,13 +58,13 @@ public struct IntegrationText: Sendable {
   }
 
   /// The path with `~` for the home directory, escaped.
-  public func short(_ path: String) -> String {
+  func short(_ path: String) -> String {
     let isInside = home.count > 1 && path.hasPrefix(home + "/")
     return escaped(isInside ? "~" + path.dropFirst(home.count) : path)
   }
 
   /// The changed lines, as `diff -u` prints them.
-  public func difference(_ file: FileOutcome) -> [String] {
+  func difference(_ file: FileOutcome) -> [String] {
     let lines = file.difference
     if lines.isEmpty { return [] }
     let path = short(file.path)
