@@ -5,7 +5,7 @@ import Testing
   private static func model(columns: Int, rows: Int = 24) -> TopModel {
     var model = TopModel(columns: columns, rows: rows, pane: .first(rows: rows))
     model.show(TopModelTests.three, Sample.daemon)
-    model.show(TopLog(worker: "c", lines: (1...300).map { "line \($0)" }))
+    model.log = TopLog(worker: "c", lines: (1...300).map { "line \($0)" })
     return model
   }
 

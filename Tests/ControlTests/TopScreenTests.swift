@@ -44,10 +44,9 @@ import Testing
       for keys in ["", "?", "x", "l", "t", "m", "R", "n", "s", "s", "s", "s", "s", "/wo"] {
         for key in keys { _ = model.press(.character(key)) }
         let worker = try #require(model.selected)
-        model.show(TopProcesses(worker: worker, processes: Self.processes.processes))
-        model.show(
-          TopLog(
-            worker: worker, lines: (0..<60).map { String(repeating: "語 log ", count: $0) }))
+        model.processes = TopProcesses(worker: worker, processes: Self.processes.processes)
+        model.log = TopLog(
+          worker: worker, lines: (0..<60).map { String(repeating: "語 log ", count: $0) })
         let plain = model.screen(color: false)
         #expect(plain.count <= rows, "\(keys): \(plain)")
         #expect(plain.allSatisfy { Self.columns($0) <= columns }, "\(keys): \(plain)")
@@ -135,9 +134,9 @@ import Testing
       .init(pid: 11, parent: 10, name: "node", footprint: 2 << 20),
       .init(pid: 13, parent: 10, name: "last", footprint: 0),
     ]
-    model.show(TopProcesses(worker: "another", processes: []))
+    model.processes = TopProcesses(worker: "another", processes: [])
     #expect(model.screen(color: false).contains("reading …"))
-    model.show(TopProcesses(worker: "c", processes: processes))
+    model.processes = TopProcesses(worker: "c", processes: processes)
     let lines = model.screen(color: false)
     for line in [
       "PID  FOOTPRINT  PROCESS", " 10     1.0 MB  sh", " 11     2.0 MB  ├─ node",
@@ -150,11 +149,11 @@ import Testing
     var model = TopModelTests.model(rows: 16)
     _ = model.press(.character("l"))
     let lines = (1...50).map { "line \($0)" } + ["\u{1B}[31mred\u{1B}[0m\u{1B}[2J end"]
-    model.show(TopLog(worker: "c", lines: lines))
+    model.log = TopLog(worker: "c", lines: lines)
     let shown = model.screen(color: true)
     #expect(shown.contains("line 50") && shown.contains("red end"), "\(shown)")
     #expect(!shown.contains("line 1") && shown.contains { $0.contains("/logs/c.log") })
-    model.show(TopLog(worker: "c", lines: [], problem: "its log can't be read: EACCES"))
+    model.log = TopLog(worker: "c", lines: [], problem: "its log can't be read: EACCES")
     #expect(model.screen(color: false).contains("its log can't be read: EACCES"))
   }
 
@@ -177,7 +176,7 @@ import Testing
     _ = model.press(.character("m"))
     #expect(!model.screen(color: false).contains { $0.hasPrefix("swapped") })
     worker.swapped = 2 << 20
-    model.show(status: worker)
+    model.status = worker
     let lines = model.screen(color: false)
     for (kind, size) in [
       ("footprint", "20.0 MB"), ("swapped", "2.0 MB"), ("reclaimable", "10.0 MB"),
@@ -205,7 +204,7 @@ import Testing
     _ = model.press(.character("o"))
     #expect(model.wantedOthers?.isEmpty == false)
     #expect(model.screen(color: false).contains("reading …"))
-    model.show(TopOthers(processes: [.init(pid: 812, name: "chrome\u{1B}", resident: 1 << 30)]))
+    model.others = TopOthers(processes: [.init(pid: 812, name: "chrome\u{1B}", resident: 1 << 30)])
     let lines = model.screen(color: false)
     #expect(lines.contains { $0.hasPrefix("── largest processes of no worker ──") }, "\(lines)")
     #expect(lines.contains { $0.hasPrefix("812    1.0 GB  chrome\\u{1b}") }, "\(lines)")

@@ -55,10 +55,11 @@ package struct TopModel: Sendable {
   var scrolledBack = 0
   /// The number of rows by which a key scrolls the log: half of those that were last shown.
   var logPage = 10
-  var processes: TopProcesses?
-  var log: TopLog?
-  var others: TopOthers?
-  var status: WorkerReport?
+  package var processes: TopProcesses?
+  package var log: TopLog?
+  package var others: TopOthers?
+  /// The response to `status` of a worker.
+  package var status: WorkerReport?
   var message: Message?
 
   package init(columns: Int, rows: Int, showsUnicode: Bool = true, pane: TopPane? = nil) {
@@ -85,15 +86,6 @@ package struct TopModel: Sendable {
     self.cpu = cpu
     if order == .cpu { arrange() }
   }
-
-  package mutating func show(_ processes: TopProcesses) { self.processes = processes }
-
-  package mutating func show(_ log: TopLog) { self.log = log }
-
-  package mutating func show(_ others: TopOthers) { self.others = others }
-
-  /// Shows the response to `status` of a worker.
-  package mutating func show(status: WorkerReport?) { self.status = status }
 
   /// Shows the response to a request. Returns the requests that follow from it.
   package mutating func answer(_ response: ControlResponse, to request: TopRequest) -> [TopRequest]

@@ -102,7 +102,7 @@ struct TopSession: ~Copyable {
     }
     if let id = status, let response = try daemon.response(to: id, within: .zero) {
       status = nil
-      model.show(status: response.workers?.first)
+      model.status = response.workers?.first
     }
     for (id, request) in requests {
       guard let response = try daemon.response(to: id, within: .zero) else { continue }
@@ -116,9 +116,9 @@ struct TopSession: ~Copyable {
       case .processorTimes(let readings):
         use.update(readings)
         model.show(cpu: use.percent)
-      case .processes(let processes): model.show(processes)
-      case .log(let log): model.show(log)
-      case .others(let others): model.show(others)
+      case .processes(let processes): model.processes = processes
+      case .log(let log): model.log = log
+      case .others(let others): model.others = others
       }
     }
   }
