@@ -23,18 +23,10 @@ final class BackgroundReader: Sendable {
   var descriptor: Int32 { counter.descriptor.raw }
 
   /// Reads in the background. Nothing happens while an earlier read about the same `subject` runs.
-  func read(about subject: String, _ body: @escaping @Sendable () -> Update) {
-    read(about: subject, in: jobs, body)
-  }
-
-  func readLog(of worker: WorkerReport) {
-    read(about: worker.name, in: logJobs) { .log(WorkerProcessReader.log(of: worker)) }
-  }
-
-  private func read(
-    about subject: String, in jobs: JobPool, _ body: @escaping @Sendable () -> Update
+  func read(
+    about subject: String, isLog: Bool = false, _ body: @escaping @Sendable () -> Update
   ) {
-    _ = jobs.submitIfIdle(about: subject) { [self] in
+    _ = (isLog ? logJobs : jobs).submitIfIdle(about: subject) { [self] in
       let result = body()
       return { [self] in
         updates.withLock { $0.append(result) }

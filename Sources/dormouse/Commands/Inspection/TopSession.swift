@@ -137,7 +137,9 @@ struct TopSession: ~Copyable {
         .processes(WorkerProcessReader.processes(of: worker))
       }
     }
-    if let worker = model.wantedLog { reader.readLog(of: worker) }
+    if let worker = model.wantedLog {
+      reader.read(about: worker.name, isLog: true) { .log(WorkerProcessReader.log(of: worker)) }
+    }
     if let workers = model.wantedOthers {
       reader.read(about: "other processes") { .others(WorkerProcessReader.others(than: workers)) }
     }
