@@ -1,5 +1,4 @@
-/// The output of `dormouse top` without a terminal: the pressure and the totals, then the workers,
-/// the largest footprint first.
+/// The output of `dormouse top` without a terminal: the pressure and the totals, then the workers.
 ///
 /// - Parameter width: the terminal's width in columns; nil for no limit.
 public func renderTop(
@@ -10,6 +9,5 @@ public func renderTop(
     saved + (daemon.map { pressureLines($0, width: width, color: color) } ?? [])
     + wrapped(totalsLine(workers, showsSaved: false), to: width)
   guard !workers.isEmpty else { return head }
-  let sorted = workers.sorted { ($1.footprint, $0.name) < ($0.footprint, $1.name) }
-  return head + [""] + workerTable(sorted, width: width).lines(width: width, color: color)
+  return head + [""] + workerTable(workers, width: width).lines(width: width, color: color)
 }

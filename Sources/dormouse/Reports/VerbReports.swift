@@ -9,12 +9,6 @@ struct TopFrame: Codable, Hashable, Sendable {
   var daemon: DaemonReport?
   /// The workers, the largest footprint first.
   var workers: [WorkerReport]
-
-  init(time: String, daemon: DaemonReport?, workers: [WorkerReport]) {
-    self.time = time
-    self.daemon = daemon
-    self.workers = workers.sorted { ($1.footprint, $0.name) < ($0.footprint, $1.name) }
-  }
 }
 
 /// One line of a worker's output (`logs --json`).
@@ -61,14 +55,6 @@ struct PolicyCheckReport: Codable, Hashable, Sendable {
     var workers: Int?
     /// The policy of a valid configuration.
     var policy: String?
-  }
-
-  init(errors: Int, warnings: Int, files: [File], diagnostics: [DiagnosticReport]) {
-    code = errors == 0 ? "valid" : "invalid"
-    self.errors = errors
-    self.warnings = warnings
-    self.files = files
-    self.diagnostics = diagnostics
   }
 }
 

@@ -57,14 +57,13 @@ struct TopCommand: ParsableCommand {
     var tables = 0
     while true {
       let response = try daemon.ask(.ps)
+      let workers = WorkerOrder.footprint.sorted(response.workers ?? [])
       if json {
         try Output.json(
-          TopFrame(
-            time: Clock.now().text, daemon: response.daemon, workers: response.workers ?? []))
+          TopFrame(time: Clock.now().text, daemon: response.daemon, workers: workers))
       } else {
         let lines = renderTop(
-          response.workers ?? [], daemon: response.daemon, width: Terminal.width,
-          color: Terminal.showsColor)
+          workers, daemon: response.daemon, width: Terminal.width, color: Terminal.showsColor)
         try Output.line((tables > 0 ? "\n" : "") + lines.joined(separator: "\n"))
       }
       tables += 1

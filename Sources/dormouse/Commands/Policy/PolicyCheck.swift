@@ -18,7 +18,9 @@ struct PolicyCheck {
   private var diagnostics: [DiagnosticReport] = []
 
   var report: PolicyCheckReport {
-    PolicyCheckReport(errors: errors, warnings: warnings, files: files, diagnostics: diagnostics)
+    PolicyCheckReport(
+      code: errors == 0 ? "valid" : "invalid", errors: errors, warnings: warnings, files: files,
+      diagnostics: diagnostics)
   }
 
   static func ofThisProcess() -> PolicyCheck {
