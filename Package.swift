@@ -178,7 +178,7 @@ let package = Package(
       swiftSettings: strict),
     .testTarget(
       name: "SimulationTests",
-      dependencies: ["Simulation", "Lifecycle", "Policy", "PolicyFile", "TestSupport"],
+      dependencies: ["Simulation", "Lifecycle", "Policy", "PolicyFile", "TestSupport", "dormouse"],
       swiftSettings: strict),
     .testTarget(
       name: "JournalTests",

@@ -3,6 +3,8 @@ import Policy
 import Simulation
 import Testing
 
+@testable import dormouse
+
 private func policy(_ change: (inout LifecyclePolicy) -> Void) -> LifecyclePolicy {
   var policy = LifecyclePolicy(name: "test")
   policy.foreground = ForegroundRules(mode: .activity, max: nil)
