@@ -53,7 +53,9 @@ struct ProjectOutput {
         isStopping = true
         try stop()
       }
-      if case .more(let added) = isStopping ? pollWhileStopping(chosen) : chosen.poll() {
+      // While the workers end, no other daemon is waited for.
+      if isStopping, connection.hasDaemon { continue }
+      if !isStopping, case .more(let added) = chosen.poll() {
         logs.add(added, isPast: false)
         continue
       }
@@ -84,11 +86,6 @@ struct ProjectOutput {
         return false
       }
     }
-  }
-
-  /// Returns the logs without waiting for another daemon.
-  private func pollWhileStopping(_ chosen: ChosenLogs) -> ChosenLogs.Poll {
-    connection.hasDaemon ? .more([]) : .ended("")
   }
 
   /// Returns texts such as `web (pid 4711)`. The result is empty if the daemon doesn't answer.
