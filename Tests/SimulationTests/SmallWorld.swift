@@ -8,7 +8,7 @@ import Policy
 /// workers are being launched. Each step is one of: an outstanding outcome, its failure, an exit, a
 /// wake, a request (start, foreground, background, suspend, hibernate or stop), memory becoming
 /// short or plentiful, or time passing until the next deadline.
-struct SmallWorld: Hashable, Sendable {
+struct SmallWorld: Hashable {
   private var engine: Engine
   private var now = Instant.zero
   private var bodies: [WorkerID: SimulatedWorker.Body] = [:]
@@ -19,7 +19,7 @@ struct SmallWorld: Hashable, Sendable {
   private var isShort = false
   private var trail: [Event] = []
 
-  struct Exploration: Sendable {
+  struct Exploration {
     /// The number of different states of the world, including the first.
     var states = 0
     /// The number of steps between these states.
