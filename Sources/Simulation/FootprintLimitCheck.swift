@@ -3,17 +3,8 @@ import Policy
 
 /// Checks the consequences of `limits.footprint`, and suspicions of leaks, independently of the
 /// engine's rules.
-struct FootprintLimitCheck: Sendable {
-  private var profiles: [WorkerID: WorkerProfile] = [:]
-
-  mutating func record(_ event: Event) {
-    switch event {
-    case .added(let worker, let profile), .adopted(let worker, let profile, _),
-      .profileChanged(let worker, let profile):
-      profiles[worker] = profile
-    default: break
-    }
-  }
+struct FootprintLimitCheck {
+  var profiles: [WorkerID: WorkerProfile]
 
   /// Returns a complaint if a report of an excess is wrong.
   func check(_ excess: FootprintExcess, of worker: WorkerID) -> String? {

@@ -7,10 +7,9 @@ struct Invariants {
   private var open: Set<Request.ID> = []
   private var level = PressureLevel.normal
   private var victims: [WorkerID] = []
-  /// Workers of another supervisor, which are never terminated for lack of memory.
-  private var untouchable: Set<WorkerID> = []
-  private var protection = ProtectionCheck()
-  private var limits = FootprintLimitCheck()
+  /// The newest profile of each worker.
+  private var profiles: [WorkerID: WorkerProfile] = [:]
+  private var protection = RequestedProtection()
   private var notices = NoticeCheck()
   private var vain = FutileTerminationCheck()
   private var insteadOfEnd = HibernateInsteadCheck()
@@ -40,7 +39,8 @@ struct Invariants {
     insteadOfEnd.record(event)
     for directive in directives {
       let complaint =
-        check(directive, after) ?? notices.check(directive, after: after, level: level, at: now)
+        check(directive, after)
+        ?? notices.check(directive, profiles, after: after, level: level, at: now)
         ?? insteadOfEnd.check(directive, after)
       if let complaint { return complaint }
       if case .abort(let worker) = directive, !event.isWatchdogReport(of: worker) {
@@ -62,12 +62,10 @@ struct Invariants {
 
   private mutating func track(_ event: Event) {
     protection.record(event)
-    limits.record(event)
-    notices.record(event)
     switch event {
     case .added(let worker, let profile), .adopted(let worker, let profile, _),
       .profileChanged(let worker, let profile):
-      if profile.mayBeTerminated { untouchable.remove(worker) } else { untouchable.insert(worker) }
+      profiles[worker] = profile
     case .released: seen.insert("released")
     case .machineSlept: seen.insert("machine slept")
     case .found(_, let condition): seen.insert("found \(condition.name)")
@@ -103,7 +101,8 @@ struct Invariants {
     case .wouldHave: seen.insert("would have")
     case .protectedLeft(let workers, let level):
       seen.insert("protected left")
-      return protection.check(workers, at: level)
+      if workers.isEmpty || level == .normal { return "an empty report on protected workers" }
+      return workers.first { !isProtected($0) }.map { "\($0) was reported as protected and isn't" }
     case .willTerminate: seen.insert("notice")
     case .willNotTerminate: seen.insert("notice withdrawn")
     case .overLimit(let worker, let excess, _):
@@ -168,8 +167,17 @@ struct Invariants {
       ?? vain.check(transition, at: acting, after, at: now)
   }
 
+  private var limits: FootprintLimitCheck { FootprintLimitCheck(profiles: profiles) }
+
+  /// Returns true if a worker is protected from termination for lack of memory, by its policy or by
+  /// a request.
+  private func isProtected(_ worker: WorkerID) -> Bool {
+    profiles[worker]?.policy.terminate.forMemory == false || protection.workers.contains(worker)
+  }
+
+  /// Workers of another supervisor are never terminated for lack of memory.
   private func mayEnd(_ worker: WorkerID) -> Bool {
-    !untouchable.contains(worker) && !protection.covers(worker)
+    profiles[worker]?.mayBeTerminated != false && !isProtected(worker)
   }
 
   /// Returns a complaint if a worker of a lower band in the same rung could have freed as much.
