@@ -35,9 +35,6 @@ public struct SharedPolicy: Sendable {
       return new
     }
   }
-
-  /// Whether both are the same object in memory.
-  func isSame(as other: SharedPolicy) -> Bool { box === other.box }
 }
 
 extension SharedPolicy: Hashable {

@@ -7,9 +7,9 @@ import Testing
 
   @Test func `Equal policies are kept in memory once, also if each worker's was made separately`() {
     let policies = (0..<3).map { _ in SharedPolicy(wrappedValue: LifecyclePolicy(name: "one")) }
-    #expect(policies[0].isSame(as: policies[1]) && policies[0].isSame(as: policies[2]))
+    #expect(policies.allSatisfy { $0.box === policies[0].box })
     let other = SharedPolicy(wrappedValue: LifecyclePolicy(name: "another"))
-    #expect(!other.isSame(as: policies[0]) && other != policies[0])
+    #expect(other.box !== policies[0].box && other != policies[0])
     #expect(SharedPolicy(wrappedValue: LifecyclePolicy(name: "one")) == policies[0])
   }
 

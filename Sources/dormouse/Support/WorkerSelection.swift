@@ -149,7 +149,6 @@ extension ControlRequest.Verb {
     case .foreground: "no worker to bring to the foreground"
     case .background: "no worker to send to the background"
     case .suspend, .warn: "no worker is awake"
-    case .trim: "no worker runs"
     case .fill: "no running worker has memory out of RAM"
     case .shadow, .enforce, .protect, .remove, .removeRunning: "there are no workers"
     case .unprotect: "no worker is protected"
