@@ -12,13 +12,15 @@ public enum PressureLevel: Int, Codable, CodingKeyRepresentable, Hashable, Compa
 
 /// `pressure:`. A level is reached when *any* of its conditions holds.
 public struct PressureRules: Codable, Hashable, Sendable {
-  public var warning: PressureCondition?
-  public var urgent: PressureCondition?
-  public var critical: PressureCondition?
+  public var warning: PressureCondition? = PressureCondition(
+    availableBelow: .percent(15), someStall: Stall(percent: 10, window: .seconds(2)))
+  public var urgent: PressureCondition? = PressureCondition(availableBelow: .percent(10))
+  public var critical: PressureCondition? = PressureCondition(
+    availableBelow: .percent(5), fullStall: Stall(percent: 10, window: .seconds(2)))
   /// The time that a condition must hold before the level rises.
   public var sustainedFor: Duration = .zero
   /// The time for which none of a level's conditions must have held before the level falls.
-  public var clearAfter: Duration
+  public var clearAfter: Duration = .seconds(5)
   /// How often one worker is warned.
   public var warnOncePer: WarningScope = .episode
   /// The share of the free swap, 0–100 %, that counts as available memory at `urgent` and
@@ -36,19 +38,7 @@ public struct PressureRules: Codable, Hashable, Sendable {
     case episode, level
   }
 
-  public init(
-    warning: PressureCondition? = PressureCondition(
-      availableBelow: .percent(15), someStall: Stall(percent: 10, window: .seconds(2))),
-    urgent: PressureCondition? = PressureCondition(availableBelow: .percent(10)),
-    critical: PressureCondition? = PressureCondition(
-      availableBelow: .percent(5), fullStall: Stall(percent: 10, window: .seconds(2))),
-    clearAfter: Duration = .seconds(5)
-  ) {
-    self.warning = warning
-    self.urgent = urgent
-    self.critical = critical
-    self.clearAfter = clearAfter
-  }
+  public init() {}
 
   public init(from decoder: any Decoder) throws {
     let values = try decoder.container(keyedBy: CodingKeys.self)

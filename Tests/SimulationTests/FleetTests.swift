@@ -154,7 +154,7 @@ struct FleetTests {
       uses,
       policy {
         $0.hibernate.enabled = false
-        $0.pressure = PressureRules(warning: nil, urgent: nil, critical: nil)
+        ($0.pressure.warning, $0.pressure.urgent, $0.pressure.critical) = (nil, nil, nil)
       }, memory: 450)
     #expect(unruled.terminated.isEmpty)
     #expect(unruled.outOfMemory > 0)

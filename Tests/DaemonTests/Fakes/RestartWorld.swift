@@ -18,7 +18,8 @@ final class RestartWorld {
 
   init(files: JobPool = .forTest) throws {
     var policy = LifecyclePolicy(name: "test")
-    policy.pressure = PressureRules(warning: nil, urgent: nil, critical: nil, clearAfter: .zero)
+    (policy.pressure.warning, policy.pressure.urgent, policy.pressure.critical) = (nil, nil, nil)
+    policy.pressure.clearAfter = .zero
     base = try AdapterWorld(policy: policy, files: files)
     driver.connect([base.notes]) { [weak self] in self?.execute($0) }
   }

@@ -60,9 +60,9 @@ import Testing
       warning: Stall? = Stall(percent: 10, window: .seconds(2)), critical: Stall? = nil
     ) -> LifecyclePolicy {
       var policy = LifecyclePolicy(name: "test")
-      policy.pressure = PressureRules(
-        warning: PressureCondition(someStall: warning), urgent: nil,
-        critical: PressureCondition(fullStall: critical))
+      policy.pressure.warning = PressureCondition(someStall: warning)
+      policy.pressure.urgent = nil
+      policy.pressure.critical = PressureCondition(fullStall: critical)
       return policy
     }
   }

@@ -8,10 +8,9 @@ struct FruitlessWarningTests {
     var policy = LifecyclePolicy()
     policy.memory = .device(.megabytes(100))
     policy.foreground.max = nil
-    policy.pressure = PressureRules(
-      warning: PressureCondition(availableBelow: .percent(60)),
-      urgent: PressureCondition(availableBelow: .percent(40)),
-      critical: PressureCondition(availableBelow: .percent(1)))
+    policy.pressure.warning = PressureCondition(availableBelow: .percent(60))
+    policy.pressure.urgent = PressureCondition(availableBelow: .percent(40))
+    policy.pressure.critical = PressureCondition(availableBelow: .percent(1))
     policy.pressure.warnOncePer = .level
     policy.ladder = Ladder(warning: [.warn], urgent: [.warn], critical: [.terminate(.background)])
     var world = World(policy)
