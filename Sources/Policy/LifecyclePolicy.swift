@@ -144,20 +144,11 @@ public struct HibernationRules: Codable, Hashable, Sendable {
 /// `hibernate.disk:`
 public struct DiskRules: Codable, Hashable, Sendable {
   /// The size limit of all images together.
-  public var budget: ByteCount
+  public var budget: ByteCount = .gigabytes(2)
   /// The share of the file system, 0–100 %, that must stay free.
-  public var minFreePercent: Double
+  public var minFreePercent: Double = 5
   /// The limit of bytes written to images in 24 hours.
-  public var dailyWrites: ByteCount
-
-  public init(
-    budget: ByteCount = .gigabytes(2), minFreePercent: Double = 5,
-    dailyWrites: ByteCount = .gigabytes(10)
-  ) {
-    self.budget = budget
-    self.minFreePercent = minFreePercent
-    self.dailyWrites = dailyWrites
-  }
+  public var dailyWrites: ByteCount = .gigabytes(10)
 }
 
 /// `watchdog:`

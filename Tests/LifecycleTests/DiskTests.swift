@@ -18,8 +18,9 @@ struct DiskTests {
     var policy = LifecyclePolicy()
     policy.hibernate.after = .zero
     policy.hibernate.cooldown = .zero
-    policy.hibernate.disk = DiskRules(
-      budget: .megabytes(100), minFreePercent: 10, dailyWrites: .megabytes(500))
+    policy.hibernate.disk.budget = .megabytes(100)
+    policy.hibernate.disk.minFreePercent = 10
+    policy.hibernate.disk.dailyWrites = .megabytes(500)
     var world = World(policy)
     world.add(web)
     return world

@@ -17,8 +17,8 @@ extension LifecyclePolicy {
     policy.hibernate.after = .seconds(40)
     policy.hibernate.onlyIfFasterThanRelaunch = false
     policy.hibernate.cooldown = .zero
-    policy.hibernate.disk = DiskRules(
-      budget: .gigabytes(16), minFreePercent: 5, dailyWrites: .gigabytes(50))
+    policy.hibernate.disk.budget = .gigabytes(16)
+    policy.hibernate.disk.dailyWrites = .gigabytes(50)
     // A helper whose host pings it is never idle.
     policy.trim.after = .seconds(120)
     // Idle times as short as these double if they are too short for a server.

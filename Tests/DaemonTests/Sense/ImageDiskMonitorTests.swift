@@ -93,7 +93,7 @@ import Testing
   }
 
   @Test func `The disk is short if an image doesn't fit, beside removable bases`() {
-    var rules = DiskRules()
+    var rules = LifecyclePolicy().hibernate.disk
     rules.budget = .megabytes(100)
     rules.minFreePercent = 5
     #expect(!monitor.isShort(of: .megabytes(500), by: rules), "nothing could go away")

@@ -20,8 +20,9 @@ struct SleeperSearchTests {
     policy.background.suspendAfter = nil
     policy.hibernate.after = nil
     policy.hibernate.cooldown = .zero
-    policy.hibernate.disk = DiskRules(
-      budget: .megabytes(100), minFreePercent: 10, dailyWrites: .megabytes(500))
+    policy.hibernate.disk.budget = .megabytes(100)
+    policy.hibernate.disk.minFreePercent = 10
+    policy.hibernate.disk.dailyWrites = .megabytes(500)
     policy.ladder = Ladder(warning: [.hibernate], urgent: [.hibernate], critical: [.hibernate])
     var world = World(policy)
     for size in sizes {
