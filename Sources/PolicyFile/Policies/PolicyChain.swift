@@ -38,7 +38,7 @@ struct PolicyChain {
 
   private var last: String { files.last ?? "" }
 
-  /// Reads the policy that the last file's `extends` names. Errors in the reference or in the policy
+  /// Reads the policy that the last file's `extends` names. Errors in the reference or the policy
   /// are reported in that file.
   private func base(of top: MappingReader) -> LoadedPolicy? {
     guard let reference = top.read("extends", as: .extended) else { return nil }
