@@ -18,10 +18,9 @@ private func load(
 }
 
 private func text(_ trace: Trace, _ format: TraceFormat) -> [String] {
-  let writer = TraceWriter(trace)
-  return writer.files(format).map { file in
+  TraceWriter(trace).files(format).map { file in
     var text = ""
-    writer.write(file) { text += $0 }
+    file.makeText { text += $0 }
     return text
   }
 }

@@ -81,9 +81,7 @@ struct CSVRow {
       return String(decoding: content, as: UTF8.self)
     }
     content = content.dropFirst().dropLast()
-    return String(decoding: content, as: UTF8.self).split(
-      separator: "\"\"", omittingEmptySubsequences: false
-    ).joined(separator: "\"")
+    return String(decoding: content, as: UTF8.self).replacing("\"\"", with: "\"")
   }
 
   /// Reads a field of digits only. It doesn't make a string, because traces have very many counts.
@@ -100,8 +98,8 @@ struct CSVRow {
     return value
   }
 
-  /// Reads a number from zero to `most`. No limit is near a number with which a calculation could
-  /// overflow.
+  /// Reads a number from zero to `maximum`. No maximum is near a number with which a calculation
+  /// could overflow.
   func number(_ field: Int, atMost maximum: Double, _ unit: String = "") throws(TraceError)
     -> Double
   {

@@ -218,7 +218,7 @@ extension TraceLoader {
 extension TraceLoader {
   /// Returns the trace of all files.
   ///
-  /// - Parameter most: the number of workers that are chosen at random. `nil`: all.
+  /// - Parameter maxWorkers: the number of workers that are chosen at random. `nil`: all.
   public mutating func trace(maxWorkers: Int? = nil) throws(TraceError) -> Trace {
     guard !uses.isEmpty else {
       throw TraceError(

@@ -7,42 +7,32 @@ public struct TraceWriter {
 
   public init(_ trace: Trace) { self.trace = trace }
 
-  /// The files of a format. Write each with `write(_:to:)`.
+  /// A file of a format.
+  public struct File {
+    /// The name that the file has in the data sets.
+    public var name: String
+    /// Makes the file's content in pieces of text.
+    public var makeText: (_ sink: (String) -> Void) -> Void
+  }
+
   public func files(_ format: TraceFormat) -> [File] {
     switch format {
-    case .dormouse: [.dormouse]
-    case .azure2021: [.invocations2021]
+    case .dormouse: return [File(name: "trace.csv", makeText: writeDormouse)]
+    case .azure2021:
+      let name = "AzureFunctionsInvocationTraceForTwoWeeksJan2021.txt"
+      return [File(name: name, makeText: writeInvocations)]
     case .azure2019:
-      (0..<days).map { .invocations2019(day: $0) } + [.durations2019, .memory2019]
-    }
-  }
-
-  private var days: Int { max(1, Int((trace.length + 86_399_999) / 86_400_000)) }
-
-  public enum File: Sendable, Hashable {
-    case dormouse, invocations2021, invocations2019(day: Int), durations2019, memory2019
-
-    /// The name that the file has in the data sets.
-    public var name: String {
-      switch self {
-      case .dormouse: "trace.csv"
-      case .invocations2021: "AzureFunctionsInvocationTraceForTwoWeeksJan2021.txt"
-      case .invocations2019(let day):
-        "invocations_per_function_md.anon.d\(day < 9 ? "0" : "")\(day + 1).csv"
-      case .durations2019: "function_durations_percentiles.anon.d01.csv"
-      case .memory2019: "app_memory_percentiles.anon.d01.csv"
+      let days = max(1, Int((trace.length + 86_399_999) / 86_400_000))
+      let invocations = (0..<days).map { day in
+        let number = "\(day < 9 ? "0" : "")\(day + 1)"
+        return File(name: "invocations_per_function_md.anon.d\(number).csv") {
+          writeMinutes(day, $0)
+        }
       }
-    }
-  }
-
-  /// Writes a file in pieces of text.
-  public func write(_ file: File, to sink: (String) -> Void) {
-    switch file {
-    case .dormouse: writeDormouse(sink)
-    case .invocations2021: writeInvocations(sink)
-    case .invocations2019(let day): writeMinutes(day, sink)
-    case .durations2019: writeDurations(sink)
-    case .memory2019: writeMemory(sink)
+      return invocations + [
+        File(name: "function_durations_percentiles.anon.d01.csv", makeText: writeDurations),
+        File(name: "app_memory_percentiles.anon.d01.csv", makeText: writeMemory),
+      ]
     }
   }
 
@@ -119,8 +109,6 @@ public struct TraceWriter {
 
   private func quoted(_ name: String) -> String {
     guard name.contains(where: { $0 == "," || $0 == "\"" }) else { return name }
-    return "\""
-      + name.split(separator: "\"", omittingEmptySubsequences: false)
-      .joined(separator: "\"\"") + "\""
+    return "\"" + name.replacing("\"", with: "\"\"") + "\""
   }
 }

@@ -96,13 +96,12 @@ enum TraceFiles {
   static func write(_ trace: Trace, _ format: TraceFormat, to directory: String) throws {
     let made = kernelResult(directory) { mkdir($0, 0o755) }
     if made != -EEXIST { try check("making", on: directory, result: made) }
-    let writer = TraceWriter(trace)
-    for file in writer.files(format) {
+    for file in TraceWriter(trace).files(format) {
       let path = "\(directory)/\(file.name)"
       // A million lines have 100 MB, so they are written in pieces.
       let output = try PictureFile(path)
       var failure: FileError?
-      writer.write(file) { text in
+      file.makeText { text in
         guard failure == nil else { return }
         do throws(FileError) { try output.add(text) } catch { failure = error }
       }
