@@ -57,7 +57,7 @@ struct PressureSetCommand: ParsableCommand {
   /// Asks the user before a level that terminates workers: a termination can't be undone.
   private func confirm(_ daemon: inout DaemonConnection) throws {
     let ranking = try daemon.ask(.explain, for: \.ranking, about: "the order")
-    let victims = Self.names(ranking.termination, at: level)
+    let victims = names(ranking.termination)
     guard !victims.isEmpty, ranking.isShadow != true else { return }
     let list = victims.joined(separator: ", ")
     guard isatty(STDIN_FILENO) == 1, isatty(STDERR_FILENO) == 1 else {
@@ -85,9 +85,8 @@ struct PressureSetCommand: ParsableCommand {
     let text = "memory pressure would be \(until) (now: \(escaped(now)))"
     if json { return try report(plan: text, ranking) }
     var lines = [text]
-    lines += Self.order("hibernated", ranking.hibernation, at: level)
-    lines += Self.order(
-      "terminated where hibernation instead isn't possible", ranking.termination, at: level)
+    lines += order("hibernated", ranking.hibernation)
+    lines += order("terminated where hibernation instead isn't possible", ranking.termination)
     if lines.count == 1 { lines.append("no worker would be hibernated or terminated") }
     try Output.line(lines.joined(separator: "\n"))
   }
@@ -96,7 +95,7 @@ struct PressureSetCommand: ParsableCommand {
   private func report(plan text: String, _ ranking: RankingReport? = nil) throws {
     guard json else { return try Output.line(text) }
     func plans(_ entries: [RankingReport.Entry], _ what: String) -> [OutcomeReport.Worker] {
-      Self.affected(entries, at: level).map {
+      affected(entries).map {
         OutcomeReport.Worker(
           worker: $0.worker, code: "planned", text: "\($0.worker) would be \(what)",
           before: $0.state, after: what)
@@ -110,30 +109,22 @@ struct PressureSetCommand: ParsableCommand {
         verb: "pressure_set", code: "done", text: text, isDryRun: true, workers: workers ?? []))
   }
 
-  private static func affected(
-    _ entries: [RankingReport.Entry], at level: Level
-  ) -> [RankingReport.Entry] {
-    entries.filter { entry in
-      let from = entry.fromPressure.flatMap(Level.init(rawValue:))
-      return entry.obstacles.isEmpty && from.map { $0.rank <= level.rank } ?? false
+  /// Returns the workers that the ladder reaches at the level. Protected workers are left out.
+  private func affected(_ entries: [RankingReport.Entry]) -> [RankingReport.Entry] {
+    let reached = Level.allCases.prefix { $0 != level } + [level]
+    return entries.filter { entry in
+      entry.obstacles.isEmpty && reached.contains { $0.rawValue == entry.fromPressure }
     }
   }
 
-  private static func names(_ entries: [RankingReport.Entry], at level: Level) -> [String] {
-    affected(entries, at: level).map { escaped($0.worker) }
+  private func names(_ entries: [RankingReport.Entry]) -> [String] {
+    affected(entries).map { escaped($0.worker) }
   }
 
-  /// Returns the line for one order. Protected workers are left out, and those that the ladder
-  /// doesn't reach at that level.
-  private static func order(
-    _ what: String, _ entries: [RankingReport.Entry], at level: Level
-  ) -> [String] {
-    let names = names(entries, at: level)
+  /// Returns the line for one order.
+  private func order(_ what: String, _ entries: [RankingReport.Entry]) -> [String] {
+    let names = names(entries)
     return names.isEmpty
       ? [] : ["would be \(what), in this order: \(names.joined(separator: ", "))"]
   }
-}
-
-extension PressureSetCommand.Level {
-  fileprivate var rank: Int { Self.allCases.firstIndex(of: self) ?? 0 }
 }
