@@ -1,7 +1,6 @@
 import Control
 import Glibc
 import Linux
-import Policy
 import TestSupport
 import Testing
 

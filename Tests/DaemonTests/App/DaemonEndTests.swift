@@ -1,7 +1,6 @@
 import Glibc
 import Lifecycle
 import Policy
-import Supervision
 import Testing
 
 @testable import Daemon

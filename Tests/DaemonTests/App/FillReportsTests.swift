@@ -1,4 +1,3 @@
-import Policy
 import TestSupport
 import Testing
 

@@ -1,4 +1,3 @@
-import Journal
 import Linux
 import Policy
 import TestSupport

@@ -1,8 +1,5 @@
-import Control
 import Glibc
-import Lifecycle
 import Linux
-import Policy
 import TestSupport
 import Testing
 

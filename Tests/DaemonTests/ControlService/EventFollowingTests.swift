@@ -1,6 +1,5 @@
 import Control
 import Lifecycle
-import Policy
 import Testing
 
 @testable import Daemon

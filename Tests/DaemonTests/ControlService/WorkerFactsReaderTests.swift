@@ -1,6 +1,5 @@
 import Control
 import Glibc
-import Lifecycle
 import Testing
 
 @testable import Daemon

@@ -2,7 +2,6 @@ import Control
 import DaemonFakes
 import Glibc
 import Linux
-import PolicyFile
 import TestSupport
 import Testing
 

@@ -1,4 +1,3 @@
-import Control
 import Glibc
 import Lifecycle
 import Linux

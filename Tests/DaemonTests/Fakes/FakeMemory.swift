@@ -1,7 +1,6 @@
 import Glibc
 import Lifecycle
 import Linux
-import Policy
 import Supervision
 
 @testable import Daemon

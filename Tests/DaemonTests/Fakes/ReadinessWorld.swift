@@ -1,6 +1,5 @@
 import Glibc
 import Linux
-import Policy
 import Supervision
 import TestSupport
 

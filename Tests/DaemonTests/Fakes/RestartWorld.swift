@@ -1,6 +1,5 @@
 import Linux
 import Policy
-import PolicyFile
 
 @testable import Daemon
 @testable import Lifecycle

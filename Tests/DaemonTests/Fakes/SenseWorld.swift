@@ -2,7 +2,6 @@ import Glibc
 import Hibernation
 import Lifecycle
 import Linux
-import Policy
 import PolicyFile
 import Supervision
 

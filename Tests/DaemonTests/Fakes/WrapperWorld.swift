@@ -1,7 +1,6 @@
 import Control
 import Lifecycle
 import Policy
-import PolicyFile
 import Testing
 
 @testable import Daemon

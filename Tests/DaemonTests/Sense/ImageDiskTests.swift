@@ -1,5 +1,4 @@
 import Hibernation
-import Lifecycle
 import Linux
 import Policy
 import TestSupport

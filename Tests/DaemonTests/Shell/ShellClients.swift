@@ -1,6 +1,5 @@
 import Control
 import Lifecycle
-import Policy
 
 @testable import Daemon
 @testable import Simulation

@@ -1,5 +1,4 @@
 import Lifecycle
-import Policy
 
 @testable import Daemon
 

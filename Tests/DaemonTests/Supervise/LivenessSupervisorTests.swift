@@ -1,6 +1,5 @@
 import Glibc
 import Policy
-import Supervision
 import Testing
 
 @testable import Daemon

@@ -1,6 +1,5 @@
 import Control
 import Glibc
-import Policy
 import Testing
 
 @testable import Daemon

@@ -3,7 +3,6 @@ import Hibernation
 import Lifecycle
 import Linux
 import Policy
-import Supervision
 import TestSupport
 import Testing
 

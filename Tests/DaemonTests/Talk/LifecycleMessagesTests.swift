@@ -1,4 +1,3 @@
-import Policy
 import Testing
 
 @testable import Daemon

@@ -2,7 +2,6 @@ import Control
 import Glibc
 import Lifecycle
 import Linux
-import Policy
 import Testing
 
 @testable import Daemon

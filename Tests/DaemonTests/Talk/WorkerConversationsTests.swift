@@ -1,9 +1,7 @@
 import CLinux
 import Lifecycle
 import Linux
-import PolicyFile
 import Supervision
-import TestSupport
 import Testing
 
 @testable import Daemon

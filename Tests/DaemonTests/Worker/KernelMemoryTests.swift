@@ -3,7 +3,6 @@ import Glibc
 import Hibernation
 import Lifecycle
 import Linux
-import Policy
 import TestSupport
 import Testing
 

@@ -1,7 +1,6 @@
 import Glibc
 import Lifecycle
 import Linux
-import Policy
 import Testing
 
 @testable import Daemon

@@ -1,5 +1,4 @@
 import Glibc
-import Supervision
 import TestSupport
 import Testing
 

@@ -1,6 +1,5 @@
 import Glibc
 import Linux
-import Policy
 import TestSupport
 import Testing
 

@@ -1,6 +1,5 @@
 import Glibc
 import Lifecycle
-import Policy
 import Testing
 
 @testable import Daemon

@@ -1,6 +1,5 @@
 import Lifecycle
 import Linux
-import Policy
 import PolicyFile
 import TestSupport
 import Testing

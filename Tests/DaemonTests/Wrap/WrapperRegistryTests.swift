@@ -1,7 +1,6 @@
 import Control
 import Glibc
 import JSONLines
-import Lifecycle
 import Linux
 import Policy
 import TestSupport
