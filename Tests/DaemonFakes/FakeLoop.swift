@@ -9,39 +9,63 @@ import TestSupport
 package final class FakeLoop: Timers, DescriptorWatches {
   private var count: UInt64 = 0
 
-  package init() {}
+  package init(_ now: Instant = Instant(nanoseconds: 1_000_000_000)) { self.now = now }
 
   // MARK: clocks and timers
 
-  package private(set) var now = Instant(nanoseconds: 1_000_000_000)
+  package private(set) var now: Instant
   package var awake: AwakeInstant {
     AwakeInstant(nanoseconds: (now + (.zero - asleep)).nanoseconds)
   }
   private var asleep = Duration.zero
-  /// The timers that are set. `isAwake` means that the machine's sleep doesn't count for the timer.
-  private var timers: [(at: Instant, isAwake: Bool, token: LoopToken, action: () -> Void)] = []
+
+  /// A timer that is set.
+  private struct Timer {
+    var at: Instant
+    /// Whether the machine's sleep doesn't count for the timer.
+    let isAwake: Bool
+    let token: LoopToken
+    let file: StaticString
+    let action: () -> Void
+  }
+  /// The timers that are set, sorted so that the next one is the last.
+  private var timers: [Timer] = []
+
+  /// When the next timer is due.
+  package var next: Instant? { timers.last?.at }
 
   /// The delays of the timers from now on, with the shortest first.
-  package var pending: [Duration] { timers.map { $0.at - now }.sorted() }
+  package var pending: [Duration] { timers.reversed().map { $0.at - now } }
+
+  /// The files of the components that have set these timers.
+  package var timedBy: Set<String> {
+    Set(timers.map { "\($0.file)".split(separator: "/").last.map(String.init) ?? "" })
+  }
 
   package func setTimer(
     after delay: Duration, file: StaticString, line: UInt, _ action: @escaping () -> Void
-  ) -> LoopToken { add(now + delay, isAwake: true, action) }
+  ) -> LoopToken { add(now + delay, isAwake: true, file, action) }
 
   package func setTimer(
     at moment: Instant, file: StaticString, line: UInt, _ action: @escaping () -> Void
-  ) -> LoopToken { add(max(now, moment), isAwake: false, action) }
+  ) -> LoopToken { add(moment, isAwake: false, file, action) }
 
   private func add(
-    _ moment: Instant, isAwake: Bool, _ action: @escaping () -> Void
+    _ moment: Instant, isAwake: Bool, _ file: StaticString, _ action: @escaping () -> Void
   ) -> LoopToken {
     count += 1
-    let token = LoopToken(id: count)
-    timers.append((moment, isAwake, token, action))
+    let (at, token) = (max(now, moment), LoopToken(id: count))
+    // Most timers are due soon.
+    let index = timers.lastIndex { $0.at > at }.map { $0 + 1 } ?? 0
+    timers.insert(
+      Timer(at: at, isAwake: isAwake, token: token, file: file, action: action), at: index)
     return token
   }
 
-  package func cancel(_ token: LoopToken) { timers.removeAll { $0.token == token } }
+  package func cancel(_ token: LoopToken) {
+    // What the action keeps is freed after the removal, and may cancel another timer then.
+    if let index = timers.lastIndex(where: { $0.token == token }) { timers.remove(at: index) }
+  }
 
   /// Lets the machine sleep, and then calls the timers that became due meanwhile.
   package func sleep(for duration: Duration) {
@@ -50,22 +74,37 @@ package final class FakeLoop: Timers, DescriptorWatches {
     for index in timers.indices where timers[index].isAwake {
       timers[index].at = timers[index].at + duration
     }
-    let due = timers.filter { $0.at <= now }.sorted { $0.at < $1.at }
-    for timer in due where timers.contains(where: { $0.token == timer.token }) {
-      cancel(timer.token)
-      timer.action()
-    }
+    timers.sort { $0.at > $1.at }
+    while runOne() {}
   }
 
   /// Lets time pass, and calls the timers that become due, in their order.
   package func advance(by duration: Duration) {
     let end = now + duration
-    while let next = timers.filter({ $0.at <= end }).min(by: { $0.at < $1.at }) {
-      cancel(next.token)
-      now = next.at
-      next.action()
+    while let next, next <= end {
+      advance(to: next)
+      runOne()
     }
     now = end
+  }
+
+  /// Lets time pass, and calls no timer.
+  package func advance(to moment: Instant) { now = max(now, moment) }
+
+  /// Calls one timer that is due now. Returns false if there is none.
+  @discardableResult
+  package func runOne() -> Bool {
+    guard let timer = timers.last, timer.at <= now else { return false }
+    timers.removeLast()
+    timer.action()
+    return true
+  }
+
+  /// Drops all timers and watches, as the end of a process does.
+  package func abandon() {
+    let dropped = (timers, watched)
+    (timers, watched) = ([], [])
+    withExtendedLifetime(dropped) {}
   }
 
   // MARK: descriptors
@@ -118,6 +157,11 @@ package final class FakeLoop: Timers, DescriptorWatches {
   /// Reports an event of the descriptor with this index, if there is one.
   package func fire(_ index: Int = 0) {
     if watched.indices.contains(index) { watched[index].handler(watched[index].interest) }
+  }
+
+  /// Reports that the descriptor is readable.
+  package func fire(_ descriptor: Descriptor) {
+    for each in watched where each.descriptor === descriptor { each.handler(.readable) }
   }
 
   /// Calls the handler of each readable descriptor once.

@@ -7,7 +7,7 @@ import Supervision
 /// A slow disk with the workers' records. If a daemon dies, the disk keeps what was written by
 /// then.
 final class ShellDisk: WorkerRecords {
-  private let clock: ShellClock
+  private let clock: FakeLoop
   private var savedAt = Instant.zero
   private var delay = Duration.zero
   /// The records that were saved last, whether the disk has them or not.
@@ -20,7 +20,7 @@ final class ShellDisk: WorkerRecords {
   /// Whether the completion of a write is never reported.
   var losesReport: () -> Bool = { false }
 
-  init(_ clock: ShellClock, _ records: [String: WorkerRecord] = [:]) {
+  init(_ clock: FakeLoop, _ records: [String: WorkerRecord] = [:]) {
     self.clock = clock
     (lastSaved, stored) = (records, records)
   }

@@ -129,7 +129,7 @@ extension ShellWorld {
     for id in ids { clients.ask(workers[id]?.external == nil ? .stop : .release, id) }
     run(until: clock.now + .seconds(300))
     if let remains = runs.remains { complain("\(remains) is still there") }
-    if clock.watchCount > 0 { complain("\(clock.watchCount) descriptors are still watched") }
+    if clock.watched.count > 0 { complain("\(clock.watched.count) descriptors are still watched") }
     if let child = launching.leftChild { complain(child) }
     // Schedules continue, and each of their times is written to the disk.
     let ofSchedules = schedules.isWriting ? ["ShellWorld.swift"] : []

@@ -98,7 +98,7 @@ final class ShellRun {
     guard body == .stopped || body == .evicted, let inputs, isWatched else { return }
     world.count("arrival seen")
     inputs.arrive(what)
-    world.clock.becomesReadable(inputs.descriptor)
+    world.clock.fire(inputs.descriptor)
   }
 
   var isWatched: Bool { unit?.wakeWatch?.isWatching == true }
@@ -135,6 +135,6 @@ final class ShellRun {
 
   private func reportDeath() {
     // The loop is informed a moment later.
-    world.after(.milliseconds(100)) { [self, world] in world.clock.becomesReadable(process.pidfd) }
+    world.after(.milliseconds(100)) { [self, world] in world.clock.fire(process.pidfd) }
   }
 }

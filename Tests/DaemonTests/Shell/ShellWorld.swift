@@ -16,7 +16,7 @@ import Supervision
 final class ShellWorld {
   enum Fate { case reported, late, lost, twice }
 
-  let clock: ShellClock
+  let clock: FakeLoop
   let seed: UInt64
   let driver: EngineDriver
   let chronicle: Chronicle
@@ -104,13 +104,13 @@ final class ShellWorld {
       policy: policy, workers: ShellConfigurations.first(policy, using: &random))
     configuration.adoption = ShellRules.next([], policy, using: &random)
     try self.init(
-      seed: seed, random, processes, ShellClock(), configuration, records: [:], remains: [],
+      seed: seed, random, processes, FakeLoop(), configuration, records: [:], remains: [],
       hasFreezer: random.chance(50))
   }
 
   /// Makes the next daemon, after one that has left its workers or has died.
   convenience init(after old: ShellWorld) throws {
-    let clock = ShellClock(old.clock.now + .seconds(1))
+    let clock = FakeLoop(old.clock.now + .seconds(1))
     try self.init(
       seed: old.seed, old.random, old.processes, clock, old.reloads.current,
       records: old.saved.records(), remains: old.runs.all, hasFreezer: old.hasFreezer)
@@ -119,7 +119,7 @@ final class ShellWorld {
   }
 
   private init(
-    seed: UInt64, _ random: SplitMix64, _ processes: ShellProcesses, _ clock: ShellClock,
+    seed: UInt64, _ random: SplitMix64, _ processes: ShellProcesses, _ clock: FakeLoop,
     _ configuration: DaemonConfiguration, records: [String: WorkerRecord], remains: [ShellRun],
     hasFreezer: Bool
   ) throws {
