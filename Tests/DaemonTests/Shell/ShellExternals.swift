@@ -1,8 +1,10 @@
 import Glibc
 import Lifecycle
 import Linux
+import Policy
 
 @testable import Daemon
+@testable import Simulation
 
 /// Simulated processes of another supervisor, for the real `ExternalAdoption`.
 final class ShellExternals {
@@ -51,5 +53,78 @@ final class ShellExternals {
     if let rule, !world.rules.rules.contains(where: { $0.name == rule }) {
       world.count("released by rule")
     }
+  }
+}
+
+/// Processes that appear now and then, for the real `RuleAdoption`.
+final class ShellRules: StateFileWriter {
+  private unowned let world: ShellWorld
+
+  init(_ world: ShellWorld) { self.world = world }
+
+  /// The rules in the file when it is read: none, one or both of two rules.
+  static func next(
+    _ old: [AdoptionRule], _ policy: LifecyclePolicy, using random: inout SplitMix64
+  ) -> [AdoptionRule] {
+    if random.chance(50) { return old }
+    return ["ra", "rb"].filter { _ in random.chance(70) }.map { name in
+      var rule = AdoptionRule(name: name, matches: [], policy: policy)
+      rule.mode = random.pick([.manage, .manage, .shadow])
+      rule.mayTerminate = random.chance(50)
+      rule.limit = random.pick([1, 50])
+      rule.importance = random.pick([0, 50])
+      return rule
+    }
+  }
+
+  /// A worker whose rule was removed; nil: none.
+  var omission: String? {
+    let names = Set(world.rules.rules.map(\.name))
+    return world.workers.values.first { $0.external?.rule.map { !names.contains($0) } ?? false }
+      .map { "\($0.id) belongs to a rule that was removed" }
+  }
+
+  // MARK: scans, on another thread
+
+  func scan(_ scan: RuleScan, then: @escaping (RuleScan.Outcome?) -> Void) {
+    later(rarely: .seconds(20)) { [self] in
+      if world.chance(3) { return then(nil) }
+      var outcome = RuleScan.Outcome()
+      // When the simulation ends its faults, no new process appears.
+      let indices = scan.matching.rules.indices.filter { _ in world.chance(15) }
+      outcome.matches = indices.map { index in
+        RuleScan.Match(
+          process: world.processes.external.root.identity, rule: index,
+          matched: world.pick([.ready, .ready, .refused("it is stopped"), .contained(7)]),
+          command: ["r"])
+      }
+      then(outcome)
+    }
+  }
+
+  func chooseRules(
+    for workers: [RuledWorker], by matching: RuleMatching,
+    then: @escaping ([WorkerID: AdoptionRule]?) -> Void
+  ) {
+    later(rarely: .seconds(20)) { [self] in
+      if world.chance(10) { return then(nil) }
+      var choices: [WorkerID: AdoptionRule] = [:]
+      for worker in workers where !world.chance(10) {
+        choices[worker.id] = matching.rules.first { worker.id.name.hasPrefix($0.name) }
+      }
+      then(choices)
+    }
+  }
+
+  private func later(rarely longest: Duration, _ action: @escaping () -> Void) {
+    let limit = world.chance(2) ? longest : .milliseconds(100)
+    world.clock.after(world.random.duration(upTo: limit), do: action)
+  }
+
+  // MARK: the file of released processes
+
+  func replace(_ path: String, with text: String, then: @escaping (_ failure: String?) -> Void) {
+    if text.split(separator: "\n").count > 1 { world.count("released from its rule") }
+    world.clock.after(.milliseconds(10)) { then(nil) }
   }
 }

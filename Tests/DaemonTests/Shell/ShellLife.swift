@@ -134,7 +134,7 @@ extension ShellWorld {
     // Schedules continue, and each of their times is written to the disk.
     let ofSchedules = schedules.isWriting ? ["ShellWorld.swift"] : []
     let others = clock.timedBy.subtracting(
-      ["ScheduleMonitor.swift", "RuleAdoption.swift", "ShellRules.swift"] + ofSchedules)
+      ["ScheduleMonitor.swift", "RuleAdoption.swift", "ShellExternals.swift"] + ofSchedules)
     if !others.isEmpty, !survivors.hasRemains {
       complain("timers still run, of \(others.sorted())")
     }
