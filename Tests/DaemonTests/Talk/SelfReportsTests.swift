@@ -128,18 +128,6 @@ import Testing
     #expect(world.events.count == 9)
   }
 
-  @Test func `The last sign of life is the last WATCHDOG=1, even one not yet read`() throws {
-    let conversation = try world.begin()
-    #expect(conversation.lastSign() == nil)
-    world.timers.advance(by: .seconds(3))
-    try world.notify("WATCHDOG=1", conversation)
-    let said = world.timers.now
-    #expect(conversation.lastSign() == said)
-    world.timers.advance(by: .seconds(3))
-    #expect(conversation.lastSign() == said)
-    #expect(world.events == [])
-  }
-
   @Test func `A worker that connects to MEMORY_PRESSURE_WATCH can shed for its run`() throws {
     let conversation = try world.begin()
     #expect(conversation.pressureListeners == nil)

@@ -99,4 +99,54 @@ import Testing
     conversation.end()
     #expect(conversation.isOver && world.notes.all == [])
   }
+
+  // MARK: watchdogs
+
+  /// The worker, as it was launched with a watchdog of 5 s.
+  @discardableResult
+  private func watched() -> WorkerUnit {
+    talk.worker.configuration.watchdog = .seconds(5)
+    talk.worker.launched = talk.worker.configuration
+    return talk.worker
+  }
+
+  @Test func `A launch reports the watchdog interval if a sign of life can be sent`() throws {
+    let worker = watched()
+    world.conversations.startWatchdog(of: worker)
+    #expect(talk.events == [], "it has no socket for it")
+    _ = try talk.begin()
+    world.conversations.startWatchdog(of: worker)
+    let reported = Event.watchdogInterval(id, .seconds(5))
+    #expect(talk.events == [reported])
+    // A reload applies at the next launch.
+    worker.configuration.watchdog = .seconds(7)
+    world.conversations.startWatchdog(of: worker)
+    #expect(talk.events == [reported, reported])
+  }
+
+  @Test func `A worker's own watchdog interval has priority during its run`() throws {
+    let worker = watched()
+    _ = try talk.begin()
+    world.conversations.setWatchdog(of: worker, to: .seconds(2))
+    world.conversations.startWatchdog(of: worker)
+    let reported = Event.watchdogInterval(id, .seconds(2))
+    #expect(talk.events == [reported, reported])
+    worker.endRun()
+    watched()
+    _ = try talk.begin()
+    world.conversations.startWatchdog(of: worker)
+    #expect(talk.events.last == .watchdogInterval(id, .seconds(5)))
+  }
+
+  @Test func `A check of the watchdog reads the last sign of life from the socket`() throws {
+    world.conversations.checkWatchdog(id)
+    #expect(talk.events == [.watchdogSeen(id, at: nil)])
+    let conversation = try talk.begin()
+    talk.timers.advance(by: .seconds(3))
+    try talk.notify("WATCHDOG=1", conversation)
+    world.conversations.checkWatchdog(id)
+    #expect(talk.events.last == .watchdogSeen(id, at: talk.timers.now))
+    world.conversations.checkWatchdog(WorkerID("gone"))
+    #expect(talk.events.count == 2, "a worker that was removed has none")
+  }
 }
