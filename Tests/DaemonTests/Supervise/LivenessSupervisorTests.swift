@@ -120,3 +120,48 @@ import Testing
     #expect(world.timers.pending.count == 1)
   }
 }
+
+@Suite("Questions to one run of a worker") struct RunQuestionsTests {
+  private let world: AdapterWorld
+  private let supervisor: LivenessSupervisor
+
+  init() throws {
+    world = try AdapterWorld()
+    supervisor = FakeQuestions.supervisor(
+      world.timers, world.driver, world.workers, FakeQuestions.World())
+  }
+
+  private func liveness(_ worker: WorkerUnit) throws -> RunQuestions {
+    supervisor.questions(to: worker, try #require(worker.process))
+  }
+
+  @Test func `A worker is asked whether it is well only while this run of it runs`() throws {
+    #expect(try !liveness(world.add("asleep", .suspended)).mayBeAsked, "it would be woken")
+    let worker = try world.add()
+    let host = try liveness(worker)
+    #expect(host.mayBeAsked)
+    world.driver.send(.exited(worker.id, .exited(0)))
+    #expect(!host.mayBeAsked, "the engine takes it for ended")
+    world.driver.send(.adopted(worker.id, worker.profile, .background))
+    #expect(host.mayBeAsked)
+    world.ends.rootDidEnd(worker)
+    #expect(!host.mayBeAsked, "its root process has ended")
+    worker.endRun()
+    worker.process = try .forTest()
+    #expect(!host.mayBeAsked, "this is another run")
+  }
+
+  @Test func `What a probe finds of a worker that was freed concerns nothing`() throws {
+    var worker: WorkerUnit? = try world.add()
+    let host = try liveness(try #require(worker))
+    world.workers.removeAll()
+    worker = nil
+    var traffic: [Bool] = []
+    host.readTraffic { traffic.append($0) }
+    host.recordActivity()
+    host.reportUnhealthy("it doesn't answer")
+    host.didEndQuestion()
+    #expect(traffic == [false] && !host.mayBeAsked && !host.watchesTraffic)
+    #expect(world.notes.all == [])
+  }
+}

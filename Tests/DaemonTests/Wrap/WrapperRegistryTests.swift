@@ -131,3 +131,32 @@ struct RelayTests {
     #expect(policy.hibernate.maxFootprint == nil && policy.foreground.mode == .activity)
   }
 }
+
+@Suite("How the daemon reaches registered wrappers") struct WrapperSocketsTests {
+  private let world: AdapterWorld
+  private let sockets: WrapperSockets
+
+  init() throws {
+    world = try AdapterWorld()
+    sockets = WrapperSockets(
+      services: world.services,
+      control: ControlServer(
+        path: world.scratch.path + "/control.sock", world.services.loop, world.log))
+  }
+
+  @Test func `Only a process that ran when the wrapper registered is killed`() {
+    // The pid is the test's own process. If it were killed, the test couldn't pass.
+    #expect(sockets.kill(getpid(), startedBefore: .zero) == .hasEnded)
+    #expect(sockets.kill(1 << 22, startedBefore: EventLoop.now) == .hasEnded, "no process has it")
+  }
+
+  @Test func `A wrapper whose socket isn't there answers that it has ended, once`() throws {
+    var responses: [ControlResponse.Result] = []
+    sockets.ask(
+      ControlRequest(id: 3, verb: .ps), at: world.scratch.path + "/none.sock", timeout: .seconds(60)
+    ) { responses.append($0.result) }
+    #expect(responses == [])
+    try world.turn { !responses.isEmpty }
+    #expect(responses.count == 1 && responses[0] != .done)
+  }
+}
