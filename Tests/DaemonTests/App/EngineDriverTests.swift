@@ -229,12 +229,6 @@ private final class Executor {
     ask(.wake)
     returning.finish(id)
     #expect(heard.codes == [.refused] && !requests.isAlive(id))
-  }
-
-  @Test func `A worker counts as alive if the engine says so, and while it is being adopted`() {
-    #expect(!requests.isAlive(id))
     #expect(!requests.isAlive(WorkerID("unknown")))
-    driver.send(.adopted(id, unit.profile, .background))
-    #expect(requests.isAlive(id))
   }
 }

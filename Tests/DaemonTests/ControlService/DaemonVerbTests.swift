@@ -125,12 +125,4 @@ import Testing
     control.service.didDisconnect(control.client)
     #expect(!world.wrappers.leads(WorkerID("job")))
   }
-
-  @Test func `A shutdown ends the daemon with its workers, and leave without them`() throws {
-    try world.add("web")
-    control.service.daemon.end(by: .leave)
-    #expect(world.phase.isLeaving && !world.phase.isEnding && world.asked.isEmpty)
-    control.service.daemon.end(by: .shutdown)
-    #expect(world.phase.isEnding && world.asked == ["stop web"])
-  }
 }

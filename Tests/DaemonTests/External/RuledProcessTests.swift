@@ -54,12 +54,6 @@ import Testing
       heard.refusals == ["process \(ExternalWorld.pid) has ended"] && world.workers.count == 0)
   }
 
-  @Test func `A refusal to adopt a rule's process is passed on`() throws {
-    let heard = adopt(try ExternalWorld.process().root.identity)
-    world.looks.answer(examination: .done(.failure(.refused("it has a watchdog"))))
-    #expect(heard.refusals == ["it has a watchdog"])
-  }
-
   @Test func `A release by request is recorded, and one by the daemon isn't`() throws {
     world.base.rules.follow([Self.rule()])
     let candidate = try ExternalWorld.process()

@@ -152,26 +152,21 @@ import Testing
 
   // MARK: after a shortage of memory
 
-  @Test func `A worker terminated for memory comes back by default, when its footprint has room`() {
-    world.add("web", RestartRules())
-    world.setMemory(free: .megabytes(40))
-    supervisor.record(footprint: .megabytes(60), lastLine: nil, of: web)
-    world.run("web", .pressure(.critical))
-    world.timers.advance(by: .seconds(120))
-    #expect(world.restarted == [] && supervisor.histories[web]?.plan != nil)
-    world.setMemory(free: .megabytes(80))
-    world.timers.advance(by: .seconds(31))
-    #expect(world.restarted == ["web"])
-  }
-
-  @Test func `A worker terminated while launching needs room for its last full run`() {
+  @Test(arguments: [false, true])
+  func `A worker terminated for memory comes back when its last full run has room`(
+    isLaunching: Bool
+  ) {
     world.add("web", RestartRules())
     supervisor.record(footprint: .megabytes(60), lastLine: nil, of: web)
-    world.run("web", .exited(.exited(0)))
+    if isLaunching { world.run("web", .exited(.exited(0))) }
     world.setMemory(free: .megabytes(40))
-    world.driver.request(.start, web) { _ in }
-    #expect(world.state(of: "web") == .launching)
-    supervisor.record(footprint: .megabytes(5), lastLine: nil, of: web)
+    if isLaunching {
+      world.driver.request(.start, web) { _ in }
+      #expect(world.state(of: "web") == .launching)
+      supervisor.record(footprint: .megabytes(5), lastLine: nil, of: web)
+    } else {
+      world.launch()
+    }
     world.end("web", .pressure(.critical))
     world.timers.advance(by: .seconds(120))
     #expect(world.restarted == [] && supervisor.histories[web]?.plan != nil)

@@ -53,18 +53,12 @@ import Testing
     }
     let outcomes = try recover()
     #expect(processes.recoveries == ["wake api", "wake web"])
+    #expect(processes.expected == [.hibernated, .awake()], "only api's memory is in an image")
     #expect(outcomes.map(\.worker) == ["api", "web"] && outcomes.allSatisfy { !$0.isFailure })
     #expect(outcomes.first?.text == "api: runs as pid \(getpid()), 8 KB of memory restored")
     let api = try records.load("api")
     #expect(api.state == "background" && api.imagePath == nil && api.imageMark == nil)
     #expect(try records.load("web").state == "background")
-  }
-
-  @Test func `Only a worker recorded as hibernated must have its memory in an image`() throws {
-    try leave("web", "suspended")
-    try leave("api", "hibernated", image: true)
-    _ = try recover()
-    #expect(processes.expected == [.hibernated, .awake()])
   }
 
   @Test func `A hibernated worker without its image is ended: its memory is lost`() throws {

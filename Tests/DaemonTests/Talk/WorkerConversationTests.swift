@@ -83,24 +83,6 @@ import Testing
     #expect(replies.all == [.answered])
   }
 
-  @Test func `A connection that ends with an open request leaves it to another one`() throws {
-    let conversation = try world.begin()
-    let replies = Replies()
-    let first = try world.connect(conversation)
-    let number = try ask(conversation, timeout: nil, replies)
-    #expect(!conversation.isAbandoned(number))
-    first.hangUp()
-    try world.watches.serve()
-    #expect(conversation.isAbandoned(number) && replies.all == [])
-    #expect(conversation.connectionCount == nil && !conversation.canShed)
-    #expect(world.channelChanges == 2)
-    #expect(conversation.ask(.willSuspend, within: .seconds(1), timeout: nil) { _ in } == nil)
-    let second = try world.connect(conversation)
-    try second.say(.done(id: number))
-    try world.watches.serve()
-    #expect(replies.all == [.answered])
-  }
-
   @Test func `A late answer to the last shed request is a sign of life`() throws {
     let conversation = try world.begin()
     let worker = try world.connect(conversation)

@@ -21,23 +21,16 @@ import Testing
     watch.listen(at: .success(inputs ?? self.inputs))
   }
 
-  @Test func `An arrival wakes a sleeping worker once, with a client's priority`() throws {
+  @Test func `Arrivals at the same time wake a worker once, with a client's priority`() throws {
     listen()
     try world.watches.serve()
     #expect(world.events.isEmpty)
+    inputs.arrive("a connection")
     inputs.arrive("data on its stdin")
     try world.watches.serve()
     try world.watches.serve()
-    #expect(world.events == [.wakeNeeded(world.id, "data on its stdin")])
+    #expect(world.events == [.wakeNeeded(world.id, "a connection")])
     #expect(world.memory.prioritized == 1 && inputs.admissions == 1)
-  }
-
-  @Test func `Two arrivals at the same time are one wake, and a later one is another`() throws {
-    listen()
-    inputs.arrive("a connection")
-    inputs.arrive("data")
-    try world.watches.serve()
-    #expect(world.wakes == ["a connection"])
     inputs.arrive("another connection")
     try world.watches.serve()
     #expect(world.wakes == ["a connection", "another connection"])

@@ -184,15 +184,6 @@ import Testing
 
   // MARK: while a SIGKILL is being sent
 
-  @Test func `No process is reaped while a SIGKILL is being sent`() {
-    ending.kill()
-    ending.rootDidEnd()
-    #expect(world.begun == ["kill"])
-    processes.kills.last?(nil)
-    processes.succeed()
-    #expect(world.begun == ["kill", "scan", "clear", "reap", "remove group", "read log"])
-  }
-
   @Test func `A worker's end continues when a SIGKILL has no outcome within 15 s`() {
     ending.kill()
     ending.rootDidEnd()
