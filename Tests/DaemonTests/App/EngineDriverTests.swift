@@ -142,51 +142,47 @@ private final class Executor {
   private let timers = FakeLoop()
   private let saved = FakeRecords()
   private let replies: RequestReplies
+  private let heard = Recorded<String>()
 
   init() { replies = RequestReplies(saved, timers: timers) }
 
-  private final class Heard { var texts: [String] = [] }
-
-  private func ask(_ heard: Heard) -> Request.ID { replies.await { heard.texts.append($0.text) } }
+  private func ask() -> Request.ID { replies.await { [heard] in heard.all.append($0.text) } }
 
   @Test func `Replies wait until the records are on disk, and are then sent in their order`() {
-    let heard = Heard()
-    let (first, second) = (ask(heard), ask(heard))
+    let (first, second) = (ask(), ask())
     saved.isSaved = false
     replies.deliver(Answer(.done, "one"), to: first)
     // An answer doesn't overtake an earlier one, even if everything is saved by now.
     saved.isSaved = true
     replies.deliver(Answer(.done, "two"), to: second)
-    #expect(heard.texts.isEmpty)
+    #expect(heard.all.isEmpty)
     saved.save()
-    #expect(heard.texts == ["one", "two"])
+    #expect(heard.all == ["one", "two"])
   }
 
   @Test func `Replies are sent at once when the daemon ends, and only once`() {
-    let heard = Heard()
-    let (first, second) = (ask(heard), ask(heard))
+    let (first, second) = (ask(), ask())
     saved.isSaved = false
     replies.deliver(Answer(.done, "one"), to: first)
     replies.deliver(Answer(.done, "two"), to: second)
     replies.deliverAll()
-    #expect(heard.texts == ["one", "two"])
+    #expect(heard.all == ["one", "two"])
     saved.save()
     timers.advance(by: .seconds(2))
-    #expect(heard.texts == ["one", "two"])
+    #expect(heard.all == ["one", "two"])
   }
 
   @Test func `Replies are sent after a second in any case, and only once`() {
-    let heard = Heard()
-    let id = ask(heard)
+    let id = ask()
     saved.isSaved = false
     replies.deliver(Answer(.done, "one"), to: id)
     timers.advance(by: .milliseconds(999))
-    #expect(heard.texts.isEmpty)
+    #expect(heard.all.isEmpty)
     timers.advance(by: .milliseconds(1))
-    #expect(heard.texts == ["one"])
+    #expect(heard.all == ["one"])
     saved.save()
     replies.deliver(Answer(.done, "again"), to: id)
-    #expect(heard.texts == ["one"])
+    #expect(heard.all == ["one"])
   }
 }
 
@@ -199,8 +195,7 @@ private final class Executor {
   private let unit = WorkerUnit.forTest("web")
   private var id: WorkerID { unit.id }
 
-  private final class Heard { var codes: [Answer.Code] = [] }
-  private let heard = Heard()
+  private let heard = Recorded<Answer.Code>()
 
   init() {
     driver = .forTest(timers, notes)
@@ -209,18 +204,18 @@ private final class Executor {
   }
 
   private func ask(_ verb: Request.Verb) {
-    requests.request(verb, id) { [heard] in heard.codes.append($0.code) }
+    requests.request(verb, id) { [heard] in heard.all.append($0.code) }
   }
 
   @Test func `Requests about a worker of an earlier daemon wait for its adoption`() {
     returning.begin(id)
     ask(.wake)
     ask(.start)
-    #expect(notes.events == ["added"] && heard.codes.isEmpty && requests.isAlive(id))
+    #expect(notes.events == ["added"] && heard.all.isEmpty && requests.isAlive(id))
     driver.send(.adopted(id, unit.profile, .background))
     returning.finish(id)
     #expect(notes.events == ["added", "adopted", "request", "request"])
-    #expect(heard.codes == [.done, .done], "it runs: a second process isn't started")
+    #expect(heard.all == [.done, .done], "it runs: a second process isn't started")
     #expect(requests.isAlive(id))
   }
 
@@ -228,7 +223,7 @@ private final class Executor {
     returning.begin(id)
     ask(.wake)
     returning.finish(id)
-    #expect(heard.codes == [.refused] && !requests.isAlive(id))
+    #expect(heard.all == [.refused] && !requests.isAlive(id))
     #expect(!requests.isAlive(WorkerID("unknown")))
   }
 }

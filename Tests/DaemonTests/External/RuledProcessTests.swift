@@ -16,8 +16,6 @@ import Testing
     externals = world.externals
   }
 
-  private final class Heard { var refusals: [String?] = [] }
-
   private static func rule() -> AdoptionRule {
     var rule = AdoptionRule(name: "r", matches: [], policy: LifecyclePolicy(name: "own"))
     rule.importance = 9
@@ -25,10 +23,10 @@ import Testing
     return rule
   }
 
-  private func adopt(_ process: ProcessIdentity) -> Heard {
-    let heard = Heard()
+  private func adopt(_ process: ProcessIdentity) -> Recorded<String?> {
+    let heard = Recorded<String?>()
     externals.adopt(RuledProcess(process: process, rule: Self.rule())) {
-      heard.refusals.append($0?.text)
+      heard.all.append($0?.text)
     }
     return heard
   }
@@ -37,7 +35,7 @@ import Testing
     let candidate = try ExternalWorld.process()
     let heard = adopt(candidate.root.identity)
     try world.examined(candidate)
-    #expect(heard.refusals == [nil])
+    #expect(heard.all == [nil])
     let worker = try #require(world.workers[WorkerID("r-\(ExternalWorld.pid)")])
     #expect(worker.external?.rule == "r" && worker.external?.mayBeTerminated == true)
     #expect(worker.profile.rule == "r" && worker.profile.importance == 9)
@@ -51,7 +49,7 @@ import Testing
       ProcessIdentity(pid: ExternalWorld.pid, startTime: candidate.root.startTime - 1))
     try world.examined(candidate)
     #expect(
-      heard.refusals == ["process \(ExternalWorld.pid) has ended"] && world.workers.count == 0)
+      heard.all == ["process \(ExternalWorld.pid) has ended"] && world.workers.count == 0)
   }
 
   @Test func `A release by request is recorded, and one by the daemon isn't`() throws {

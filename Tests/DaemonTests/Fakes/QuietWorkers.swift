@@ -54,6 +54,9 @@ extension WorkerProcess {
   }
 }
 
+/// Values that a component has reported to a test, in order.
+final class Recorded<Value> { var all: [Value] = [] }
+
 /// Records the events.
 final class EventNotes: EngineObserver {
   /// The names of the events.

@@ -21,11 +21,9 @@ final class SleepWorld {
   let sleeps: WorkerSleeps
   let inputs: FakeInputs
   let disk = DiskLooks()
-  private let kills = Kills()
+  private let kills = Recorded<WorkerID>()
   private let scratch: Scratch
   private let log: TestLog
-
-  private final class Kills { var ids: [WorkerID] = [] }
 
   /// Reads the disk of the images. A reading ends at once, unless it is delayed.
   final class DiskLooks {
@@ -55,7 +53,7 @@ final class SleepWorld {
     disk.monitor = imageDisk
     sleeps = WorkerSleeps(
       driver: driver, workers: workers, timers: timers, watches: watches, memory: memory,
-      imageDisk: imageDisk, log: log.log, kill: { [kills] in kills.ids.append($0) })
+      imageDisk: imageDisk, log: log.log, kill: { [kills] in kills.all.append($0) })
     worker = .forTest("web")
     worker.process = try .forTest("web")
     driver.send(.adopted(worker.id, worker.profile, state))
@@ -88,7 +86,7 @@ final class SleepWorld {
   }
 
   var isWatched: Bool { worker.wakeWatch?.isWatching == true }
-  var killed: [WorkerID] { kills.ids }
+  var killed: [WorkerID] { kills.all }
 
   /// The lines that were logged about the worker.
   var logged: [String] { log.lines(about: id.name) }

@@ -8,13 +8,11 @@ import Testing
 
 @Suite("The event loop") struct EventLoopTests {
   private let loop: EventLoop
-  private let heard = Heard()
-
-  private final class Heard { var names: [String] = [] }
+  private let heard = Recorded<String>()
 
   init() throws { loop = try EventLoop(check: nil) }
 
-  private func record(_ name: String) -> () -> Void { { [heard] in heard.names.append(name) } }
+  private func record(_ name: String) -> () -> Void { { [heard] in heard.all.append(name) } }
 
   /// One turn that doesn't wait.
   private func turn() throws { try loop.turn(until: EventLoop.now) }
@@ -24,16 +22,16 @@ import Testing
     for (name, offset) in [("c", 3), ("a", 1), ("b", 2), ("a2", 1), ("never", 3_600_000)] {
       loop.at(now + .milliseconds(offset), do: record(name))
     }
-    try loop.turn { heard.names.count == 4 }
-    #expect(heard.names == ["a", "a2", "b", "c"])
+    try loop.turn { heard.all.count == 4 }
+    #expect(heard.all == ["a", "a2", "b", "c"])
   }
 
   @Test func `Timers of both clocks are called, and can be cancelled`() throws {
     loop.after(.milliseconds(1), do: record("after"))
     loop.cancel(loop.after(.milliseconds(1), do: record("cancelled")))
     loop.at(EventLoop.now + .milliseconds(1), do: record("at"))
-    try loop.turn { heard.names.count == 2 }
-    #expect(heard.names.sorted() == ["after", "at"])
+    try loop.turn { heard.all.count == 2 }
+    #expect(heard.all.sorted() == ["after", "at"])
   }
 
   @Test func `A time of the clock that stops isn't due because the other clock has passed it`() {
@@ -55,18 +53,18 @@ import Testing
   @Test func `A timer that is due again at once waits until after the descriptors`() throws {
     let counter = try EventCounter()
     try loop.watch(counter.descriptor, .readable) { [heard] _ in
-      heard.names.append("descriptor")
+      heard.all.append("descriptor")
       counter.clear()
     }
     loop.after(.zero) { [loop, heard] in
-      heard.names.append("first")
+      heard.all.append("first")
       counter.signal()
-      loop.after(.zero) { heard.names.append("second") }
+      loop.after(.zero) { heard.all.append("second") }
     }
     try turn()
-    #expect(heard.names == ["first"])
+    #expect(heard.all == ["first"])
     try turn()
-    #expect(heard.names == ["first", "descriptor", "second"])
+    #expect(heard.all == ["first", "descriptor", "second"])
   }
 
   @Test func `A cancelled timer isn't called, also if it is due in the same turn`() throws {
@@ -75,13 +73,13 @@ import Testing
     loop.cancel(last)
     var later: LoopToken?
     loop.at(now) { [loop, heard] in
-      heard.names.append("first")
+      heard.all.append("first")
       if let later { loop.cancel(later) }
     }
     later = loop.at(now, do: record("later"))
     try turn()
     try turn()
-    #expect(heard.names == ["first"])
+    #expect(heard.all == ["first"])
   }
 
   @Test func `A descriptor that an earlier handler of the turn dropped isn't reported`() throws {
@@ -89,7 +87,7 @@ import Testing
     var tokens: [LoopToken] = []
     for (number, counter) in counters.enumerated() {
       let token = try loop.watch(counter.descriptor, .readable) { [loop, heard] _ in
-        heard.names.append("one of them")
+        heard.all.append("one of them")
         loop.unwatch(counters[1 - number].descriptor, tokens[1 - number])
         counter.clear()
       }
@@ -98,7 +96,7 @@ import Testing
     for counter in counters { counter.signal() }
     try turn()
     try turn()
-    #expect(heard.names == ["one of them"])
+    #expect(heard.all == ["one of them"])
   }
 
   @Test func `A new descriptor with the number of a closed one gets none of its events`() throws {
@@ -115,36 +113,36 @@ import Testing
       // A parallel test may get the number: then there is nothing to check.
       if let next = try? EventCounter() {
         held.append(next)
-        heard.names.append(next.descriptor.raw == number ? "same number" : "another")
-        _ = try? loop.watch(next.descriptor, .readable) { _ in heard.names.append("of the old one")
+        heard.all.append(next.descriptor.raw == number ? "same number" : "another")
+        _ = try? loop.watch(next.descriptor, .readable) { _ in heard.all.append("of the old one")
         }
       }
     }
     if let old {
-      token = try loop.watch(old.descriptor, .readable) { [heard] _ in heard.names.append("old") }
+      token = try loop.watch(old.descriptor, .readable) { [heard] _ in heard.all.append("old") }
       first.signal()
       old.signal()
     }
     try turn()
     try turn()
-    #expect(!heard.names.contains("of the old one"))
+    #expect(!heard.all.contains("of the old one"))
     // The order of the two events isn't guaranteed.
-    #expect(heard.names.filter { $0 != "old" }.count == 1)
+    #expect(heard.all.filter { $0 != "old" }.count == 1)
   }
 
   @Test func `A descriptor whose interest is empty isn't reported meanwhile`() throws {
     let counter = try EventCounter()
     let token = try loop.watch(counter.descriptor, .readable) { [heard] _ in
-      heard.names.append("readable")
+      heard.all.append("readable")
       counter.clear()
     }
     try loop.change(counter.descriptor, token, to: [])
     counter.signal()
     try turn()
-    #expect(heard.names.isEmpty)
+    #expect(heard.all.isEmpty)
     try loop.change(counter.descriptor, token, to: .readable)
     try turn()
-    #expect(heard.names == ["readable"])
+    #expect(heard.all == ["readable"])
   }
 }
 

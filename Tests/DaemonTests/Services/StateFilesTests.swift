@@ -10,9 +10,7 @@ import Testing
   private let loop: EventLoop
   private let disk = WorkQueue(name: "test-disk")
   private let files: StateFiles
-  private let heard = Heard()
-
-  private final class Heard { var outcomes: [String?] = [] }
+  private let heard = Recorded<String?>()
 
   init() throws {
     scratch = try Scratch()
@@ -21,7 +19,7 @@ import Testing
   }
 
   private func replace(_ name: String, _ text: String) {
-    files.replace("\(scratch.path)/\(name)", with: text) { [heard] in heard.outcomes.append($0) }
+    files.replace("\(scratch.path)/\(name)", with: text) { [heard] in heard.all.append($0) }
   }
 
   private func text(_ name: String) throws -> String {
@@ -30,11 +28,11 @@ import Testing
 
   @Test func `The last text is in the file, and outcomes come on the loop, in order`() throws {
     for number in 1...5 { replace("stopped", "\(number)") }
-    #expect(heard.outcomes.isEmpty)
+    #expect(heard.all.isEmpty)
     disk.drain()
-    #expect(try text("stopped") == "5" && heard.outcomes.isEmpty, "the loop hasn't turned")
-    try loop.turn { heard.outcomes.count == 5 }
-    #expect(heard.outcomes == [nil, nil, nil, nil, nil])
+    #expect(try text("stopped") == "5" && heard.all.isEmpty, "the loop hasn't turned")
+    try loop.turn { heard.all.count == 5 }
+    #expect(heard.all == [nil, nil, nil, nil, nil])
     #expect(try listDirectory(scratch.path) == ["stopped"])
     #expect((fileStatus(of: "\(scratch.path)/stopped")?.st_mode ?? 0) & 0o777 == 0o600)
   }
@@ -44,9 +42,9 @@ import Testing
     replace("none/stopped", "1")
     replace("schedule", "2")
     replace("stopped", "3")
-    try loop.turn { heard.outcomes.count == 3 }
-    let reasons = heard.outcomes.compactMap(\.self)
-    #expect(reasons.count == 2 && heard.outcomes.last == .some(nil))
+    try loop.turn { heard.all.count == 3 }
+    let reasons = heard.all.compactMap(\.self)
+    #expect(reasons.count == 2 && heard.all.last == .some(nil))
     #expect(reasons[0].contains("none/stopped") && reasons[0].contains("No such file"))
     #expect(reasons[1].contains("schedule") && reasons[1].contains("directory"))
     #expect(try text("schedule/now") == "a directory has this name" && text("stopped") == "3")
@@ -62,9 +60,9 @@ import Testing
     var hasTurned = false
     loop.after(.zero) { hasTurned = true }
     try loop.turn { hasTurned }
-    #expect(heard.outcomes.isEmpty && !fileExists("\(scratch.path)/stopped"))
+    #expect(heard.all.isEmpty && !fileExists("\(scratch.path)/stopped"))
     gate.open()
-    try loop.turn { heard.outcomes.count == 1 }
+    try loop.turn { heard.all.count == 1 }
     #expect(try text("stopped") == "1")
   }
 

@@ -142,16 +142,15 @@ import Testing
   @Test func `A job may report values any number of times, until its sender is freed`() throws {
     let loop = try EventLoop()
     let back = try LoopReturn(loop)
-    final class Heard { var numbers: [Int] = [] }
-    weak var kept: Heard?
+    weak var kept: Recorded<Int>?
     try {
-      let heard = Heard()
+      let heard = Recorded<Int>()
       kept = heard
-      let report: @Sendable (Int) -> Void = back.relay { heard.numbers.append($0) }
+      let report: @Sendable (Int) -> Void = back.relay { heard.all.append($0) }
       let thread = Thread.start(name: "test") { for number in 1...3 { report(number) } }
       #expect(thread)
-      try loop.turn { heard.numbers.count == 3 }
-      #expect(heard.numbers == [1, 2, 3])
+      try loop.turn { heard.all.count == 3 }
+      #expect(heard.all == [1, 2, 3])
     }()
     try loop.turn { kept == nil }
     #expect(kept == nil)
@@ -159,55 +158,53 @@ import Testing
 }
 
 @Suite("Messages to the event loop") struct MailboxTests {
-  private final class Receiver { var numbers: [Int] = [] }
-
   private let loop: EventLoop
-  private let receiver = Receiver()
+  private let receiver = Recorded<Int>()
 
   init() throws { loop = try EventLoop(check: nil) }
 
-  private func watch(_ mailbox: Mailbox<Receiver>) throws {
+  private func watch(_ mailbox: Mailbox<Recorded<Int>>) throws {
     try loop.watch(mailbox.descriptor, .readable) { [receiver, loop] _ in
       mailbox.drain(receiver, on: loop)
     }
   }
 
   @Test func `Messages of one thread come in their order, and none is lost`() throws {
-    let mailbox = try Mailbox<Receiver>()
+    let mailbox = try Mailbox<Recorded<Int>>()
     try watch(mailbox)
     let threads = try (0..<8).map { thread in
       try TestThread {
-        for number in 0..<500 { mailbox.post { $0.numbers.append(thread * 1000 + number) } }
+        for number in 0..<500 { mailbox.post { $0.all.append(thread * 1000 + number) } }
       }
     }
-    try loop.turn { receiver.numbers.count == 4000 }
+    try loop.turn { receiver.all.count == 4000 }
     for thread in threads { thread.join() }
-    #expect(Set(receiver.numbers).count == 4000 && receiver.numbers.count == 4000)
+    #expect(Set(receiver.all).count == 4000 && receiver.all.count == 4000)
     for thread in 0..<8 {
-      let fromThread = receiver.numbers.filter { $0 / 1000 == thread }
+      let fromThread = receiver.all.filter { $0 / 1000 == thread }
       #expect(fromThread == fromThread.sorted())
     }
   }
 
   @Test func `A message that is posted while others are handled comes in the next turn`() throws {
-    let mailbox = try Mailbox<Receiver>()
+    let mailbox = try Mailbox<Recorded<Int>>()
     try watch(mailbox)
     mailbox.post {
-      $0.numbers.append(1)
-      mailbox.post { $0.numbers.append(3) }
+      $0.all.append(1)
+      mailbox.post { $0.all.append(3) }
     }
-    mailbox.post { $0.numbers.append(2) }
-    try loop.turn { receiver.numbers.count == 2 }
-    #expect(receiver.numbers == [1, 2])
-    try loop.turn { receiver.numbers.count == 3 }
-    #expect(receiver.numbers == [1, 2, 3])
+    mailbox.post { $0.all.append(2) }
+    try loop.turn { receiver.all.count == 2 }
+    #expect(receiver.all == [1, 2])
+    try loop.turn { receiver.all.count == 3 }
+    #expect(receiver.all == [1, 2, 3])
   }
 
   @Test func `Messages that were never read are freed with the mailbox`() throws {
     final class Load: Sendable {}
     weak var kept: Load?
     try {
-      let mailbox = try Mailbox<Receiver>()
+      let mailbox = try Mailbox<Recorded<Int>>()
       let load = Load()
       kept = load
       for _ in 0..<3 { mailbox.post { [load] _ in withExtendedLifetime(load) {} } }
@@ -217,12 +214,12 @@ import Testing
 
   @Test func `An outcome that another thread reports twice counts once`() throws {
     let back = try LoopReturn(loop)
-    let done: @Sendable (Int) -> Void = back.callback { [receiver] in receiver.numbers.append($0) }
+    let done: @Sendable (Int) -> Void = back.callback { [receiver] in receiver.all.append($0) }
     done(1)
     done(2)
-    let last: @Sendable (Int) -> Void = back.callback { [receiver] in receiver.numbers.append($0) }
+    let last: @Sendable (Int) -> Void = back.callback { [receiver] in receiver.all.append($0) }
     last(3)
-    try loop.turn { receiver.numbers.count == 2 }
-    #expect(receiver.numbers == [1, 3])
+    try loop.turn { receiver.all.count == 2 }
+    #expect(receiver.all == [1, 3])
   }
 }

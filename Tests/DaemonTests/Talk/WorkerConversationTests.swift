@@ -10,20 +10,17 @@ import Testing
 @Suite("What a worker and the daemon say to each other") struct WorkerConversationTests {
   private let world: ConversationWorld
   private var id: WorkerID { world.id }
+  /// The outcomes of questions.
+  private let replies = Recorded<ConversationReply>()
 
   init() throws { world = try ConversationWorld() }
 
-  /// The outcomes of questions.
-  private final class Replies {
-    var all: [ConversationReply] = []
-  }
-
   private func ask(
-    _ conversation: WorkerConversation, timeout: Duration? = .seconds(1), _ replies: Replies
+    _ conversation: WorkerConversation, timeout: Duration? = .seconds(1)
   ) throws -> UInt64 {
     try #require(
       conversation.ask(.willSuspend, within: .seconds(2), timeout: timeout) {
-        replies.all.append($0)
+        [replies] in replies.all.append($0)
       })
   }
 
@@ -47,14 +44,13 @@ import Testing
   @Test func `A request is completed once, and later answers are only counted`() throws {
     let conversation = try world.begin()
     let worker = try world.connect(conversation)
-    let replies = Replies()
-    let first = try ask(conversation, replies)
+    let first = try ask(conversation)
     let asked = try worker.hear().requests
     #expect(asked.map(\.id) == [first] && asked.map(\.seconds) == [2])
     try worker.say(.done(id: first), .done(id: first), .done(id: 999))
     try world.watches.serve()
     #expect(replies.all == [.answered])
-    let second = try ask(conversation, replies)
+    let second = try ask(conversation)
     #expect(second > first)
     world.timers.advance(by: .seconds(1))
     #expect(replies.all == [.answered, .silent])
@@ -71,8 +67,7 @@ import Testing
   @Test func `A request waits for each connection that was asked and hasn't ended`() throws {
     let conversation = try world.begin()
     let workers = try (0..<3).map { _ in try world.connect(conversation) }
-    let replies = Replies()
-    let number = try ask(conversation, replies)
+    let number = try ask(conversation)
     try workers[0].say(.done(id: number))
     try world.watches.serve()
     workers[1].hangUp()
@@ -174,9 +169,8 @@ import Testing
     let worker = try world.connect(conversation)
     let paths = conversation.paths
     #expect(paths.count == 3 && world.watches.active == 3)
-    let replies = Replies()
-    _ = try ask(conversation, replies)
-    _ = try ask(conversation, timeout: nil, replies)
+    _ = try ask(conversation)
+    _ = try ask(conversation, timeout: nil)
     var nested = false
     _ = conversation.ask(.willSuspend, within: .seconds(1), timeout: .seconds(9)) { reply in
       replies.all.append(reply)
@@ -207,15 +201,14 @@ import Testing
   }
 
   @Test func `Request numbers go on in the next run, so that old answers don't match`() throws {
-    let replies = Replies()
     let first = try world.begin()
     _ = try world.connect(first)
-    let old = try ask(first, replies)
+    let old = try ask(first)
     first.end()
     let second = try world.begin()
     defer { second.end() }
     let worker = try world.connect(second)
-    #expect(try ask(second, replies) > old)
+    #expect(try ask(second) > old)
     try worker.say(.done(id: old))
     try world.watches.serve()
     #expect(replies.all == [.runEnded])

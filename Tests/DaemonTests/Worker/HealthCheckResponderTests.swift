@@ -10,11 +10,9 @@ import Testing
 /// The sockets are real, since the tests check what the kernel shows of them. There is no process,
 /// and time passes when a test says so.
 @Suite("Health checks of a sleeping worker") struct HealthCheckResponderTests {
-  private final class Wakes { var all: [String] = [] }
-
   private let timers = FakeLoop()
   private let watches = FakeLoop()
-  private let wakes = Wakes()
+  private let wakes = Recorded<String>()
   private let listener: TestListener
   private let answerer: HealthCheckResponder
 

@@ -14,8 +14,7 @@ import Testing
     let scratch: Scratch
     let restarts: RestartWorld
     let planner: LaunchPlanner
-    private final class Notes { var lines: [String] = [] }
-    private let notes = Notes()
+    private let notes = Recorded<String>()
 
     init(_ inheritance: Inheritance? = nil) throws {
       scratch = try Scratch()
@@ -28,11 +27,11 @@ import Testing
         socket: "/run/control.sock", inheritance: inheritance)
       planner = LaunchPlanner(
         settings: settings, restarts: restarts.supervisor,
-        log: { [notes] in notes.lines.append($1) }, limit: { _, _, _, _ in })
+        log: { [notes] in notes.all.append($1) }, limit: { _, _, _, _ in })
       restarts.add()
     }
 
-    var said: [String] { notes.lines }
+    var said: [String] { notes.all }
 
     func worker(_ change: (inout WorkerConfiguration) -> Void = { _ in }) -> WorkerUnit {
       var configuration = WorkerConfiguration(

@@ -6,10 +6,8 @@ import Testing
 @testable import Daemon
 
 @Suite("The wake timer of a sleeping worker") struct WakeTimerTests {
-  private final class Rings { var all: [String] = [] }
-
   private let timers = FakeLoop()
-  private let rings = Rings()
+  private let rings = Recorded<String>()
   private let timer: WakeTimer
 
   init() {

@@ -29,8 +29,8 @@ import Testing
   }
 
   /// Requests a trim, and begins it as the engine's directive does.
-  private func beginTrim() -> Answers {
-    let answers = Answers()
+  private func beginTrim() -> Recorded<Answer> {
+    let answers = Recorded<Answer>()
     world.driver.request(.trim, world.id) { answers.all.append($0) }
     sleep.trim()
     return answers
@@ -43,8 +43,6 @@ import Testing
 
   /// The names of these events.
   private var outcomes: [String] { world.named.filter { $0 != "request" } }
-
-  private final class Answers { var all: [Answer] = [] }
 
   @Test func `A trim is reported to the engine, and the request is answered with what left RAM`() {
     let answers = beginTrim()
@@ -76,7 +74,7 @@ import Testing
   @Test func `A fill is reported to the engine with what is still in swap`() {
     _ = beginTrim()
     memory.trimmed?(Self.outcome(megabytes: 4, swapped: 36))
-    let answers = Answers()
+    let answers = Recorded<Answer>()
     world.driver.request(.fill, world.id) { answers.all.append($0) }
     sleep.fill()
     memory.filled?(.success(Self.summary(megabytes: 40, swapped: 0)))

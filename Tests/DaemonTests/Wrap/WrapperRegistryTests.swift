@@ -57,17 +57,15 @@ struct RelayTests {
     var isAsked: Bool { listener.inputEvents != 0 }
   }
 
-  private final class Heard { var answers: [ControlResponse] = [] }
-
   /// Passes a request about web on to the wrapper.
   private func relay(
     _ verb: ControlRequest.Verb, to mute: Mute, _ loop: EventLoop, timeout: Duration = .seconds(60)
-  ) throws -> Heard {
-    let heard = Heard()
+  ) throws -> Recorded<ControlResponse> {
+    let heard = Recorded<ControlResponse>()
     Relay(
       ControlRequest(id: 7, verb: verb, worker: "web"), to: mute.path, jobs: try LoopJobs(loop),
       loop: loop, timeout: timeout
-    ) { heard.answers.append($0) }
+    ) { heard.all.append($0) }
     return heard
   }
 
@@ -83,8 +81,8 @@ struct RelayTests {
     let (mute, loop) = (try Mute(), try EventLoop())
     let heard = try relay(.hibernate, to: mute, loop, timeout: .milliseconds(500))
     let peer = try peer(of: mute, loop)
-    try loop.turn { !heard.answers.isEmpty }
-    #expect(heard.answers.map(\.result) == [.failed] && heard.answers.first?.id == 7)
+    try loop.turn { !heard.all.isEmpty }
+    #expect(heard.all.map(\.result) == [.failed] && heard.all.first?.id == 7)
     var bytes: [UInt8] = []
     while case let more = try peer.read(upTo: 4096), !more.isEmpty { bytes += more }
     // The end of the file shows that nothing is left open. The request has its deadline.
@@ -103,9 +101,9 @@ struct RelayTests {
     var peer: Descriptor? = try peer(of: mute, loop)
     #expect(try peer?.read(upTo: 4096).isEmpty == false)
     peer = nil
-    try loop.turn { !heard.answers.isEmpty }
-    #expect(heard.answers.map(\.result) == [verb == .hibernate ? .failed : .done])
-    if verb != .hibernate { #expect(heard.answers.map(\.text) == ["web has ended"]) }
+    try loop.turn { !heard.all.isEmpty }
+    #expect(heard.all.map(\.result) == [verb == .hibernate ? .failed : .done])
+    if verb != .hibernate { #expect(heard.all.map(\.text) == ["web has ended"]) }
   }
 
   @Test func `A request to a wrapper gets the wrapper's answer`() throws {
@@ -116,8 +114,8 @@ struct RelayTests {
       String(
         decoding: WireCodec.line(for: ControlResponse(id: 7, result: .done, text: "awake")),
         as: UTF8.self))
-    try loop.turn { !heard.answers.isEmpty }
-    #expect(heard.answers.map(\.text) == ["awake"])
+    try loop.turn { !heard.all.isEmpty }
+    #expect(heard.all.map(\.text) == ["awake"])
   }
 }
 
