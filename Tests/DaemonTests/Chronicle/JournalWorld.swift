@@ -100,19 +100,18 @@ final class JournalWorld {
   }
 
   func play() throws -> Played {
-    var played = Played()
-    var (headers, beginnings, events) = (played.headers, played.beginnings, 0)
-    played.player.play(try writer.directory.segments()) { step, _ in
+    var (player, played) = (JournalPlayer(), Played())
+    player.play(try writer.directory.segments()) { step, _ in
       switch step.kind {
       case .began(let header, let beginning):
-        headers.append(header)
-        beginnings.append(beginning)
-      case .continued(let header): headers.append(header)
-      case .event: events += 1
+        played.headers.append(header)
+        played.beginnings.append(beginning)
+      case .continued(let header): played.headers.append(header)
+      case .event: played.events += 1
       case .policy: break
       }
     }
-    (played.headers, played.beginnings, played.events) = (headers, beginnings, events)
+    played.player = player
     return played
   }
 

@@ -7,18 +7,14 @@ import Testing
 
 @Suite("A configuration that is read again") struct ConfigurationReloaderTests {
   private let world: AdapterWorld
-  private let file = Looks()
+  /// Readings of the configuration that are answered when a test decides.
+  private let file = Recorded<(ParseResult<DaemonConfiguration>?) -> Void>()
   private let reloader: ConfigurationReloader
   private let web = WorkerID("web")
 
-  /// Readings of the configuration that are answered when a test decides.
-  private final class Looks {
-    var waiting: [(ParseResult<DaemonConfiguration>?) -> Void] = []
-  }
-
   init() throws {
     world = try AdapterWorld()
-    reloader = world.makeReloader { [file] in file.waiting.append($0) }
+    reloader = world.makeReloader { [file] in file.all.append($0) }
   }
 
   private func configuration(_ workers: WorkerConfiguration...) -> DaemonConfiguration {
@@ -47,18 +43,17 @@ import Testing
   }
 
   /// - Parameter new: what is read; nil if the file system doesn't answer.
-  private func reload(_ new: DaemonConfiguration?, allowEmpty: Bool = false) -> [ReloadOutcome] {
+  private func reload(
+    _ new: DaemonConfiguration?, allowEmpty: Bool = false, isPreview: Bool = false
+  ) -> [ReloadOutcome] {
     var outcomes: [ReloadOutcome] = []
-    reloader.reload(allowEmpty: allowEmpty) { outcomes.append($0) }
-    file.waiting.removeFirst()(new.map { ParseResult(value: $0, diagnostics: []) })
+    reloader.reload(allowEmpty: allowEmpty, isPreview: isPreview) { outcomes.append($0) }
+    file.all.removeFirst()(new.map { ParseResult(value: $0, diagnostics: []) })
     return outcomes
   }
 
   private func preview(_ new: DaemonConfiguration?, allowEmpty: Bool = false) -> [ReloadOutcome] {
-    var outcomes: [ReloadOutcome] = []
-    reloader.reload(allowEmpty: allowEmpty, isPreview: true) { outcomes.append($0) }
-    file.waiting.removeFirst()(new.map { ParseResult(value: $0, diagnostics: []) })
-    return outcomes
+    reload(new, allowEmpty: allowEmpty, isPreview: true)
   }
 
   @Test func `A reload removes, adds and changes workers before it starts any`() throws {
@@ -193,8 +188,8 @@ import Testing
     var outcomes: [ReloadOutcome] = []
     reloader.reload(allowEmpty: true) { outcomes.append($0) }
     reloader.reload(allowEmpty: true, isPreview: true) { outcomes.append($0) }
-    for answer in file.waiting { answer(ParseResult(value: nil, diagnostics: [])) }
-    file.waiting = []
+    for answer in file.all { answer(ParseResult(value: nil, diagnostics: [])) }
+    file.all = []
     outcomes += reload(nil) + preview(nil)
     world.ending.leave()
     outcomes += reload(configuration(), allowEmpty: true)

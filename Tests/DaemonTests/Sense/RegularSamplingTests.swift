@@ -28,6 +28,8 @@ import Testing
   private let world: AdapterWorld
   private let looks = Looks()
   private let memory: LearnedMemoryKeeper
+  /// Sampling goes on until the end of the test.
+  private let begun = Recorded<RegularSampling>()
 
   init() throws {
     let world = try AdapterWorld()
@@ -40,6 +42,7 @@ import Testing
     self.world = world
   }
 
+  @discardableResult
   private func begin(_ pace: SamplingPace = SamplingPace()) -> RegularSampling {
     let (looks, timers, driver) = (looks, world.timers, world.driver)
     let sampling = RegularSampling(
@@ -73,6 +76,7 @@ import Testing
           read: { _ in looks.all.append("disk") }, send: { _ in },
           removeOutdated: { looks.all.append("bases") }, save: { _ in }, time: { 1000 },
           log: { _, _ in })))
+    begun.all.append(sampling)
     sampling.sampleRegularly()
     return sampling
   }
@@ -98,7 +102,7 @@ import Testing
     try world.add("asleep", .suspended)
     try world.add("deep", .hibernated)
     try world.add("ended", .terminated)
-    let sampling = begin()
+    begin()
     #expect(looks.all == ["machine", "traffic"] + Self.everything + ["disk"])
     #expect(
       world.notes.all.first
@@ -109,19 +113,17 @@ import Testing
     looks.all = []
     world.timers.advance(by: .seconds(1))
     #expect(looks.all == ["machine", "traffic"] + Self.everything)
-    withExtendedLifetime(sampling) {}
   }
 
   @Test func `While all workers sleep the daemon wakes only for the machine's samples`() throws {
     for number in 0..<50 { try world.add("w\(number)", .hibernated) }
-    let sampling = begin()
+    begin()
     looks.all = []
     for _ in 0..<29 {
       #expect(world.timers.pending == [.seconds(1)])
       world.timers.advance(by: .seconds(1))
     }
     #expect(looks.all.count == 2 * 29 && Set(looks.all) == ["machine", "traffic"])
-    withExtendedLifetime(sampling) {}
   }
 
   @Test func `A worker that is woken during a sample is sampled next, and only once a time`()
@@ -138,16 +140,15 @@ import Testing
   }
 
   @Test func `The disk is read once in sixty samples`() throws {
-    let sampling = begin()
+    begin()
     world.timers.advance(by: .seconds(59))
     #expect(looks.count("disk") == 1)
     world.timers.advance(by: .seconds(1))
     #expect(looks.count("disk") == 2)
-    withExtendedLifetime(sampling) {}
   }
 
   @Test func `Outdated bases are searched for once an hour`() throws {
-    let sampling = begin(SamplingPace(resting: .seconds(100)))
+    begin(SamplingPace(resting: .seconds(100)))
     world.timers.advance(by: .seconds(3600))
     #expect(looks.count("bases") == 0)
     world.timers.advance(by: .seconds(100))
@@ -156,16 +157,14 @@ import Testing
     #expect(looks.count("bases") == 1)
     world.timers.advance(by: .seconds(100))
     #expect(looks.count("bases") == 2)
-    withExtendedLifetime(sampling) {}
   }
 
   @Test func `What was learned is saved only when that is due`() throws {
     _ = try add()
-    let sampling = begin()
+    begin()
     #expect(looks.count("memory is saved") == 0)
     world.timers.advance(by: LearnedMemoryKeeper.saveEvery)
     #expect(looks.count("memory is saved") == 1)
-    withExtendedLifetime(sampling) {}
   }
 
   @Test func `A wrapper samples less often while its program sleeps`() throws {
