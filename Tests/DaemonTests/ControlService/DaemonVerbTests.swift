@@ -1,5 +1,6 @@
 import Control
 import Lifecycle
+import Linux
 import Testing
 
 @testable import Daemon
@@ -14,18 +15,20 @@ import Testing
   init() throws { control = try ControlWorld() }
 
   private func run(
-    _ name: String?, _ command: [String] = ["/bin/true"], importance: Int? = nil
+    _ name: String?, _ command: [String] = ["/bin/true"], importance: Int? = nil,
+    settings: [String] = []
   ) -> ControlWorld.Heard {
     var request = ControlRequest(id: 7, verb: .run, worker: name)
     request.launch = LaunchSpecification(
-      command: command, directory: "/", environment: ["A": "b"], importance: importance)
+      command: command, directory: "/", environment: ["PORT": "8080"], importance: importance,
+      settings: settings)
     return control.ask(request)
   }
 
   @Test func `The verb run launches an undeclared worker, and answers at its start`() throws {
     let heard = run("job", importance: 5)
     let worker = try #require(world.workers[WorkerID("job")])
-    #expect(worker.configuration.importance == 5 && worker.environment == ["A": "b"])
+    #expect(worker.configuration.importance == 5 && worker.environment == ["PORT": "8080"])
     #expect(!worker.isDeclared && heard.responses.isEmpty)
     #expect(world.notes.events == ["added", "request"])
     #expect(world.driver.state.state(of: worker.id) == .launching)
@@ -124,5 +127,59 @@ import Testing
     #expect(world.wrappers.leads(WorkerID("job")))
     control.service.didDisconnect(control.client)
     #expect(!world.wrappers.leads(WorkerID("job")))
+  }
+
+  // MARK: undeclared workers
+
+  @Test func `The settings of a run are the worker's, and a wrong one is refused`() throws {
+    _ = run("job", settings: ["restart=always", "readiness.tcp=${PORT}", "hibernate.after=5m"])
+    let launched = try #require(world.workers[WorkerID("job")]?.configuration)
+    #expect(launched.restart.condition == .always && launched.readiness == .tcp(8080))
+    #expect(launched.policy.hibernate.after == .seconds(300))
+    #expect(launched.policy.name == "test", "over the machine's policy")
+    let refused = try control.only(run("other", settings: ["restart=sometimes"]))
+    #expect(refused.result == .badRequest && refused.text.contains("restart=sometimes"))
+    #expect(world.workers.count == 1)
+  }
+
+  @Test func `Only undeclared workers that have ended are removed`() throws {
+    try world.add("web", isDeclared: false)
+    try world.add("db", .terminated)
+    try world.add("job", .terminated, isDeclared: false)
+    try world.add("redis", isDeclared: false).external = ExternalWorker()
+    control.wrap("clangd-4")
+    for verb in [Verb.remove, .removeRunning] {
+      for (worker, result, text) in [
+        (nil, ControlResponse.Result.badRequest, "needs a worker"),
+        ("none", .unknownWorker, "no worker named none"),
+        ("db", .refused, "db is in the configuration"),
+        ("redis", .refused, "`dormouse release redis`"),
+        ("clangd-4", .refused, "wrapped"),
+      ] {
+        let response = try control.only(control.ask(verb, worker))
+        #expect(response.result == result && response.text.contains(text), "\(response)")
+      }
+    }
+    let running = try control.only(control.ask(.remove, "web"))
+    #expect(running.text.contains("`dormouse rm -f web`"))
+    #expect(world.notes.events.isEmpty)
+    let log = try world.scratch.write("state/logs/job.log", "its last words")
+    let removed = try control.only(control.ask(.remove, "job"))
+    #expect(removed.text == "job and its log are removed")
+    #expect(isAbsent(log) && world.workers[WorkerID("job")] == nil)
+    #expect(world.driver.state.state(of: WorkerID("job")) == nil)
+  }
+
+  @Test func `One that runs is stopped before its removal, and a log that stays is named`() throws {
+    let web = try world.add("web", isDeclared: false)
+    // A directory can't be removed like a file.
+    try world.scratch.write("state/logs/web.log/file", "")
+    let forced = control.ask(.removeRunning, "web")
+    #expect(world.asked == ["stop web"] && world.workers[web.id] === web)
+    world.driver.send(.exited(web.id, .exited(0)))
+    let response = try control.only(forced)
+    #expect(response.result == .done)
+    #expect(response.text.hasPrefix("web is removed, but its log stays: "), "\(response.text)")
+    #expect(world.workers[web.id] == nil)
   }
 }
