@@ -16,7 +16,7 @@ import Testing
 
   private func run(
     _ name: String?, _ command: [String] = ["/bin/true"], importance: Int? = nil,
-    settings: [String] = []
+    settings: [String]? = nil
   ) -> ControlWorld.Heard {
     var request = ControlRequest(id: 7, verb: .run, worker: name)
     request.launch = LaunchSpecification(
