@@ -89,7 +89,8 @@ import Testing
     #expect(end.hasEnded)
   }
 
-  @Test func `The daemon leaves a worker only when its launch is over, and recorded`() throws {
+  @Test(arguments: [true, false])
+  func `The daemon leaves when a launch is over, and has its record`(succeeds: Bool) throws {
     let worker = try ending.add("web", .terminated)
     ending.world.driver.request(.start, worker.id) { _ in }
     ending.world.workers.launching = [worker.id]
@@ -98,20 +99,14 @@ import Testing
     // record it.
     end.engineDidBecomeQuiet()
     #expect(!end.hasEnded)
-    worker.process = try .forTest("web")
     ending.world.workers.launching = []
-    ending.send(Event.launched, "web")
-    #expect(end.hasEnded && ending.saved("web") != nil)
-  }
-
-  @Test func `A launch that fails while the daemon leaves doesn't keep it`() throws {
-    let worker = try ending.add("web", .terminated)
-    ending.world.driver.request(.start, worker.id) { _ in }
-    ending.world.workers.launching = [worker.id]
-    end.leave()
-    ending.world.workers.launching = []
-    ending.send({ .launchFailed($0, "no such file") }, "web")
-    #expect(end.hasEnded && ending.saved("web") == nil)
+    if succeeds {
+      worker.process = try .forTest("web")
+      ending.send(Event.launched, "web")
+    } else {
+      ending.send({ .launchFailed($0, "no such file") }, "web")
+    }
+    #expect(end.hasEnded && (ending.saved("web") != nil) == succeeds)
   }
 
   @Test func `A start that waits for a dependency is refused when the daemon leaves`() throws {

@@ -137,13 +137,6 @@ private final class TalkWorld {
     #expect(notes.answers == 0)
   }
 
-  @Test func `A message that wants no answer may get one`() throws {
-    let end = try world.connect()
-    talk.post(7, .request(id: 7, deadlineSeconds: 0, .willSuspend))
-    #expect(world.answer(7) == nil && world.answer(7) == nil)
-    #expect(try end.hear().count == 1)
-  }
-
   @Test func `Useless answers are counted, and the first, second, fourth and eighth are logged`() {
     #expect(talk.sentence == nil)
     #expect(

@@ -136,14 +136,4 @@ import Testing
     #expect(world.round() == [100, 101, 102])
     #expect(world.round() == [100, 101, 102])
   }
-
-  @Test func `A signal that doesn't change the count is found within a minute`() {
-    world.sleep(3)
-    world.signals.follow()
-    world.waiting[102]?.unheeded = mask(1)
-    world.timers.advance(by: .seconds(59))
-    #expect(world.events.isEmpty)
-    world.timers.advance(by: .seconds(1))
-    #expect(world.events == [woken("w2", by: 1)])
-  }
 }

@@ -65,15 +65,6 @@ import Testing
     #expect(world.driver.state.footprint(of: id) == .zero)
   }
 
-  @Test func `The permission to terminate a wrapped worker follows the latest report`() {
-    world.register(report("background"))
-    for permission in [true, false] {
-      world.register(
-        WrapperWorld.report("clangd", "background", mayBeTerminated: permission))
-      #expect(world.driver.state.profile(of: id)?.mayBeTerminated == permission)
-    }
-  }
-
   @Test func `A report without a wrapper, or with an invalid worker name, changes nothing`() {
     #expect(wrappers.register(nil, from: ClientID(number: 1)) != nil)
     #expect(world.register(WrapperWorld.report("../x y")) != nil)
