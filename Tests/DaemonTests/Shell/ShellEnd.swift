@@ -1,10 +1,8 @@
-import Control
 import Glibc
 import Hibernation
 import Lifecycle
 import Linux
 import Policy
-import PolicyFile
 import Supervision
 
 @testable import Daemon
@@ -31,7 +29,7 @@ extension WorkerEnds {
 /// lost, late, or reported twice. It reports an error if an operation is requested that must never
 /// be.
 final class ShellEnd: WorkerProcesses {
-  private unowned let world: ShellWorld
+  unowned let world: ShellWorld
 
   init(_ world: ShellWorld) { self.world = world }
 
@@ -178,25 +176,6 @@ final class ShellEnd: WorkerProcesses {
   func readLastLines(
     of process: WorkerProcess, _ name: String, then: @escaping ([String]?) -> Void
   ) { operate(name, .milliseconds(50), { _ in ["no such port"] }, then) }
-
-  // MARK: processes of other supervisors
-
-  func examine(
-    _ wanted: AdoptionSpecification, as name: String, in library: PolicyLibrary,
-    within limit: Duration,
-    then: @escaping (JobOutcome<Result<ExternalProcess, AdoptionRefusal>>) -> Void
-  ) { world.externalHost.examine(within: limit, then: then) }
-
-  func scan(_ scan: RuleScan, then: @escaping (RuleScan.Outcome?) -> Void) {
-    world.ruleHost.scan(scan, then: then)
-  }
-
-  func chooseRules(
-    for workers: [RuledWorker], by matching: RuleMatching,
-    then: @escaping ([WorkerID: AdoptionRule]?) -> Void
-  ) { world.ruleHost.chooseRules(for: workers, by: matching, then: then) }
-
-  func forget(_ name: String) {}
 }
 
 /// Checks what must never be left when the daemon has ended.

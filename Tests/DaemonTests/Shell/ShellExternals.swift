@@ -1,39 +1,45 @@
+import Control
 import Glibc
 import Lifecycle
 import Linux
 import Policy
+import PolicyFile
 
 @testable import Daemon
 @testable import Simulation
 
-/// Simulated processes of another supervisor, for the real `ExternalAdoption`.
-final class ShellExternals {
+/// Simulated processes of another supervisor, for the real `ExternalAdoption` and `RuleAdoption`.
+final class ShellExternals: StateFileWriter {
   private unowned let world: ShellWorld
   /// The runs that were given back to their supervisor.
   private var released: [ShellRun] = []
 
   init(_ world: ShellWorld) { self.world = world }
 
-  /// A released run that isn't as its supervisor left it; nil: none.
-  var omission: String? {
-    released.first { $0.body != .running && $0.body != .dead }.map {
-      "\($0.id) was released, and doesn't run (\($0.body.rawValue))"
+  /// The rules in the file when it is read: none, one or both of two rules.
+  static func nextRules(
+    _ old: [AdoptionRule], _ policy: LifecyclePolicy, using random: inout SplitMix64
+  ) -> [AdoptionRule] {
+    if random.chance(50) { return old }
+    return ["ra", "rb"].filter { _ in random.chance(70) }.map { name in
+      var rule = AdoptionRule(name: name, matches: [], policy: policy)
+      rule.mode = random.pick([.manage, .manage, .shadow])
+      rule.mayTerminate = random.chance(50)
+      rule.limit = random.pick([1, 50])
+      rule.importance = random.pick([0, 50])
+      return rule
     }
   }
 
-  /// Examines a process, as if on another thread.
-  func examine(
-    within limit: Duration,
-    then: @escaping (JobOutcome<Result<ExternalProcess, AdoptionRefusal>>) -> Void
-  ) {
-    world.after(.milliseconds(200), rarely: limit) { [self] in
-      let outcome = world.pick([0, 0, 0, 0, 0, 0, 0, 1, 2])
-      switch outcome {
-      case 0: then(.done(.success(world.processes.external)))
-      case 1: then(.done(.failure(.refused("it is stopped"))))
-      default: then(.overdue)
-      }
+  /// A released run that isn't as its supervisor left it, or a worker whose rule was removed; nil:
+  /// neither.
+  var omission: String? {
+    if let run = released.first(where: { $0.body != .running && $0.body != .dead }) {
+      return "\(run.id) was released, and doesn't run (\(run.body.rawValue))"
     }
+    let names = Set(world.rules.rules.map(\.name))
+    return world.workers.values.first { $0.external?.rule.map { !names.contains($0) } ?? false }
+      .map { "\($0.id) belongs to a rule that was removed" }
   }
 
   /// Makes the run of a process that is adopted.
@@ -54,37 +60,31 @@ final class ShellExternals {
       world.count("released by rule")
     }
   }
+
+  /// Writes the file of released processes.
+  func replace(_ path: String, with text: String, then: @escaping (_ failure: String?) -> Void) {
+    if text.split(separator: "\n").count > 1 { world.count("released from its rule") }
+    world.clock.after(.milliseconds(10)) { then(nil) }
+  }
 }
 
-/// Processes that appear now and then, for the real `RuleAdoption`.
-final class ShellRules: StateFileWriter {
-  private unowned let world: ShellWorld
-
-  init(_ world: ShellWorld) { self.world = world }
-
-  /// The rules in the file when it is read: none, one or both of two rules.
-  static func next(
-    _ old: [AdoptionRule], _ policy: LifecyclePolicy, using random: inout SplitMix64
-  ) -> [AdoptionRule] {
-    if random.chance(50) { return old }
-    return ["ra", "rb"].filter { _ in random.chance(70) }.map { name in
-      var rule = AdoptionRule(name: name, matches: [], policy: policy)
-      rule.mode = random.pick([.manage, .manage, .shadow])
-      rule.mayTerminate = random.chance(50)
-      rule.limit = random.pick([1, 50])
-      rule.importance = random.pick([0, 50])
-      return rule
+// Processes of other supervisors, which appear now and then. They are examined as if on another
+// thread.
+extension ShellEnd {
+  func examine(
+    _ wanted: AdoptionSpecification, as name: String, in library: PolicyLibrary,
+    within limit: Duration,
+    then: @escaping (JobOutcome<Result<ExternalProcess, AdoptionRefusal>>) -> Void
+  ) {
+    world.after(.milliseconds(200), rarely: limit) { [self] in
+      let outcome = world.pick([0, 0, 0, 0, 0, 0, 0, 1, 2])
+      switch outcome {
+      case 0: then(.done(.success(world.processes.external)))
+      case 1: then(.done(.failure(.refused("it is stopped"))))
+      default: then(.overdue)
+      }
     }
   }
-
-  /// A worker whose rule was removed; nil: none.
-  var omission: String? {
-    let names = Set(world.rules.rules.map(\.name))
-    return world.workers.values.first { $0.external?.rule.map { !names.contains($0) } ?? false }
-      .map { "\($0.id) belongs to a rule that was removed" }
-  }
-
-  // MARK: scans, on another thread
 
   func scan(_ scan: RuleScan, then: @escaping (RuleScan.Outcome?) -> Void) {
     later(rarely: .seconds(20)) { [self] in
@@ -121,10 +121,5 @@ final class ShellRules: StateFileWriter {
     world.clock.after(world.random.duration(upTo: limit), do: action)
   }
 
-  // MARK: the file of released processes
-
-  func replace(_ path: String, with text: String, then: @escaping (_ failure: String?) -> Void) {
-    if text.split(separator: "\n").count > 1 { world.count("released from its rule") }
-    world.clock.after(.milliseconds(10)) { then(nil) }
-  }
+  func forget(_ name: String) {}
 }

@@ -114,9 +114,7 @@ extension ShellWorld {
       }
     }
     if returning.isUnderWay { complain("workers of an earlier daemon are still returning") }
-    for omission in [
-      reloads.omission, survivors.omission, externalHost.omission, ruleHost.omission,
-    ] {
+    for omission in [reloads.omission, survivors.omission, externalHost.omission] {
       if let omission { complain(omission) }
     }
   }

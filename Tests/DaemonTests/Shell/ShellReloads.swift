@@ -42,7 +42,7 @@ final class ShellReloads {
       let others = world.workers.values.filter { !$0.isDeclared }.map(\.id.name).sorted()
       new.workers = ShellConfigurations.next(
         current.workers, others: others, new.policy, using: &choices)
-      new.adoption = ShellRules.next(current.adoption, new.policy, using: &choices)
+      new.adoption = ShellExternals.nextRules(current.adoption, new.policy, using: &choices)
       let read = ParseResult(value: world.chance(5) ? nil : new, diagnostics: [])
       record(new) { then(read) }
     }

@@ -62,10 +62,9 @@ final class ShellWorld {
   private(set) lazy var externals = ExternalAdoption(
     ends: ends, holder: runs.holder, declared: declared,
     configuration: reloads.configuration, recordWriter: recordWriter)
-  private(set) lazy var ruleHost = ShellRules(self)
   private(set) lazy var rules = RuleAdoption(
     externals: externals,
-    released: ReleasedProcesses(path: "/nonexistent/released", bootID: "boot", files: ruleHost),
+    released: ReleasedProcesses(path: "/nonexistent/released", bootID: "boot", files: externalHost),
     processes: processes.fake)
   private(set) lazy var memory = ShellMemory(self)
   /// The simulated kernel reports no pressure.
@@ -102,7 +101,7 @@ final class ShellWorld {
     let policy = LifecyclePolicy.ofShell(using: &random)
     var configuration = DaemonConfiguration(
       policy: policy, workers: ShellConfigurations.first(policy, using: &random))
-    configuration.adoption = ShellRules.next([], policy, using: &random)
+    configuration.adoption = ShellExternals.nextRules([], policy, using: &random)
     try self.init(
       seed: seed, random, processes, FakeLoop(), configuration, records: [:], remains: [],
       hasFreezer: random.chance(50))
