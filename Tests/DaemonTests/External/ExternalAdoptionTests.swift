@@ -8,16 +8,13 @@ import Testing
 @testable import Daemon
 
 @Suite("Workers that another program supervises") struct ExternalAdoptionTests {
-  let world: ExternalWorld
-  let externals: ExternalAdoption
+  let world: AdoptionWorld
+  var externals: ExternalAdoption { world.externals }
   let web = WorkerID("web")
 
   typealias Heard = ControlWorld.Heard
 
-  init() throws {
-    world = try ExternalWorld()
-    externals = world.externals
-  }
+  init() throws { world = try AdoptionWorld() }
 
   func adopt(_ state: WorkerState = .background) throws {
     let heard = world.ask()
@@ -38,7 +35,7 @@ import Testing
     #expect(heard.responses.isEmpty && world.looks.examined == ["100 as web"])
     try world.examined()
     #expect(heard.responses.map(\.id) == [7])
-    #expect(text(heard).hasPrefix("web is managed (pid \(ExternalWorld.pid));"))
+    #expect(text(heard).hasPrefix("web is managed (pid \(AdoptionWorld.pid));"))
     #expect(world.state() == .background && world.recorded()?.state == "background")
     #expect(world.base.restarts.histories[web]?.exits != nil)
     let worker = world.workers[web]
@@ -52,7 +49,7 @@ import Testing
     let wanted = AdoptionSpecification(
       pid: 100, policy: "server", settings: ["hibernate.after=7s"], shadow: true)
     let heard = world.ask("web", wanted)
-    var process = try ExternalWorld.process()
+    var process = try AdoptionWorld.process()
     process.policy = PolicyLibrary.builtIn.load("server").value
     try world.examined(process)
     #expect(heard.responses.map(\.result) == [.done])
@@ -132,7 +129,7 @@ import Testing
 
   @Test func `Changes while a process is examined for adoption are considered`() throws {
     let (first, second, third) = (world.ask(), world.ask(), world.ask("other"))
-    let process = try ExternalWorld.process()
+    let process = try AdoptionWorld.process()
     try world.examined(process)
     try world.examined(process)
     #expect(first.responses.map(\.result) == [.done])
@@ -221,8 +218,8 @@ import Testing
     try world.base.scratch.write("group/cgroup.events", "")
     let cgroup = try WorkerCgroup(path: world.base.scratch.path + "/group", isExternal: true)
     _ = world.ask()
-    try world.examined(try ExternalWorld.process(in: cgroup))
-    world.memory.tree = ProcessTree(processes: [try ExternalWorld.stat(ExternalWorld.pid + 1)])
+    try world.examined(try AdoptionWorld.process(in: cgroup))
+    world.memory.tree = ProcessTree(processes: [try AdoptionWorld.stat(AdoptionWorld.pid + 1)])
     return try #require(world.workers[web])
   }
 
@@ -234,7 +231,7 @@ import Testing
     #expect(worker.process !== old && world.recorded()?.state == "background")
     let path = world.base.scratch.path + "/group"
     #expect(
-      world.isLogged("web: pid \(ExternalWorld.pid + 1) is now the first process of \(path)"))
+      world.isLogged("web: pid \(AdoptionWorld.pid + 1) is now the first process of \(path)"))
   }
 
   @Test func `One whose cgroup is empty has no successor, and none that has just ended`() throws {

@@ -8,18 +8,18 @@ import Testing
 @testable import Daemon
 
 @Suite("Adoption by rule") struct RuleAdoptionTests {
-  private let world: ExternalWorld
+  private let world: AdoptionWorld
   private let rules: RuleAdoption
   private let timers: FakeLoop
   private let processes: FakeWorkerProcesses
 
   init() throws {
-    world = try ExternalWorld()
+    world = try AdoptionWorld()
     (rules, timers, processes) = (world.base.rules, world.base.timers, world.base.workerProcesses)
   }
 
   /// A pid that no process has.
-  private static func pid(_ number: Int32) -> Int32 { ExternalWorld.pid + number }
+  private static func pid(_ number: Int32) -> Int32 { AdoptionWorld.pid + number }
 
   private static func process(_ number: Int32) -> ProcessIdentity {
     ProcessIdentity(pid: pid(number), startTime: 5)
@@ -34,7 +34,7 @@ import Testing
   /// Answers the current examination: the process can be adopted, or can't be for this reason.
   private func answerAdoption(_ number: Int32, _ refusal: String? = nil) throws {
     if let refusal { return processes.answer(examination: .done(.failure(.refused(refusal)))) }
-    var root = try ExternalWorld.stat(Self.pid(number))
+    var root = try AdoptionWorld.stat(Self.pid(number))
     root.startTime = 5
     processes.answer(
       examination: .done(

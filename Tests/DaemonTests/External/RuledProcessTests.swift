@@ -8,13 +8,10 @@ import Testing
 @testable import Daemon
 
 @Suite("A process that a rule adopts") struct RuledProcessTests {
-  private let world: ExternalWorld
-  private let externals: ExternalAdoption
+  private let world: AdoptionWorld
+  private var externals: ExternalAdoption { world.externals }
 
-  init() throws {
-    world = try ExternalWorld()
-    externals = world.externals
-  }
+  init() throws { world = try AdoptionWorld() }
 
   private static func rule() -> AdoptionRule {
     var rule = AdoptionRule(name: "r", matches: [], policy: LifecyclePolicy(name: "own"))
@@ -32,11 +29,11 @@ import Testing
   }
 
   @Test func `It gets its rule's policy, shadow mode, importance and permission`() throws {
-    let candidate = try ExternalWorld.process()
+    let candidate = try AdoptionWorld.process()
     let heard = adopt(candidate.root.identity)
     try world.examined(candidate)
     #expect(heard.all == [nil])
-    let worker = try #require(world.workers[WorkerID("r-\(ExternalWorld.pid)")])
+    let worker = try #require(world.workers[WorkerID("r-\(AdoptionWorld.pid)")])
     #expect(worker.external?.rule == "r" && worker.external?.mayBeTerminated == true)
     #expect(worker.profile.rule == "r" && worker.profile.importance == 9)
     #expect(worker.profile.policy.name == "own" && worker.profile.policy.mode == .shadow)
@@ -44,21 +41,21 @@ import Testing
   }
 
   @Test func `A process that got the pid after the scan isn't adopted`() throws {
-    let candidate = try ExternalWorld.process()
+    let candidate = try AdoptionWorld.process()
     let heard = adopt(
-      ProcessIdentity(pid: ExternalWorld.pid, startTime: candidate.root.startTime - 1))
+      ProcessIdentity(pid: AdoptionWorld.pid, startTime: candidate.root.startTime - 1))
     try world.examined(candidate)
     #expect(
-      heard.all == ["process \(ExternalWorld.pid) has ended"] && world.workers.count == 0)
+      heard.all == ["process \(AdoptionWorld.pid) has ended"] && world.workers.count == 0)
   }
 
   @Test func `A release by request is recorded, and one by the daemon isn't`() throws {
     world.base.rules.follow([Self.rule()])
-    let candidate = try ExternalWorld.process()
+    let candidate = try AdoptionWorld.process()
     let path = world.base.state.path + "/released"
     _ = adopt(candidate.root.identity)
     try world.examined(candidate)
-    let id = WorkerID("r-\(ExternalWorld.pid)")
+    let id = WorkerID("r-\(AdoptionWorld.pid)")
     externals.release(id) { _ in }
     #expect(world.workers.count == 0 && world.base.files.texts[path] == nil)
     _ = adopt(candidate.root.identity)

@@ -6,11 +6,11 @@ import Testing
 @testable import Daemon
 
 @Suite("Workers that the configuration declares") struct DeclaredWorkersTests {
-  private let world: SurvivorWorld
+  private let world: AdoptionWorld
   private let declared: DeclaredWorkers
 
   init() throws {
-    world = try SurvivorWorld()
+    world = try AdoptionWorld()
     declared = world.base.declared
   }
 

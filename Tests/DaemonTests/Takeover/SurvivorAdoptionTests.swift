@@ -8,21 +8,19 @@ import Testing
 @testable import Daemon
 
 @Suite("Workers that an earlier daemon has left") struct SurvivorAdoptionTests {
-  private let world: SurvivorWorld
+  private let world: AdoptionWorld
   private let memory: FakeMemory
   private let web = WorkerID("web")
   private static let image = ImageOnDisk(path: "/images/web.image")
 
   init() throws {
-    world = try SurvivorWorld()
+    world = try AdoptionWorld()
     memory = world.memory
   }
 
   private func unit(_ name: String = "web") throws -> WorkerUnit {
     try #require(world.workers[WorkerID(name)])
   }
-
-  private func isLogged(_ text: String) -> Bool { world.base.logged.contains(text) }
 
   // MARK: running workers
 
@@ -38,7 +36,7 @@ import Testing
     #expect(world.state() == .background && !world.returning.isUnderWay)
     #expect(world.recorded()?.state == "background")
     #expect(
-      isLogged(
+      world.isLogged(
         "web: adopted and woken, pid \(getpid()), \(ByteCount.megabytes(3)) of memory restored"))
   }
 
@@ -102,7 +100,7 @@ import Testing
     #expect(try unit().wakeWatch?.isWatching == true)
     let record = try #require(world.recorded())
     #expect(record.state == "hibernated" && record.imagePath == Self.image.path)
-    #expect(isLogged("web: adopted, still hibernated, pid \(getpid())"))
+    #expect(world.isLogged("web: adopted, still hibernated, pid \(getpid())"))
     // An input came before it was watched, so the worker is woken.
     #expect(world.events == ["added", "adopted", "wakeNeeded"] && world.state() == .resuming)
   }
@@ -144,9 +142,9 @@ import Testing
     try world.leave("web", .hibernated) { $0.cgroupPath = "/no/such/group" }
     try world.leave("other")
     world.adopt()
-    #expect(isLogged("web: can't be adopted: "))
+    #expect(world.isLogged("web: can't be adopted: "))
     #expect(
-      isLogged("; restart the daemon to try again, or end it with `kill -9 \(getpid())`"))
+      world.isLogged("; restart the daemon to try again, or end it with `kill -9 \(getpid())`"))
     #expect(!world.returning.isAdopting(web) && world.state() == .terminated)
     #expect(world.recorded()?.state == "hibernated")
     // The other worker is adopted.
@@ -168,8 +166,8 @@ import Testing
     #expect(
       Set(memory.asked.prefix(2)) == ["remove remains of web", "remove remains of last"])
     #expect(memory.asked.last == "remove orphans")
-    #expect(isLogged("web: ended while no daemon was running"))
-    #expect(isLogged("last: ended while no daemon was running"))
+    #expect(world.isLogged("web: ended while no daemon was running"))
+    #expect(world.isLogged("last: ended while no daemon was running"))
     let last = world.base.restarts.histories[web]?.exits.last
     #expect(last?.why == "ended while no daemon was running" && last?.status == .unknown)
     #expect(world.recorded() == nil && world.recorded("last") == nil)
@@ -185,7 +183,7 @@ import Testing
     #expect(try unit().sleep?.isMemoryUnverified == true)
     #expect(world.recorded()?.state == "background")
     #expect(
-      isLogged(
+      world.isLogged(
         "web: terminated: its memory can't be restored: its image /images/web.image does not "
           + "exist any more (while reading)"))
   }
@@ -211,7 +209,7 @@ import Testing
     #expect(try unit().image?.path == Self.image.path && unit("other").image == nil)
     // The record stays as it is.
     #expect(world.recorded()?.state == "resuming")
-    #expect(isLogged("web: adopted; it can't be woken yet"))
+    #expect(world.isLogged("web: adopted; it can't be woken yet"))
   }
 
   @Test func `The end of a run ends its adoption, and requests are performed`() throws {
@@ -267,10 +265,10 @@ import Testing
     try world.base.scratch.write("state/workers/web.worker", "damaged")
     try world.leave("other")
     world.adopt()
-    #expect(isLogged("/workers/web.worker is damaged"))
+    #expect(world.isLogged("/workers/web.worker is damaged"))
     #expect(memory.asked == ["recover", "remove orphans"])
 
-    let blind = try SurvivorWorld()
+    let blind = try AdoptionWorld()
     try blind.leave("web")
     let workers = blind.base.state.workers
     #expect(rename(workers, workers + ".away") == 0)

@@ -8,22 +8,34 @@ import Supervision
 @testable import Daemon
 @testable import Hibernation
 
-/// An `AdapterWorld` with processes of another supervisor. A test says what is known about them.
-/// The test's own process represents each of them.
-struct ExternalWorld {
+/// An `AdapterWorld` that adopts processes of another supervisor, or of an earlier daemon. A test
+/// says what is known about them, and which outcomes operations on their memory have. The test's
+/// own process represents each of them.
+struct AdoptionWorld {
   let memory = FakeMemory()
   let base: AdapterWorld
-  let externals: ExternalAdoption
+
+  init() throws { base = try AdapterWorld(memory: memory) }
+
+  var externals: ExternalAdoption { base.externals }
   var looks: FakeWorkerProcesses { base.workerProcesses }
-
-  init() throws {
-    base = try AdapterWorld(memory: memory)
-    externals = base.externals
-  }
-
   var driver: EngineDriver { base.driver }
   var workers: WorkerRegistry { base.workers }
+  var returning: ReturningWorkers { base.returning }
   var events: [String] { base.notes.events }
+
+  func state(of name: String = "web") -> WorkerState? { driver.state.state(of: WorkerID(name)) }
+
+  /// The record that the next daemon would read.
+  func recorded(_ name: String = "web") -> WorkerRecord? { base.services.records.record(of: name) }
+
+  /// The number of log lines that contain the text.
+  func lines(_ text: String) -> Int {
+    base.logged.split(separator: "\n").count { $0.contains(text) }
+  }
+  func isLogged(_ text: String) -> Bool { base.logged.contains(text) }
+
+  // MARK: processes of another supervisor
 
   /// A pid that no process has.
   static let pid: Int32 = 1 << 22 + 100
@@ -66,31 +78,7 @@ struct ExternalWorld {
     if let worker = workers[id] { driver.send(.adopted(id, worker.profile, state)) }
   }
 
-  func state(of name: String = "web") -> WorkerState? { driver.state.state(of: WorkerID(name)) }
-
-  /// The record that the next daemon would read.
-  func recorded(_ name: String = "web") -> WorkerRecord? { base.services.records.record(of: name) }
-
-  /// The number of log lines that contain the text.
-  func lines(_ text: String) -> Int {
-    base.logged.split(separator: "\n").count { $0.contains(text) }
-  }
-
-  func isLogged(_ text: String) -> Bool { base.logged.contains(text) }
-}
-
-/// An `AdapterWorld` in which an earlier daemon has left workers. Operations on their memory have
-/// the outcomes that a test sets.
-struct SurvivorWorld {
-  let memory = FakeMemory()
-  let base: AdapterWorld
-
-  init() throws { base = try AdapterWorld(memory: memory) }
-
-  var driver: EngineDriver { base.driver }
-  var workers: WorkerRegistry { base.workers }
-  var returning: ReturningWorkers { base.returning }
-  var events: [String] { base.notes.events }
+  // MARK: workers of an earlier daemon
 
   func adopt() { base.survivors.adoptSurvivors() }
 
@@ -122,11 +110,6 @@ struct SurvivorWorld {
     let error = HibernationError(.reading, "it is busy", aftermath: aftermath)
     memory.endRecovery(of: name, RecoveryOutcome(result: .failure(error), image: image))
   }
-
-  func state(of name: String = "web") -> WorkerState? { driver.state.state(of: WorkerID(name)) }
-
-  /// The record that the next daemon would read.
-  func recorded(_ name: String = "web") -> WorkerRecord? { base.services.records.record(of: name) }
 }
 
 extension AdapterWorld {
