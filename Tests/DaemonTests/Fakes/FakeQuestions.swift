@@ -20,7 +20,7 @@ final class FakeQuestions {
   /// The number of questions that have ended.
   private(set) var ended = 0
 
-  final class World: ProbeQuestions, ActivitySource, FootprintSource {
+  final class World: ProbeQuestions, ActivitySource {
     fileprivate(set) var asked: [Policy.Probe] = []
     fileprivate(set) var dropped = 0
     fileprivate(set) var looks = 0
@@ -57,11 +57,6 @@ final class FakeQuestions {
     }
 
     func collectLatches() {}
-
-    func measure(
-      _ process: WorkerProcess, of id: WorkerID, _ missing: MissingBytes?,
-      then: @escaping (Measurement?) -> Void
-    ) {}
   }
 
   convenience init(_ timers: FakeLoop = FakeLoop()) throws {
@@ -97,7 +92,8 @@ final class FakeQuestions {
       activity: ActivitySampler(
         clock: timers, driver: driver, workers: workers, source: world,
         meter: FootprintMeter(
-          clock: timers, driver: driver, workers: workers, source: world, log: { _, _ in }))
+          clock: timers, driver: driver, workers: workers, source: PendingFootprints(),
+          log: { _, _ in }))
     ) { _ in .zero }
   }
 

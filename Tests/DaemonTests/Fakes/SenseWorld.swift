@@ -56,12 +56,16 @@ final class SenseWorld {
 
 /// Calls that are answered when a test says so, in any order.
 final class Pending<Value> {
+  /// Makes the answer that each call gets at once; nil: the test answers.
+  var immediate: (() -> Value)?
   private var waiting: [(Value) -> Void] = []
   private(set) var count = 0
 
+  init(immediate: (() -> Value)? = nil) { self.immediate = immediate }
+
   func add(_ then: @escaping (Value) -> Void) {
     count += 1
-    waiting.append(then)
+    if let immediate { then(immediate()) } else { waiting.append(then) }
   }
 
   var isEmpty: Bool { waiting.isEmpty }

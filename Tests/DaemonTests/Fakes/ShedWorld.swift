@@ -18,7 +18,8 @@ final class ShedWorld {
   /// The loop that watches the command.
   var loop: FakeLoop { talk.timers }
   let source = Source()
-  let scans = Scans()
+  /// The scans for the worker's processes. They find none.
+  let scans = Pending<ProcessScan?>(immediate: { nil })
   let sheds: WorkerSheds
   /// The requests over HTTP.
   let questions: FakeQuestions
@@ -46,16 +47,6 @@ final class ShedWorld {
     func answer() { while pending.answer(measurement) {} }
   }
 
-  /// Scans for the worker's processes. It finds none, and may not end.
-  final class Scans {
-    var isHidden = false
-    let pending = Pending<ProcessScan?>()
-
-    func scan(then: @escaping (ProcessScan?) -> Void) {
-      if isHidden { pending.add(then) } else { then(nil) }
-    }
-  }
-
   init() throws {
     talk = try ConversationWorld()
     let (adapters, worker, timers) = (talk.adapters, talk.worker, talk.timers)
@@ -75,8 +66,8 @@ final class ShedWorld {
       loop: timers, processes: processes, driver: driver, workers: workers,
       meter: FootprintMeter(
         clock: timers, driver: driver, workers: workers, source: source, log: { _, _ in }),
-      scanner: ProcessScanner(timers, launchedAt: { _ in .zero }) { [scans] then in
-        scans.scan(then: then)
+      scanner: ProcessScanner(timers, launchedAt: { _ in .zero }) { [scans] in
+        scans.add($0)
       },
       liveness: questions.supervisor, log: adapters.log)
     driver.send(.footprint(id, .megabytes(100)))

@@ -20,24 +20,11 @@ final class SleepWorld {
   let worker: WorkerUnit
   let sleeps: WorkerSleeps
   let inputs: FakeInputs
-  let disk = DiskLooks()
+  /// The readings of the images' disk.
+  let disk = Pending<ImageDisk?>(immediate: { ImageDisk() })
   private let kills = Recorded<WorkerID>()
   private let scratch: Scratch
   private let log: TestLog
-
-  /// Reads the disk of the images. A reading ends at once, unless it is delayed.
-  final class DiskLooks {
-    var isHeldBack = false
-    var waiting: [() -> Void] = []
-    private(set) var count = 0
-    weak var monitor: ImageDiskMonitor?
-
-    func read(then: @escaping (ImageDisk?) -> Void) {
-      count += 1
-      monitor?.didBeginReading()
-      if isHeldBack { waiting.append { then(ImageDisk()) } } else { then(ImageDisk()) }
-    }
-  }
 
   /// - Parameter state: the worker's state in the engine.
   init(_ state: WorkerState = .suspending) throws {
@@ -45,12 +32,15 @@ final class SleepWorld {
     log = TestLog(in: scratch)
     inputs = try FakeInputs()
     driver = .forTest(timers, notes)
+    weak var monitor: ImageDiskMonitor?
     let imageDisk = ImageDiskMonitor(
       directory: scratch.path, ledger: WriteLedger(path: scratch.path + "/writes"),
       ImageDiskMonitor.Needs(
-        read: { [disk] in disk.read(then: $0) }, send: { [driver] in driver.send($0) },
-        save: { _ in }, time: { 0 }, log: { _, _ in }))
-    disk.monitor = imageDisk
+        read: { [disk] in
+          monitor?.didBeginReading()
+          disk.add($0)
+        }, send: { [driver] in driver.send($0) }, save: { _ in }, time: { 0 }, log: { _, _ in }))
+    monitor = imageDisk
     sleeps = WorkerSleeps(
       driver: driver, workers: workers, timers: timers, watches: watches, memory: memory,
       imageDisk: imageDisk, log: log.log, kill: { [kills] in kills.all.append($0) })

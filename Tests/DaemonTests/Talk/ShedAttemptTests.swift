@@ -95,7 +95,7 @@ import Testing
 
   @Test(arguments: [true, false])
   func `A worker that wasn't measured or found in time isn't asked`(isMeasured: Bool) throws {
-    if isMeasured { world.scans.isHidden = true } else { world.source.isSlow = true }
+    if isMeasured { world.scans.immediate = nil } else { world.source.isSlow = true }
     let attempt = try world.begin(.signal(SIGUSR1))
     attempt.finish()
     #expect(world.events.first == .shedAnswered(world.id), "the watchdog waits for no answer")
@@ -112,10 +112,10 @@ import Testing
     world.source.answer()
     #expect(world.processes.signals == [])
     world.source.isSlow = false
-    world.scans.isHidden = true
+    world.scans.immediate = nil
     _ = try world.begin(.signal(SIGUSR1))
     try world.beginNextRun()
-    world.scans.pending.answer(try ProcessScan.read())
+    world.scans.answer(try ProcessScan.read())
     #expect(world.processes.signals == [] && world.events == [])
   }
 
@@ -129,12 +129,12 @@ import Testing
   }
 
   @Test func `A run that has ended is neither measured nor searched for processes`() throws {
-    world.scans.isHidden = true
+    world.scans.immediate = nil
     let attempt = try world.begin(.signal(SIGUSR1))
     let worker = world.talk.worker
     worker.process = nil
     worker.endRun()
-    world.scans.pending.answer(try ProcessScan.read())
+    world.scans.answer(try ProcessScan.read())
     attempt.finish()
     world.timers.advance(by: .seconds(5))
     #expect(world.processes.signals == [] && world.source.count == 1)

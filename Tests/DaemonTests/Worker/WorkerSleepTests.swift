@@ -75,11 +75,11 @@ import Testing
   }
 
   @Test func `A suspension's outcome counts when the disk of its next image has been read, too`() {
-    world.disk.isHeldBack = true
+    world.disk.immediate = nil
     sleep.suspend()
     memory.stop(with: world.inputs)
     #expect(world.named.isEmpty && sleep.isBusy && !world.isWatched)
-    world.disk.waiting.removeFirst()()
+    world.disk.answer(ImageDisk())
     #expect(world.named == ["suspended"] && world.isWatched)
     #expect(world.worker.asleepSince == world.timers.now)
   }

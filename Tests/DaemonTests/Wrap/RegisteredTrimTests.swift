@@ -78,11 +78,15 @@ import Testing
     WrapperWorld.report("clangd", state, megabytes: megabytes)
   }
 
-  @Test func `A wrapped worker that can be asked for memory is asked through its wrapper`() {
+  private func pressRunning() {
     var running = report("background")
     running.canShed = true
     world.register(running)
     world.press(.critical)
+  }
+
+  @Test func `A wrapped worker that can be asked for memory is asked through its wrapper`() {
+    pressRunning()
     #expect(world.asked == ["warn clangd"])
     world.answer(.done, "freed 30 MB")
     #expect(world.asked == ["warn clangd", "status clangd"])
@@ -93,10 +97,7 @@ import Testing
   }
 
   @Test func `A wrapper that can't ask its worker for memory isn't waited for`() {
-    var running = report("background")
-    running.canShed = true
-    world.register(running)
-    world.press(.critical)
+    pressRunning()
     world.answer(.refused, "clangd can't be asked to free memory while suspended")
     world.answer(.refused)
     #expect(world.driver.state.snapshot(of: id)?.lastShed?.after == .megabytes(90))
