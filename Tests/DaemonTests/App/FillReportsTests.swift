@@ -5,17 +5,13 @@ import Testing
 @testable import Hibernation
 
 @Suite("Pages that are still missing after a wake") struct FillReportsTests {
-  private final class Measured {
-    var names: [String] = []
-    var losses: [String] = []
-  }
-
   private let loop: EventLoop
   private let loopReturn: LoopReturn
   private let hibernation = HibernationService(lanes: 1, separatesWorkers: true)
   private let scratch: Scratch
   private let log: TestLog
-  private let measured = Measured()
+  private let measured = Recorded<String>()
+  private let losses = Recorded<String>()
 
   init() throws {
     scratch = try Scratch()
@@ -24,8 +20,8 @@ import Testing
     loopReturn = try LoopReturn(loop)
     FillReports.follow(
       hibernation, loopReturn: loopReturn, log: log.log,
-      measure: { [measured] in measured.names.append($0.name) },
-      lose: { [measured] in measured.losses.append("\($0.name): \($1)") })
+      measure: { [measured] in measured.all.append($0.name) },
+      lose: { [losses] in losses.all.append("\($0.name): \($1)") })
   }
 
   @Test func `A worker is measured again, on the loop, when its last page has come`() throws {
@@ -35,18 +31,18 @@ import Testing
       ended("api")
       ended("web")
     }.join()
-    #expect(measured.names == [], "not on another thread")
-    try loop.turn { measured.names.count >= 3 }
-    #expect(measured.names == ["web", "api", "web"])
+    #expect(measured.all == [], "not on another thread")
+    try loop.turn { measured.all.count >= 3 }
+    #expect(measured.all == ["web", "api", "web"])
     #expect(log.text == "")
   }
 
   @Test func `A lost trim is reported on the loop, with its reason`() throws {
     let lost = try #require(hibernation.shared.withLock { $0.trimLost })
     try TestThread { lost("web", "it forks often") }.join()
-    #expect(measured.losses == [], "not on another thread")
-    try loop.turn { !measured.losses.isEmpty }
-    #expect(measured.losses == ["web: it forks often"])
+    #expect(losses.all == [], "not on another thread")
+    try loop.turn { !losses.all.isEmpty }
+    #expect(losses.all == ["web: it forks often"])
   }
 
   @Test func `The end of a worker whose pages can't be restored is logged at once`() throws {
@@ -64,6 +60,6 @@ import Testing
       log.text.hasSuffix(
         " api: its missing pages can't be filled in yet: Too many open files "
           + "(while filling in the background); it waits for them\n"))
-    #expect(measured.names == [])
+    #expect(measured.all == [])
   }
 }

@@ -193,9 +193,7 @@ import Testing
 
   init() throws { scratch = try Scratch() }
 
-  private func text(_ name: String) throws -> String {
-    String(decoding: try readFile("\(scratch.path)/\(name)"), as: UTF8.self)
-  }
+  private func text(_ name: String) throws -> String { try readText("\(scratch.path)/\(name)") }
 
   private func bytes(_ text: String) -> [UInt8] { Array(text.utf8) }
 

@@ -35,11 +35,8 @@ import Testing
     return server
   }
 
-  /// Turns the loop until the condition is true. The limit is only for a test that fails.
-  private func turn(until isDone: () throws -> Bool) throws { try loop.turn(until: isDone) }
-
   private func turn(_ client: ControlTestClient, until isDone: () throws -> Bool) throws {
-    try turn {
+    try loop.turn {
       try client.read()
       return try isDone()
     }
@@ -49,13 +46,13 @@ import Testing
     let server = try server()
     let client = try ControlTestClient(path)
     try client.ask(1...3)
-    try turn { requests.ids == [1, 2, 3] }
+    try loop.turn { requests.ids == [1, 2, 3] }
     for id in [3, 1, 2] as [UInt64] { requests.answer(id, "number \(id)") }
     try turn(client) { client.answers.count == 3 }
     #expect(client.answers.map(\.id) == [3, 1, 2])
     #expect(client.answers.map(\.text) == ["number 3", "number 1", "number 2"])
     try client.ask(4)
-    try turn { requests.ids.last == 4 }
+    try loop.turn { requests.ids.last == 4 }
     requests.answer(4)
     try turn(client) { client.answers.count == 4 }
     #expect(server.process(of: first) == getpid())
@@ -94,7 +91,7 @@ import Testing
     let server = try server()
     let (deaf, other) = (try ControlTestClient(path), try ControlTestClient(path))
     try deaf.ask(1...12)
-    try turn { requests.ids.count == 12 }
+    try loop.turn { requests.ids.count == 12 }
     // The twelve answers have almost 2 MiB each, which is more than `maxPending`.
     let text = String(repeating: "x", count: ControlServer.maxPending / 8 - 1024)
     for id in 1...8 as ClosedRange<UInt64> { requests.answer(id, text) }
@@ -103,14 +100,14 @@ import Testing
     // From now on no more of its requests are read.
     try deaf.ask(13)
     try other.ask(20)
-    try turn { requests.ids.contains(20) }
+    try loop.turn { requests.ids.contains(20) }
     requests.answer(20)
     try turn(other) { other.answers.count == 1 }
     #expect(!requests.ids.contains(13))
     for id in 9...12 as ClosedRange<UInt64> { requests.answer(id, text) }
     #expect(server.unreadBytes(of: first) == nil)
     try other.ask(21)
-    try turn { requests.ids.last == 21 }
+    try loop.turn { requests.ids.last == 21 }
     requests.answer(21)
     try turn(other) { other.answers.map(\.id) == [20, 21] }
     try turn(deaf) { deaf.hasEnded }
@@ -124,7 +121,7 @@ import Testing
     try client.send(String(decoding: try WireCodec.line(for: follow), as: UTF8.self))
     try turn(client) { client.answers.map(\.id) == [9] }
     try client.ask(1)
-    try turn { requests.ids == [1] }
+    try loop.turn { requests.ids == [1] }
     requests.answer(1, String(repeating: "x", count: LineFramer.defaultMaximumLength - 1024))
     world.driver.request(.foreground, WorkerID("db")) { _ in }
     #expect((server.unreadBytes(of: first) ?? 0) > EventFollowing.maxUnread)
@@ -185,10 +182,10 @@ import Testing
     let other = try ControlTestClient(path)
     try leaving?.ask(1...20)
     leaving = nil
-    try turn { requests.ids.count == 20 && server.process(of: first) == nil }
+    try loop.turn { requests.ids.count == 20 && server.process(of: first) == nil }
     for id in 1...20 as ClosedRange<UInt64> { requests.answer(id) }
     try other.ask(30)
-    try turn { requests.ids.last == 30 }
+    try loop.turn { requests.ids.last == 30 }
     requests.answer(30)
     try turn(other) { other.answers.map(\.id) == [30] }
   }
@@ -199,7 +196,7 @@ import Testing
     let (busy, other) = (try ControlTestClient(path), try ControlTestClient(path))
     try busy.ask(100)
     try other.ask(1)
-    try turn { requests.ids.count == 2 }
+    try loop.turn { requests.ids.count == 2 }
     try busy.ask(101...200)
     try other.ask(2)
     try turn(busy) { busy.answers.count == 101 }
@@ -215,7 +212,7 @@ import Testing
     try leaving?.ask(1...200)
     leaving = nil
     var maximum = 0
-    try turn {
+    try loop.turn {
       let before = requests.ids.count
       try loop.turn(until: EventLoop.now + .milliseconds(2))
       maximum = max(maximum, requests.ids.count - before)
@@ -249,10 +246,10 @@ import Testing
       try ControlTestClient(path), try ControlTestClient(path), try ControlTestClient(path),
     ]
     try clients[0].ask(1, .leave)
-    try turn { world.phase.isLeaving }
+    try loop.turn { world.phase.isLeaving }
     try clients[1].ask(2, .shutdown)
     try clients[2].ask(3)
-    try turn { world.phase.isEnding && requests.ids == [3] }
+    try loop.turn { world.phase.isEnding && requests.ids == [3] }
     try clients[0].read()
     #expect(clients[0].answers.isEmpty)
     server.announceEnd("all workers have ended")

@@ -22,9 +22,7 @@ import Testing
     files.replace("\(scratch.path)/\(name)", with: text) { [heard] in heard.all.append($0) }
   }
 
-  private func text(_ name: String) throws -> String {
-    String(decoding: try readFile("\(scratch.path)/\(name)"), as: UTF8.self)
-  }
+  private func text(_ name: String) throws -> String { try readText("\(scratch.path)/\(name)") }
 
   @Test func `The last text is in the file, and outcomes come on the loop, in order`() throws {
     for number in 1...5 { replace("stopped", "\(number)") }

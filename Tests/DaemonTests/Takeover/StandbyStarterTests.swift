@@ -133,6 +133,5 @@ import Testing
         #expect(memory.resumePreference(rules) == preference)
       }
     }
-    #expect(ResumePreference(rawValue: "fast") == nil)
   }
 }
