@@ -79,16 +79,6 @@ import Testing
         "its first process has ended; its 3 other processes are ended with it") == true)
   }
 
-  @Test func `A worker's end continues when its processes aren't found within 15 s`() {
-    ending.rootDidEnd()
-    timers.advance(by: WorkerEnding.timeout)
-    #expect(world.begun == ["scan", "clear"])
-    processes.scanned()
-    #expect(world.begun == ["scan", "clear"], "the outcome is too late")
-    processes.cleared()
-    #expect(world.begun.last == "remove group" && world.lines.isEmpty)
-  }
-
   // MARK: clearing
 
   @Test func `Failed clearing is repeated after pauses that double, a few times`() {
@@ -111,17 +101,6 @@ import Testing
     timers.advance(by: .seconds(1))
     processes.cleared(Clearing(escaped: later))
     #expect(world.lines.last?.contains("its 5 other processes are ended with it") == true)
-  }
-
-  @Test func `A worker's end continues when clearing has no outcome within 15 s`() {
-    world.endRoot()
-    timers.advance(by: WorkerEnding.timeout)
-    #expect(world.begun.suffix(2) == ["reap", "remove group"])
-    #expect(processes.clearings.count == 1)
-    #expect(
-      world.lines == ["can't kill all of its processes: can't look for its remaining processes"])
-    processes.cleared(Clearing(failure: "late"))
-    #expect(processes.clearings.count == 1 && world.lines.count == 1)
   }
 
   @Test func `An outcome that comes twice counts once, also in the pause before the next try`() {
@@ -147,14 +126,31 @@ import Testing
     #expect(world.lines == ["the group is busy"] && world.gone.count == 1)
   }
 
-  @Test func `A worker's end is reported when cgroup and log have no outcome`() {
-    world.endRoot()
-    processes.cleared()
+  // MARK: lost outcomes
+
+  @Test func `A worker's end continues when a step has no outcome within 15 s`() {
+    ending.kill()
+    ending.rootDidEnd()
     timers.advance(by: WorkerEnding.timeout)
-    #expect(world.begun.last == "read log")
-    #expect(world.lines == ["can't remove its cgroup within 15 s"])
+    #expect(world.begun == ["kill", "scan"])
+    timers.advance(by: WorkerEnding.timeout)
+    #expect(world.begun == ["kill", "scan", "clear"])
+    processes.scanned()
+    #expect(world.begun.last == "clear", "the outcome is too late")
+    timers.advance(by: WorkerEnding.timeout)
+    #expect(world.begun.suffix(2) == ["reap", "remove group"])
+    processes.cleared(Clearing(failure: "late"))
+    #expect(processes.clearings.count == 1)
+    timers.advance(by: WorkerEnding.timeout)
+    #expect(world.begun.last == "read log" && world.gone.isEmpty)
     timers.advance(by: WorkerEnding.timeout)
     #expect(world.gone.count == 1 && world.world.keptLines.isEmpty)
+    #expect(
+      world.lines == [
+        "no effect of SIGKILL within 15 s",
+        "can't kill all of its processes: can't look for its remaining processes",
+        "can't remove its cgroup within 15 s",
+      ])
     #expect(world.isStable)
   }
 
@@ -183,16 +179,6 @@ import Testing
   }
 
   // MARK: while a SIGKILL is being sent
-
-  @Test func `A worker's end continues when a SIGKILL has no outcome within 15 s`() {
-    ending.kill()
-    ending.rootDidEnd()
-    timers.advance(by: WorkerEnding.timeout)
-    processes.succeed()
-    #expect(world.gone.count == 1)
-    #expect(world.lines == ["no effect of SIGKILL within 15 s"])
-    #expect(world.isStable)
-  }
 
   @Test func `A worker's end waits for the last of several SIGKILLs, once for each`() {
     ending.kill()
