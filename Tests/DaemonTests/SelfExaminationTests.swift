@@ -17,8 +17,7 @@ import Testing
 
   @Test func `An examination's report is what the program prints`() throws {
     let text = String(decoding: try WireCodec.json(for: JSONDocument(Self.report)), as: UTF8.self)
-    let result = program("cat << 'END'\n\(text)\nEND\n").run()
-    #expect(result == .success(Self.report))
+    #expect(program("cat << 'END'\n\(text)\nEND\n").run() == .success(Self.report))
   }
 
   @Test func `A program that prints no report, or can't be started, fails`() throws {
@@ -45,8 +44,7 @@ import Testing
     #expect(program.run() == .failure(.overdue))
     let text = try readText("\(scratch.path)/pid")
     let pid = try #require(Int32(text.prefix { $0 != "\n" }))
-    let hasEnded = try eventually { (try? ProcessStat.read(pid))?.isEnded ?? true }
-    #expect(hasEnded)
+    #expect(try eventually { (try? ProcessStat.read(pid))?.isEnded ?? true })
   }
 
   @Test func `An examination that hangs is answered at its limit, and blocks nothing`() throws {

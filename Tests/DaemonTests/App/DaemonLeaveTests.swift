@@ -122,8 +122,7 @@ import Testing
   }
 
   @Test func `A worker that outlives SIGKILL doesn't keep a daemon that leaves`() throws {
-    let worker = try ending.add("web")
-    ending.world.driver.request(.stop, worker.id) { _ in }
+    try ending.world.driver.request(.stop, ending.add("web").id) { _ in }
     end.leave()
     #expect(!end.hasEnded)
     ending.outlivesKill("web")

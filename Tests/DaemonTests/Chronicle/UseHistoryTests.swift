@@ -206,8 +206,7 @@ import Testing
 
   @Test func `The counts of the day aren't confused by the file beside them`() throws {
     earlier([100])
-    let store = DayStore(directory: "\(scratch.path)/reports")
-    store.trim()
+    DayStore(directory: "\(scratch.path)/reports").trim()
     #expect(try readText("\(scratch.path)/reports/uses").hasPrefix("dormouse uses 1\n"))
   }
 }

@@ -71,8 +71,7 @@ import WorkerProtocol
     try world.add("web")
     let one = try ask(.explain, "web")
     #expect(one.result == .done && one.explanation?.state == "background")
-    let all = try ask(.explain)
-    #expect(all.ranking?.termination.map(\.worker) == ["web"])
+    #expect(try ask(.explain).ranking?.termination.map(\.worker) == ["web"])
     var facts = try #require(world.makeFacts().read(WorkerID("web")))
     facts.unwatched = ["a file lock"]
     let explanation = control.service.explanations.explanation(of: WorkerID("web"), facts)

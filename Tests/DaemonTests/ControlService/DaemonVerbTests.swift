@@ -160,8 +160,7 @@ import Testing
         #expect(response.result == result && response.text.contains(text), "\(response)")
       }
     }
-    let running = try control.only(control.ask(.remove, "web"))
-    #expect(running.text.contains("`dormouse rm -f web`"))
+    #expect(try control.only(control.ask(.remove, "web")).text.contains("`dormouse rm -f web`"))
     #expect(world.notes.events.isEmpty)
     let log = try world.scratch.write("state/logs/job.log", "its last words")
     let removed = try control.only(control.ask(.remove, "job"))

@@ -52,8 +52,7 @@ import Testing
   }
 
   @Test func `The line, pasted into the worker's entry, sets the values of the remedy`() throws {
-    let remedy = try #require(try self.remedy(suspended: true))
-    let line = try #require(remedy.line)
+    let line = try #require(try self.remedy(suspended: true)?.line)
     let pasted = try read("workers:\n  web:\n    command: [sleep, \"600\"]\n    \(line)\n")
     #expect(pasted.workers.first?.policy.hibernate.maxFootprint == .megabytes(32))
   }

@@ -151,8 +151,7 @@ import Testing
     #expect(report(worker).changedSinceLaunch == nil && report(worker).groups == nil)
     worker.configuration.command = ["web", "--new"]
     worker.configuration.reloadSignal = SIGHUP
-    let facts = try #require(world.makeFacts().read(worker.id))
-    #expect(facts.worker === worker)
+    #expect(world.makeFacts().read(worker.id)?.worker === worker)
     let shown = report(worker)
     #expect(shown.command == ["web", "--serve"] && shown.reloadSignal == "SIGHUP")
     #expect(shown.changedSinceLaunch?.contains("command") == true && shown.wrapper == nil)
@@ -164,14 +163,12 @@ import Testing
   @Test func `An adopted worker's log is its supervisor's`() throws {
     let worker = try world.add()
     worker.external = ExternalWorker(mayBeTerminated: false)
-    let facts = try #require(world.makeFacts().read(worker.id))
-    #expect(facts.worker.external != nil)
+    #expect(world.makeFacts().read(worker.id)?.worker.external != nil)
     #expect(report(worker).log == nil && report(worker).wrapper == nil)
   }
 
   @Test func `A wrapper's program has no log if it has its caller's output`() throws {
-    let worker = try world.add()
-    let shown = report(worker, TestProgram(wakes: 3))
+    let shown = report(try world.add(), TestProgram(wakes: 3))
     #expect(shown.log == nil && shown.wrapper == getpid() && shown.wakes == 3)
     #expect(shown.host == "nvim" && shown.directory == "/home/me/shop")
     func policy(_ control: ControlWorld) throws -> [PolicyValueReport]? {

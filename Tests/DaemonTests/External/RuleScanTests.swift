@@ -111,8 +111,8 @@ import Testing
 
   @Test func `A process that is too young or too small is found with what is missing`() throws {
     let program = try sleeper()
-    let old = scan(rule { $0.olderThan = .seconds(3600) })
-    guard case .tooYoung(let remaining) = try match(old, program.pid) else {
+    let young = scan(rule { $0.olderThan = .seconds(3600) })
+    guard case .tooYoung(let remaining) = try match(young, program.pid) else {
       Issue.record("it isn't too young")
       return
     }
@@ -142,8 +142,7 @@ import Testing
   @Test func `A stopped process isn't adopted, with the reason`() throws {
     let program = try sleeper()
     kill(program.pid, SIGSTOP)
-    let isStopped = try eventually { try ProcessStat.read(program.pid).state == .stopped }
-    #expect(isStopped)
+    #expect(try eventually { try ProcessStat.read(program.pid).state == .stopped })
     #expect(try refusal(scan(rule()), program.pid)?.contains("is stopped") == true)
   }
 
@@ -154,8 +153,7 @@ import Testing
       subprocess.run(["sh", "-c", "sleep 60; true", sys.argv[1]])
       """
     let program = try Program(["/usr/bin/python3", "-c", source, "\(scratch.path)/x"])
-    let isThere = try eventually { !children(of: program.pid).isEmpty }
-    #expect(isThere)
+    #expect(try eventually { !children(of: program.pid).isEmpty })
     let child = try #require(children(of: program.pid).first)
     // Until it executes the shell, the child has its parent's command.
     #expect(try eventually { ProcessDetails.command(of: child)?.first == "sh" })
@@ -175,8 +173,7 @@ import Testing
     #expect(again.read < first.read)
     // The process is young: it may execute another program at any moment.
     #expect(first.entries[program.pid].map { $0.due <= EventLoop.now } == true)
-    let old = try #require(first.entries[1])
-    #expect(old.due > EventLoop.now + .seconds(30))
+    #expect(try #require(first.entries[1]).due > EventLoop.now + .seconds(30))
     let late = scan(nothing, entries: first.entries, later: .seconds(61))
     #expect(try #require(late.perform()).read >= first.read / 2)
   }

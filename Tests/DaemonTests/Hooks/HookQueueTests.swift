@@ -128,10 +128,8 @@ import Testing
 
   @Test func `At most 32 commands of one worker's event wait, and at most 128 in all`() {
     let queue = Waiting()
-    let taken = (0..<100).count { _ in queue.add(entry(of: "web")) }
-    #expect(taken == 32)
-    let others = (0..<200).count { queue.add(entry(of: "bot\($0)")) }
-    #expect(others == 96)
+    #expect((0..<100).count { _ in queue.add(entry(of: "web")) } == 32)
+    #expect((0..<200).count { queue.add(entry(of: "bot\($0)")) } == 96)
   }
 
   @Test func `Dropped commands are logged in one line, with their number and the last event`() {

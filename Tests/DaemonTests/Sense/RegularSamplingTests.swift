@@ -186,8 +186,7 @@ import Testing
   }
 
   @Test func `Two calls to begin sampling start one timer`() {
-    let sampling = begin()
-    sampling.sampleRegularly()
+    begin().sampleRegularly()
     #expect(world.timers.pending == [.seconds(1)])
   }
 

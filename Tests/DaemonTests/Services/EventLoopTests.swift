@@ -69,8 +69,7 @@ import Testing
 
   @Test func `A cancelled timer isn't called, also if it is due in the same turn`() throws {
     let now = EventLoop.now
-    let last = loop.at(now, do: record("last"))
-    loop.cancel(last)
+    loop.cancel(loop.at(now, do: record("last")))
     var later: LoopToken?
     loop.at(now) { [loop, heard] in
       heard.all.append("first")

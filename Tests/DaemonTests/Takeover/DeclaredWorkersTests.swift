@@ -40,8 +40,7 @@ import Testing
     begin([.forTest("web") { $0.environment = ["PORT": "80"] }, .forTest("db")])
     #expect(world.events == ["added", "added", "request", "request"])
     #expect(started == ["start web", "start db"])
-    let environment = world.workers[WorkerID("web")]?.environment
-    #expect(environment == ["HOME": "/root", "PORT": "80"])
+    #expect(world.workers[WorkerID("web")]?.environment == ["HOME": "/root", "PORT": "80"])
     #expect(world.state(of: "web") == .launching)
   }
 

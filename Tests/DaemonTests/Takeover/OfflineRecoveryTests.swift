@@ -38,8 +38,7 @@ import Testing
   /// Runs a recovery and returns what it reports, in order.
   private func recover() throws -> [OfflineRecovery.Outcome] {
     var outcomes: [OfflineRecovery.Outcome] = []
-    let recovery = try OfflineRecovery(state, processes, bootID: "boot")
-    recovery.run { outcomes.append($0) }
+    try OfflineRecovery(state, processes, bootID: "boot").run { outcomes.append($0) }
     return outcomes
   }
 

@@ -129,8 +129,7 @@ import Testing
       rules.resume = rule
       #expect(world.makeMemory().resumePreference(rules).rawValue == rule.rawValue, "\(rule)")
       for preference in [ResumePreference.lazy, .eager] {
-        let memory = world.makeMemory(resumeOverride: preference)
-        #expect(memory.resumePreference(rules) == preference)
+        #expect(world.makeMemory(resumeOverride: preference).resumePreference(rules) == preference)
       }
     }
   }

@@ -131,8 +131,7 @@ import Testing
   @Test func `A worker that connects to MEMORY_PRESSURE_WATCH can shed for its run`() throws {
     let conversation = try world.begin()
     #expect(conversation.pressureListeners == nil)
-    let path = try #require(conversation.pressurePath)
-    let listener = try UnixSocket.connected(to: path, .stream)
+    let listener = try UnixSocket.connected(to: #require(conversation.pressurePath), .stream)
     // A listener may write a threshold, which has no meaning.
     try listener.writeAll("some 150000 2000000")
     try world.watches.serve()

@@ -63,8 +63,7 @@ import Testing
     world.source.footprint = .megabytes(80)
     world.source.answer()
     #expect(world.events == [finished(90, 80)])
-    let ended = try world.begin(.signal(SIGUSR1))
-    ended.end()
+    try world.begin(.signal(SIGUSR1)).end()
     world.source.answer()
     world.timers.advance(by: .seconds(10))
     #expect(world.processes.signals.count == 1 && world.events.count == 1)
@@ -96,8 +95,7 @@ import Testing
   @Test(arguments: [true, false])
   func `A worker that wasn't measured or found in time isn't asked`(isMeasured: Bool) throws {
     if isMeasured { world.scans.immediate = nil } else { world.source.isSlow = true }
-    let attempt = try world.begin(.signal(SIGUSR1))
-    attempt.finish()
+    try world.begin(.signal(SIGUSR1)).finish()
     #expect(world.events.first == .shedAnswered(world.id), "the watchdog waits for no answer")
     world.timers.advance(by: .seconds(5))
     #expect(world.processes.signals == [])

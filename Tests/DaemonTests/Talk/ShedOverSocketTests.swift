@@ -154,8 +154,7 @@ import Testing
   }
 
   @Test func `A shed request over HTTP is dropped when its time is over`() throws {
-    let attempt = try world.begin(.http(request))
-    attempt.finish()
+    try world.begin(.http(request)).finish()
     #expect(world.questions.world.dropped == 1)
     #expect(world.logged.first == "its shed request failed: no answer in time")
     world.questions.answer(.success)

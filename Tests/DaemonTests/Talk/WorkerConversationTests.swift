@@ -88,8 +88,7 @@ import Testing
       return number
     }
     try worker.say(.done(id: numbers[0]))
-    let deadline = world.timers.now + .seconds(5)
-    world.adapters.sheds.beginShed(id, .memoryWarning, until: deadline)
+    world.adapters.sheds.beginShed(id, .memoryWarning, until: world.timers.now + .seconds(5))
     try worker.say(.done(id: numbers[1]))
     try world.watches.serve()
     #expect(world.worker.shed != nil && world.events == [])

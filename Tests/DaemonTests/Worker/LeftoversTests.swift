@@ -233,8 +233,7 @@ import Testing
 
   @Test func `Orphans are reaped when they have ended, and children with an owner aren't`() {
     children.set { ($0.children, $0.running) = ([10, 11, 12, 13], [13]) }
-    let reaper = reaper(owned: [11])
-    reaper.reapOrphans()
+    reaper(owned: [11]).reapOrphans()
     #expect(children.reaped == [10, 12] && timers.pending.isEmpty)
   }
 

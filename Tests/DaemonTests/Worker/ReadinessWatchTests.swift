@@ -81,8 +81,7 @@ import Testing
   @Test func `A ready worker's memory is opened again before the engine knows`() throws {
     var before: [Int] = []
     world.adapters.workerProcesses.whenAsked = { [world] in before.append(world.readies) }
-    let watch = try world.watch(.notify)
-    watch.didReportReady()
+    try world.watch(.notify).didReportReady()
     #expect(before == [0] && world.readies == 1)
   }
 
@@ -193,8 +192,7 @@ import Testing
 
   @Test func `Readiness isn't checked after the run has ended`() throws {
     try world.writeLog("listening\n")
-    let log = try world.begin(.logLine("listening"))
-    log.end()
+    try world.begin(.logLine("listening")).end()
     try world.deliverOutcome()
     let asked = try world.begin(.probe(Self.probe()))
     world.pass(2000)

@@ -154,8 +154,7 @@ import Testing
     job.mustBeIdle = false
     let pidfds = "pidfd of \(pid)"
     let all = InjectedFault(EMFILE, at: 0..<0, of: pidfds)
-    let asleep = try all.during { try job.run() }
-    #expect(asleep.sources.refusal == nil)
+    #expect(try all.during { try job.run() }.sources.refusal == nil)
     kill(pid, SIGCONT)
     #expect(try eventually { try !open.isStopped })
     // The last pidfd is opened for the watch.

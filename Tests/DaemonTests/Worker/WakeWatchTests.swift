@@ -184,8 +184,7 @@ import Testing
     listen()
     watch.stop()
     #expect(watch.unreadBaseline.unread.count == 1)
-    let error = SystemCallError("pidfd_getfd", on: "descriptor 3", code: EPERM)
-    watch.listen(at: .failure(error))
+    watch.listen(at: .failure(SystemCallError("pidfd_getfd", on: "descriptor 3", code: EPERM)))
     #expect(
       watch.unreadBaseline.unread.count == 1, "inputs that can't be found change nothing of it")
     listen(at: try FakeInputs())

@@ -59,8 +59,7 @@ import Testing
     .enabled(if: geteuid() == 0, "only root can be two users"))
   func unreachable() throws {
     chmod(scratch.path, 0o700)
-    let account = try Account(user: "nobody", group: nil)
-    let made = try plan(for: account).open()
+    let made = try plan(for: Account(user: "nobody", group: nil)).open()
     let channels = try #require(made.claim())
     #expect(channels.pressure == nil)
     #expect(channels.talk == nil)

@@ -90,8 +90,7 @@ struct RelayTests {
     framer.append(bytes)
     let line = try framer.next()
     let sent = try WireCodec.decode(ControlRequest.self, from: try #require(line))
-    let expires = try #require(sent.expires)
-    #expect(expires <= EventLoop.now.nanoseconds)
+    #expect(try #require(sent.expires) <= EventLoop.now.nanoseconds)
   }
 
   @Test(arguments: [ControlRequest.Verb.stop, .terminate, .hibernate])
