@@ -215,14 +215,9 @@ final class ControlTestClient {
 
   /// Reads what has arrived.
   func read() throws {
-    var buffer = [UInt8](repeating: 0, count: 1 << 16)
-    while !hasEnded {
-      let count = recv(socket.raw, &buffer, buffer.count, Int32(MSG_DONTWAIT))
-      if count < 0, errno == EAGAIN || errno == EINTR { break }
-      // If a socket is closed while it has unread bytes, its other end gets ECONNRESET.
-      hasEnded = count <= 0
-      framer.append(buffer.prefix(max(0, count)))
-    }
+    let arrived = socket.arrived()
+    hasEnded = arrived.isAtEnd
+    framer.append(arrived.bytes)
     while let line = try framer.next() {
       answers.append(try WireCodec.decode(ControlResponse.self, from: line))
     }

@@ -1,5 +1,3 @@
-import Hibernation
-import Lifecycle
 import Policy
 import Supervision
 

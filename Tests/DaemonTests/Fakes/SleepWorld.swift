@@ -151,7 +151,6 @@ struct TestListener {
 final class LoopbackClient {
   private let socket: Descriptor
   private(set) var received = ""
-  private(set) var isAtEnd = false
 
   init(_ port: UInt16) throws {
     socket = Descriptor(
@@ -168,13 +167,8 @@ final class LoopbackClient {
 
   /// Reads what has arrived. Returns true when the other end has closed its direction.
   func readToEnd() -> Bool {
-    var buffer = [UInt8](repeating: 0, count: 4096)
-    while !isAtEnd {
-      let count = recv(socket.raw, &buffer, buffer.count, Int32(MSG_DONTWAIT))
-      if count < 0, errno == EAGAIN || errno == EINTR { return false }
-      isAtEnd = count <= 0
-      received += String(decoding: buffer.prefix(max(0, count)), as: UTF8.self)
-    }
-    return true
+    let arrived = socket.arrived()
+    received += String(decoding: arrived.bytes, as: UTF8.self)
+    return arrived.isAtEnd
   }
 }

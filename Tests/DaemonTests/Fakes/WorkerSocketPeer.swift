@@ -44,15 +44,23 @@ final class WorkerSocketPeer {
   }
 
   private func receive() {
-    var buffer = [UInt8](repeating: 0, count: 65536)
-    while !isAtEnd {
-      let count = recv(socket.raw, &buffer, buffer.count, Int32(MSG_DONTWAIT))
-      if count > 0 {
-        received += buffer[..<count]
-      } else {
-        if count < 0, errno == EAGAIN { return }
-        isAtEnd = true
-      }
+    let arrived = socket.arrived()
+    received += arrived.bytes
+    isAtEnd = arrived.isAtEnd
+  }
+}
+
+extension Descriptor {
+  /// Reads what has arrived at a socket, without waiting: the daemon runs on the same thread.
+  func arrived() -> (bytes: [UInt8], isAtEnd: Bool) {
+    var (bytes, buffer) = ([UInt8](), [UInt8](repeating: 0, count: 1 << 16))
+    while true {
+      let count = Glibc.recv(raw, &buffer, buffer.count, Int32(MSG_DONTWAIT))
+      if count < 0, errno == EINTR { continue }
+      if count < 0, errno == EAGAIN { return (bytes, false) }
+      // If a socket is closed while it has unread bytes, its other end gets ECONNRESET.
+      if count <= 0 { return (bytes, true) }
+      bytes += buffer[..<count]
     }
   }
 }

@@ -17,12 +17,6 @@ import Testing
     try body(talk, conversation, worker, world)
   }
 
-  /// The number of requests since the last call.
-  private static func heard(_ listener: Descriptor) -> Int {
-    var bytes = [UInt8](repeating: 0, count: 64)
-    return recv(listener.raw, &bytes, bytes.count, Int32(MSG_DONTWAIT))
-  }
-
   @Test func `A shed request over the socket is answered by its done alone`() throws {
     try connected { talk, conversation, worker, world in
       let attempt = try world.begin(nil)
@@ -108,7 +102,7 @@ import Testing
         to: try #require(conversation.pressurePath), .stream)
       try talk.watches.serve()
       let first = try world.begin(.notify)
-      #expect(Self.heard(listener) == 1)
+      #expect(listener.arrived().bytes.count == 1)
       talk.timers.advance(by: .seconds(1))
       #expect(world.isAnswered)
       first.end()
@@ -117,7 +111,7 @@ import Testing
       talk.forget()
       let second = try world.begin(nil)
       talk.timers.advance(by: .seconds(10))
-      #expect(Self.heard(listener) == 1 && world.events == [])
+      #expect(listener.arrived().bytes.count == 1 && world.events == [])
       second.end()
     }
   }
