@@ -95,18 +95,15 @@ import Testing
   /// Reports that the worker's processes have stopped.
   private func stop() { world.memory.stop(with: world.inputs) }
 
-  @Test func `A request from before the suspension wakes the worker after it`() throws {
-    world.inputs.waiting = "a request"
+  @Test(arguments: [true, false])
+  func `A request before the engine knows of the stop wakes the worker once`(
+    isFound: Bool
+  ) throws {
+    // Either it is found when the processes stop, or the watch reports it.
+    if isFound { world.inputs.waiting = "a request" }
     sleep.suspend()
+    if !isFound { world.inputs.arrive("a request") }
     #expect(world.named.isEmpty)
-    stop()
-    try world.watches.serve()
-    #expect(world.named == ["suspended", "wakeNeeded"])
-  }
-
-  @Test func `A request before the engine knows of the stop wakes the worker once`() throws {
-    sleep.suspend()
-    world.inputs.arrive("a request")
     stop()
     try world.watches.serve()
     #expect(world.named == ["suspended", "wakeNeeded"])
