@@ -97,12 +97,12 @@ import Testing
 
   @Test(arguments: [true, false])
   func `A request before the engine knows of the stop wakes the worker once`(
-    isFound: Bool
+    isWaiting: Bool
   ) throws {
     // Either it is found when the processes stop, or the watch reports it.
-    if isFound { world.inputs.waiting = "a request" }
+    if isWaiting { world.inputs.waiting = "a request" }
     sleep.suspend()
-    if !isFound { world.inputs.arrive("a request") }
+    if !isWaiting { world.inputs.arrive("a request") }
     #expect(world.named.isEmpty)
     stop()
     try world.watches.serve()
