@@ -44,14 +44,14 @@ package final class FakeLoop: Timers, DescriptorWatches {
 
   package func setTimer(
     after delay: Duration, file: StaticString, line: UInt, _ action: @escaping () -> Void
-  ) -> LoopToken { add(now + delay, isAwake: true, file, action) }
+  ) -> LoopToken { add(now + delay, isAwake: true, file: file, action) }
 
   package func setTimer(
     at moment: Instant, file: StaticString, line: UInt, _ action: @escaping () -> Void
-  ) -> LoopToken { add(moment, isAwake: false, file, action) }
+  ) -> LoopToken { add(moment, isAwake: false, file: file, action) }
 
   private func add(
-    _ moment: Instant, isAwake: Bool, _ file: StaticString, _ action: @escaping () -> Void
+    _ moment: Instant, isAwake: Bool, file: StaticString, _ action: @escaping () -> Void
   ) -> LoopToken {
     count += 1
     let (at, token) = (max(now, moment), LoopToken(id: count))
