@@ -13,7 +13,6 @@ import Testing
 @Suite("What happened") struct ChronicleTests {
   private let scratch: Scratch
   private let queue = WorkQueue(name: "test")
-  private let lines = LoggedLines()
 
   init() throws {
     scratch = try Scratch(["reports/.keep": ""])
@@ -23,7 +22,7 @@ import Testing
     try Chronicle(
       JournalConfiguration(enabled: enabled, path: path), version: "1",
       directory: "\(scratch.path)/journal", reports: "\(scratch.path)/reports", queue: queue,
-      log: lines.log)
+      log: { _, _ in })
   }
 
   /// Workers of an engine, which fail to launch.

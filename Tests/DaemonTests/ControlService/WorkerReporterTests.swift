@@ -8,11 +8,10 @@ import Testing
 
 @Suite("What `ps` and `status` report of one worker") struct WorkerReporterTests {
   private let timers = FakeLoop()
-  private let notes = EventNotes()
   private let driver: EngineDriver
   private let id = WorkerID("web")
 
-  init() { driver = .forTest(timers, notes) }
+  init() { driver = .forTest(timers, EventNotes()) }
 
   /// - Parameter facts: nil if the daemon has removed the worker.
   private func report(_ facts: WorkerFacts?) throws -> WorkerReport {

@@ -179,17 +179,13 @@ import Testing
       image: { "\(directory)/\($0).image" }, didBegin: didBegin)
   }
 
-  private func writeBase(of name: String, _ length: Int) throws {
-    let base = Hibernator.basePath(of: "\(scratch.path)/\(name).image")
-    try scratch.write(
-      String(base.dropFirst(scratch.path.count + 1)), String(repeating: "x", count: length))
-  }
-
   @Test("A reader finds the file system's free space and the bases of running workers")
   func readings() throws {
     try world.add("web")
     try world.add("none")
-    try writeBase(of: "web", 1234)
+    let base = Hibernator.basePath(of: scratch.path + "/web.image")
+    try scratch.write(
+      String(base.dropFirst(scratch.path.count + 1)), String(repeating: "x", count: 1234))
     var begun = 0
     let probe = probe(world.workers) { begun += 1 }
     var reading: ImageDisk?

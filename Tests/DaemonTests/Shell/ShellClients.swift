@@ -144,7 +144,9 @@ final class ShellClients {
         send($0, to: $1)
       }, status: status,
       explanations: ExplanationVerbs(status: status, resumeOverride: nil),
-      history: processes.makeHistory(world),
+      history: HistoryVerbs(
+        clock: clock, driver: driver, chronicle: world.chronicle, jetsam: processes.jetsam,
+        loopReturn: processes.services.loopReturn),
       workers: WorkerVerbs(
         externals: world.externals, startConfirmation: supervision.startConfirmation,
         memory: world.memory),

@@ -37,7 +37,6 @@ final class ShellProcesses {
   /// These are hardly used: no simulated worker has pages, sockets or snapshots.
   let services: Services
   let snapshots: SnapshotKeeper
-  private let threads = JobPool(name: "shell", maxOrdinary: 1)
   var hibernation: HibernationService { services.hibernation }
   var jobs: LoopJobs { services.jobs }
   let fake = FakeProcesses()
@@ -50,7 +49,8 @@ final class ShellProcesses {
     log = DaemonLog(ofWrapper: nil, errors: try Descriptor.open("/dev/null", O_WRONLY))
     services = try Services(
       log: log, records: WorkerRecordKeeper(directory: scratch.path + "/workers"),
-      hibernation: HibernationService(lanes: 1, separatesWorkers: true), files: threads)
+      hibernation: HibernationService(lanes: 1, separatesWorkers: true),
+      files: JobPool(name: "shell", maxOrdinary: 1))
     // An empty group without groups below it. If these files were missing, each sample of its
     // processes would throw errors, and the testing library unwinds the stack for each error.
     for name in ["cgroup.events", "cgroup.procs"] { try scratch.write("group/" + name, "") }
@@ -72,23 +72,11 @@ final class ShellProcesses {
     external = ExternalProcess(root: stranger, tree: ProcessTree(processes: [stranger]))
   }
 
-  func makeListening(_ world: ShellWorld) -> ListeningSockets {
-    ListeningSockets(
-      watches: world.clock, timers: world.clock, jobs: jobs, files: SocketFiles(jobs, threads),
-      declared: world.declared)
-  }
-
   /// Makes the chronicle of one daemon. It writes nothing.
   func makeChronicle() throws -> Chronicle {
     try Chronicle(
       JournalConfiguration(enabled: false), version: "1", directory: "/nonexistent",
       reports: "/nonexistent", queue: journal, log: { _, _ in })
-  }
-
-  func makeHistory(_ world: ShellWorld) -> HistoryVerbs {
-    HistoryVerbs(
-      clock: world.clock, driver: world.driver, chronicle: world.chronicle, jetsam: jetsam,
-      loopReturn: services.loopReturn)
   }
 
   /// Completes the work of the disk's threads, and delivers the outcomes on the loop.

@@ -12,7 +12,9 @@ final class ShellSupervision {
   private var changedSince: Set<WorkerID> = []
   let restarts: RestartSupervisor
   let starter: DependencyStarter
-  private(set) lazy var listening = world.processes.makeListening(world)
+  private(set) lazy var listening = ListeningSockets(
+    watches: world.clock, timers: world.clock, jobs: world.processes.jobs,
+    files: world.processes.services.socketFiles, declared: world.declared)
   private(set) lazy var reloads = WorkerReloads(
     requests: world.requests, wrappers: world.wrappers, restarts: restarts,
     hibernation: world.processes.hibernation)

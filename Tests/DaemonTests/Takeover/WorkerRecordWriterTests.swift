@@ -11,7 +11,6 @@ import Testing
 @Suite("What is written down of a worker for the next daemon") struct WorkerRecordWriterTests {
   private let scratch: Scratch
   private let writer: WorkerRecordWriter
-  private let timers = FakeLoop()
   private let sleeping: SleepWorld
 
   init() throws {

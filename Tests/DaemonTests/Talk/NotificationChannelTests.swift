@@ -32,10 +32,6 @@ import Testing
     }
   }
 
-  private func send(_ text: String, _ channel: NotificationChannel) throws {
-    try UnixSocket.connected(to: channel.path, .datagram).writeAll(text)
-  }
-
   /// Sends as many messages as the daemon reads at once, and more.
   private func flood(_ channel: NotificationChannel, _ count: Int) throws {
     let socket = try UnixSocket.connected(to: channel.path, .datagram)
@@ -55,7 +51,7 @@ import Testing
       channel.end()
       channel.end()
       #expect(watches.active == 0)
-      try send("READY=1", channel)
+      try UnixSocket.connected(to: channel.path, .datagram).writeAll("READY=1")
       try watches.serve()
       #expect(heard.messages.isEmpty)
       try listen(channel)

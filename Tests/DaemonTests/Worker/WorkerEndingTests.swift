@@ -11,14 +11,12 @@ import Testing
 
   init() throws { world = try WorkerEndWorld() }
 
-  private static let inOrder = ["scan", "clear", "reap", "remove group", "read log"]
-
   @Test func `A worker's end has its steps in order and is reported once, with its status`() {
     processes.exit = .exited(3)
     ending.rootDidEnd()
     #expect(ending.hasExited && !ending.isReaped)
     processes.succeed(lastLines: ["listening", "no such port"])
-    #expect(world.begun == Self.inOrder)
+    #expect(world.begun == ["scan", "clear", "reap", "remove group", "read log"])
     #expect(world.gone == [.exited(3)])
     #expect(world.world.keptLines[world.worker.id] == ["listening", "no such port"])
     #expect(ending.isReaped && world.isStable)
