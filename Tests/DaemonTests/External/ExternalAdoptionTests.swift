@@ -234,7 +234,7 @@ import Testing
       world.isLogged("web: pid \(AdoptionWorld.pid + 1) is now the first process of \(path)"))
   }
 
-  @Test func `One whose cgroup is empty has no successor, and none that has just ended`() throws {
+  @Test func `A worker has no successor if none lives, or if the daemon killed it`() throws {
     let worker = try adoptInGroup()
     world.memory.endsWhenOpened = { _ in true }
     externals.externalRootDidEnd(worker)
@@ -244,13 +244,10 @@ import Testing
     world.memory.tree = ProcessTree(processes: [])
     externals.externalRootDidEnd(next)
     #expect(world.workers.count == 0)
-  }
-
-  @Test func `An adopted worker that the daemon killed has no successor`() throws {
-    let worker = try adoptInGroup()
+    let killed = try adoptInGroup()
     world.base.ends.kill(web)
-    #expect(worker.isKilled)
-    externals.externalRootDidEnd(worker)
+    #expect(killed.isKilled)
+    externals.externalRootDidEnd(killed)
     #expect(world.workers.count == 0)
   }
 }

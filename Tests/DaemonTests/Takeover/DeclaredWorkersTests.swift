@@ -71,21 +71,17 @@ import Testing
     #expect(next.isStopped(WorkerID("web")) && !next.isStopped(WorkerID("api")))
   }
 
-  @Test func `A worker that was in the foreground is adopted before others start`() throws {
+  @Test(arguments: [false, true])
+  func `A worker that was in the foreground is adopted before others start, if they do`(
+    isLeaving: Bool
+  ) throws {
     try world.leave("web", .foreground)
     begin([Self.worker("web"), Self.worker("db")])
     #expect(started == [], "web's own start waits for its adoption, too")
+    world.base.phase.isLeaving = isLeaving
     world.recovered()
     // `restart` displaces no other worker from the foreground.
-    #expect(started == ["restart web", "restart db"])
-  }
-
-  @Test func `A daemon that ends meanwhile starts no waiting workers`() throws {
-    try world.leave("web", .foreground)
-    begin([Self.worker("web"), Self.worker("db")])
-    world.base.phase.isLeaving = true
-    world.recovered()
-    #expect(started == ["restart web"])
+    #expect(started == (isLeaving ? ["restart web"] : ["restart web", "restart db"]))
   }
 
   @Test func `A running or unknown worker isn't started; a refused start is logged`() throws {
