@@ -11,24 +11,20 @@ import Testing
   private let scratch: Scratch
   private let timers = FakeLoop()
   private let watches = FakeLoop()
-  private let heard = Heard()
-
-  private final class Heard {
-    var messages: [NotifyMessage] = []
-    let lines = LoggedLines()
-  }
+  private let messages = Recorded<NotifyMessage>()
+  private let lines = LoggedLines()
 
   init() throws { scratch = try Scratch() }
 
   private func make() throws -> NotificationChannel {
     NotificationChannel(
       try NotifySocket(path: scratch.uniquePath("notify")), timers: timers, watches: watches,
-      isSender: { $0 == getpid() }, log: heard.lines.log)
+      isSender: { $0 == getpid() }, log: lines.log)
   }
 
   private func listen(_ channel: NotificationChannel) throws {
-    try channel.listen { [heard, weak channel] in
-      heard.messages += channel?.receive(limit: 8).messages ?? []
+    try channel.listen { [messages, weak channel] in
+      messages.all += channel?.receive(limit: 8).messages ?? []
     }
   }
 
@@ -53,7 +49,7 @@ import Testing
       #expect(watches.active == 0)
       try UnixSocket.connected(to: channel.path, .datagram).writeAll("READY=1")
       try watches.serve()
-      #expect(heard.messages.isEmpty)
+      #expect(messages.all.isEmpty)
       try listen(channel)
       #expect(watches.active == 1)
     }
@@ -66,14 +62,14 @@ import Testing
     try listen(channel)
     // From the first reading on, the allowance is a whole one.
     try flood(channel, 405)
-    #expect(heard.messages.count == 400 && watches.active == 0)
+    #expect(messages.all.count == 400 && watches.active == 0)
     timers.advance(by: .milliseconds(99))
     try watches.serveOnce()
-    #expect(heard.messages.count == 400 && watches.active == 0)
+    #expect(messages.all.count == 400 && watches.active == 0)
     timers.advance(by: .milliseconds(1))
     try watches.serve()
-    #expect(heard.messages.count == 405 && watches.active == 1)
-    #expect(heard.messages.last == .status("404") && heard.lines.all.isEmpty)
+    #expect(messages.all.count == 405 && watches.active == 1)
+    #expect(messages.all.last == .status("404") && lines.all.isEmpty)
   }
 
   @Test func `A run that ends during that pause isn't listened to any more`() throws {
@@ -82,7 +78,7 @@ import Testing
     try flood(channel, 401)
     channel.end()
     timers.advance(by: .seconds(1))
-    #expect(watches.active == 0 && heard.messages.count == 400)
+    #expect(watches.active == 0 && messages.all.count == 400)
   }
 
   @Test func `The last sign of life is the last WATCHDOG=1, or now during a flood`() throws {

@@ -37,9 +37,10 @@ private final class TalkWorld {
 
   @discardableResult
   func ask(
-    _ number: UInt64 = 1, timeout: Duration? = .seconds(1), then: @escaping () -> Void = {}
+    _ number: UInt64, _ request: DaemonMessage.Request = .willSuspend,
+    timeout: Duration? = .seconds(1), then: @escaping () -> Void = {}
   ) -> Bool {
-    talk.ask(.willSuspend, id: number, within: .seconds(2), timeout: timeout) { [unowned self] in
+    talk.ask(request, id: number, within: .seconds(2), timeout: timeout) { [unowned self] in
       replies.append($0)
       then()
     }
@@ -52,19 +53,24 @@ private final class TalkWorld {
 
 @Suite("Questions to a worker that wait for an answer") struct OpenQuestionsTests {
   private let world: TalkWorld
+  private var talk: WorkerTalk { world.talk }
 
   init() throws { world = try TalkWorld() }
 
+  private func ask(_ number: UInt64, _ request: DaemonMessage.Request = .willSuspend) -> Bool {
+    world.ask(number, request, timeout: nil)
+  }
+
   @Test func `A question without a timeout waits until the run ends, or it is closed`() throws {
-    let end = try world.connect()
+    try world.connect()
     world.ask(1, timeout: nil)
     world.ask(2)
-    world.talk.close(2)
-    world.talk.close(99)
+    talk.close(2)
+    talk.close(99)
     world.timers.advance(by: .seconds(3600))
     #expect(world.replies == [] && world.timers.pending == [])
-    world.talk.end()
-    world.talk.end()
+    talk.end()
+    talk.end()
     #expect(world.replies == [.runEnded])
   }
 
@@ -76,34 +82,19 @@ private final class TalkWorld {
     #expect(world.answer(2) == nil)
     #expect(world.replies == [.answered, .answered])
   }
-}
 
-@Suite("Requests over a worker's connections") struct RequestsOverConnectionsTests {
-  private let world: TalkWorld
-  private let notes = Notes()
-
-  private final class Notes { var answers = 0 }
-
-  init() throws { world = try TalkWorld() }
-
-  private var talk: WorkerTalk { world.talk }
-
-  private func ask(_ number: UInt64, _ request: DaemonMessage.Request = .willSuspend) -> Bool {
-    talk.ask(request, id: number, within: .seconds(1), timeout: nil) { [notes] _ in
-      notes.answers += 1
-    }
-  }
+  // MARK: requests over several connections
 
   @Test func `The end of a background task answers the question about it alone`() throws {
     try world.connect()
     #expect(ask(1, .taskExpired(task: "upload")) && ask(2, .taskExpired(task: "sync")) && ask(3))
     talk.didEndTask("upload")
-    #expect(notes.answers == 1)
+    #expect(world.replies.count == 1)
     talk.didEndTask("upload")
-    #expect(notes.answers == 1)
+    #expect(world.replies.count == 1)
     // The connection's own `done` wasn't needed, and is no mistake.
-    #expect(world.answer(1) == nil && notes.answers == 1)
-    #expect(world.answer(2) == nil && notes.answers == 2)
+    #expect(world.answer(1) == nil && world.replies.count == 1)
+    #expect(world.answer(2) == nil && world.replies.count == 2)
   }
 
   @Test func `A connection that the daemon has closed is no excuse for a missing answer`() throws {
@@ -111,7 +102,7 @@ private final class TalkWorld {
     #expect(ask(1))
     let id = talk.socket.connectionIDs[0]
     talk.didDisconnect(id, byItself: false)
-    #expect(!talk.isAbandoned(1) && notes.answers == 0)
+    #expect(!talk.isAbandoned(1) && world.replies.count == 0)
     #expect(ask(2))
     talk.didDisconnect(id, byItself: true)
     #expect(talk.isAbandoned(2) && !talk.isAbandoned(99))
@@ -123,8 +114,8 @@ private final class TalkWorld {
     try world.connect()
     #expect(world.answer(1, by: 1) == .repeated, "the one that was asked is still there")
     talk.didDisconnect(talk.socket.connectionIDs[0], byItself: true)
-    #expect(world.answer(1, by: 1) == nil && notes.answers == 1)
-    #expect(world.answer(1, by: 1) == .repeated && notes.answers == 1)
+    #expect(world.answer(1, by: 1) == nil && world.replies.count == 1)
+    #expect(world.answer(1, by: 1) == .repeated && world.replies.count == 1)
   }
 
   @Test func `Only the last requests are remembered, an older one is unknown`() throws {
@@ -134,7 +125,7 @@ private final class TalkWorld {
       talk.close(number)
     }
     #expect(world.answer(8) == .unknown && world.answer(9) == .late && world.answer(40) == .late)
-    #expect(notes.answers == 0)
+    #expect(world.replies.count == 0)
   }
 
   @Test func `Useless answers are counted, and the first, second, fourth and eighth are logged`() {
