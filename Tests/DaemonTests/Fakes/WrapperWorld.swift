@@ -52,6 +52,11 @@ final class WrapperWorld: WrapperHost {
       pid: pid, socket: "/run/\(name).sock", worker: worker, mayBeTerminated: mayBeTerminated)
   }
 
+  /// A report of the wrapper that most tests use.
+  func report(_ state: String, megabytes: Int64 = 90) -> WrapperReport {
+    Self.report("clangd", state, megabytes: megabytes)
+  }
+
   @discardableResult
   func register(_ report: WrapperReport, _ client: UInt64 = 1) -> String? {
     processes[ClientID(number: client)] = report.pid

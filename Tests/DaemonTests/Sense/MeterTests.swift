@@ -1,3 +1,4 @@
+import DaemonFakes
 import Glibc
 import Policy
 import TestSupport
@@ -139,10 +140,7 @@ import Testing
       SpawnRequest(
         path: "/bin/sh", arguments: ["sh", "-c", script], environment: [:], directory: "/",
         input: input.reading.raw, output: output.raw, error: output.raw))
-    defer {
-      kill(process.pid, SIGKILL)
-      while waitpid(process.pid, nil, 0) < 0, errno == EINTR {}
-    }
+    defer { process.endForTest() }
     #expect(try eventually { try readText(path) == "begun\n" })
     let tree = try ProcessTree.discover(root: process.identity)
     var meter = WriteMeter()

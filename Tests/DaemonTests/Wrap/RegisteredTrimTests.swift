@@ -74,12 +74,8 @@ import Testing
   private let world = WrapperWorld()
   private let id = WorkerID("clangd")
 
-  private func report(_ state: String, megabytes: Int64 = 90) -> WrapperReport {
-    WrapperWorld.report("clangd", state, megabytes: megabytes)
-  }
-
   private func pressRunning() {
-    var running = report("background")
+    var running = world.report("background")
     running.canShed = true
     world.register(running)
     world.press(.critical)
@@ -90,7 +86,7 @@ import Testing
     #expect(world.asked == ["warn clangd"])
     world.answer(.done, "freed 30 MB")
     #expect(world.asked == ["warn clangd", "status clangd"])
-    world.answer(.done, "", report("background", megabytes: 60).worker)
+    world.answer(.done, "", world.report("background", megabytes: 60).worker)
     #expect(world.driver.state.footprint(of: id) == .megabytes(60))
     let last = world.driver.state.snapshot(of: id)?.lastShed
     #expect(last?.before == .megabytes(90) && last?.after == .megabytes(60))
@@ -140,10 +136,6 @@ import Testing
   }()
   private var wrappers: RegisteredWrappers { world.wrappers }
   private let id = WorkerID("clangd")
-
-  private func report(_ state: String, megabytes: Int64 = 90) -> WrapperReport {
-    WrapperWorld.report("clangd", state, megabytes: megabytes)
-  }
 
   // MARK: termination
 
@@ -208,7 +200,7 @@ import Testing
   }
 
   @Test func `Directives for the daemon's own workers don't reach a wrapper`() {
-    world.register(report("suspended"))
+    world.register(world.report("suspended"))
     let web = WorkerID("web")
     for directive: Directive in [
       .hibernate(web), .terminate(web), .kill(web), .inspect(web), .launch(id), .suspend(id),

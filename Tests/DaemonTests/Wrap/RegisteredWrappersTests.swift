@@ -9,19 +9,15 @@ import Testing
   private var wrappers: RegisteredWrappers { world.wrappers }
   private let id = WorkerID("clangd")
 
-  private func report(_ state: String, megabytes: Int64 = 90) -> WrapperReport {
-    WrapperWorld.report("clangd", state, megabytes: megabytes)
-  }
-
   private func asleep(_ state: String, megabytes: Int64 = 2, image: Int64 = 9) -> WorkerReport {
-    var worker = report(state, megabytes: megabytes).worker
+    var worker = world.report(state, megabytes: megabytes).worker
     worker.imageSize = image << 20
     return worker
   }
 
   @Test(arguments: ["foreground", "background", "suspended", "hibernated", "not known here"])
   func `A wrapper that registers puts its worker on the daemon's ladder`(state: String) throws {
-    #expect(world.register(report(state)) == nil)
+    #expect(world.register(world.report(state)) == nil)
     #expect(world.state("clangd") == WorkerState(rawValue: state) ?? .background)
     #expect(world.driver.state.footprint(of: id) == .megabytes(90))
     let profile = try #require(world.driver.state.profile(of: id))
@@ -32,9 +28,9 @@ import Testing
   }
 
   @Test func `Only a further report changes the state of a wrapped worker`() {
-    world.register(report("foreground"))
+    world.register(world.report("foreground"))
     for state in ["background", "suspended", "foreground", "hibernated", "background"] {
-      world.register(report(state, megabytes: 50))
+      world.register(world.report(state, megabytes: 50))
       #expect(world.state("clangd")?.rawValue == state)
     }
     #expect(world.driver.state.footprint(of: id) == .megabytes(50))
@@ -43,9 +39,9 @@ import Testing
   }
 
   @Test func `A hibernation that the daemon's ladder requested has the ladder's reason`() {
-    var asked = report("hibernated")
+    var asked = world.report("hibernated")
     asked.worker.reason = CodedText(.requested(.hibernate))
-    world.register(report("suspended"))
+    world.register(world.report("suspended"))
     world.press(.critical)
     #expect(world.asked.first == "hibernate clangd")
     world.answer(.done)
@@ -54,14 +50,14 @@ import Testing
     #expect(world.state("clangd") == .hibernated)
     #expect(wrappers.report(of: "clangd")?.reason.code == "pressure")
     // After the worker has run, a request is one of the operator.
-    world.register(report("background"))
+    world.register(world.report("background"))
     world.register(asked)
     #expect(wrappers.report(of: "clangd")?.reason == asked.worker.reason)
     #expect(world.driver.state.snapshot(of: id)?.cause.sentence == asked.worker.reason.text)
   }
 
   @Test func `A negative footprint of a wrapped worker counts as none`() {
-    world.register(report("background", megabytes: -3))
+    world.register(world.report("background", megabytes: -3))
     #expect(world.driver.state.footprint(of: id) == .zero)
   }
 
@@ -83,7 +79,7 @@ import Testing
 
   @Test func `A wrapper under the name of the daemon's own worker is only shown`() {
     world.declare("clangd")
-    #expect(world.register(report("suspended")) == nil)
+    #expect(world.register(world.report("suspended")) == nil)
     #expect(world.state("clangd") == .terminated)
     #expect(!wrappers.leads(id) && !wrappers.isWrapped("clangd"))
     #expect(wrappers.reports().map(\.name) == ["clangd"])
@@ -92,7 +88,7 @@ import Testing
   }
 
   @Test func `Of two wrappers under one name the second is registered after the first`() {
-    world.register(report("suspended"), 1)
+    world.register(world.report("suspended"), 1)
     world.register(WrapperWorld.report("clangd", "foreground", pid: 88), 2)
     #expect(world.state("clangd") == .suspended)
     #expect(wrappers.report(of: "clangd")?.wrapper == 77)
@@ -106,17 +102,17 @@ import Testing
   }
 
   @Test func `A wrapper's worker is released when the configuration declares one of its name`() {
-    world.register(report("suspended"))
+    world.register(world.report("suspended"))
     wrappers.giveUp(id)
     #expect(world.state("clangd") == nil)
     world.declare("clangd")
-    world.register(report("foreground"))
+    world.register(world.report("foreground"))
     #expect(world.state("clangd") == .terminated && !wrappers.isWrapped("clangd"))
     wrappers.giveUp(WorkerID("another"))
   }
 
   private func pressHibernating() {
-    world.register(report("suspended"))
+    world.register(world.report("suspended"))
     world.press(.warning)
     #expect(world.asked == ["hibernate clangd"] && world.state("clangd") == .hibernating)
     #expect(world.asks.first?.socket == "/run/clangd.sock")
@@ -135,7 +131,7 @@ import Testing
   @Test func `A worker that was woken before its wrapper answered counts as running`() {
     pressHibernating()
     world.answer(.done)
-    world.register(report("foreground"))
+    world.register(world.report("foreground"))
     #expect(world.state("clangd") == .hibernating)
     world.answer(.done, "", asleep("foreground", megabytes: 90))
     #expect(world.state("clangd") == .foreground)
@@ -202,11 +198,11 @@ import Testing
   }
 
   @Test func `A wrapped worker isn't hibernated until its wrapper reports that it sleeps`() {
-    world.register(report("background"))
+    world.register(world.report("background"))
     world.press(.warning)
     world.pass(.seconds(60))
     #expect(world.asked.isEmpty)
-    world.register(report("suspended"))
+    world.register(world.report("suspended"))
     world.pass(.seconds(5))
     #expect(world.asked == ["hibernate clangd"])
   }
