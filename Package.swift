@@ -124,7 +124,9 @@ let package = Package(
     // footprints, with their format, their statistics and their pictures.
     .target(
       name: "Bench",
-      dependencies: ["CLinux", "Control", "Drawing", "Hibernation", "Linux", "Supervision"],
+      dependencies: [
+        "CLinux", "Control", "Drawing", "Hibernation", "Linux", "Policy", "Supervision",
+      ],
       swiftSettings: compact),
     .target(
       name: "Doctor",

@@ -1,4 +1,5 @@
 import Hibernation
+import Policy
 import Supervision
 
 /// The options of `dormouse bench`.

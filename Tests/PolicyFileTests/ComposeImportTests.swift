@@ -130,7 +130,7 @@ import Testing
         b: { command: x, healthcheck: { test: check $$USER } }
       """)
     let probes = ["check $USER ${DB} h", "check $USER"].map {
-      WorkerConfiguration.Readiness.probe(Probe(.exec(["sh", "-c", $0])))
+      ReadinessRule.probe(Probe(.exec(["sh", "-c", $0])))
     }
     #expect(workers.map(\.readiness) == probes)
   }

@@ -65,6 +65,23 @@ public struct Probe: Hashable, Sendable {
   }
 }
 
+/// How a worker shows that it is ready: the section `readiness:`.
+public enum ReadinessRule: Hashable, Sendable {
+  /// The worker sends `READY=1` to `NOTIFY_SOCKET`.
+  case notify
+  /// The worker writes a line to this descriptor number of its own (s6's `notification-fd`).
+  case notificationDescriptor(Int32)
+  /// The worker accepts connections on this port of the loopback interface.
+  case tcp(UInt16)
+  /// The worker writes a line to its log that contains this text.
+  case logLine(String)
+  /// The worker writes a line to its log that matches this extended regular expression of POSIX,
+  /// which was checked.
+  case logPattern(String)
+  /// The worker answers a probe. The probe is repeated until then.
+  case probe(Probe)
+}
+
 /// The verdict over a probe's results. Pure: results in, verdict out.
 ///
 /// A readiness probe begins as failing, a liveness probe as passing, as in Kubernetes. A sleeping

@@ -109,7 +109,7 @@ enum HealthKeys {
     var tcp: UInt16?
     var probe = Probe.nothing
 
-    init(_ readiness: WorkerConfiguration.Readiness?) {
+    init(_ readiness: ReadinessRule?) {
       switch readiness {
       case .notify: notify = true
       case .notificationDescriptor(let number): descriptor = Int(number)
@@ -121,7 +121,7 @@ enum HealthKeys {
       }
     }
 
-    var value: WorkerConfiguration.Readiness? {
+    var value: ReadinessRule? {
       if let descriptor { return .notificationDescriptor(Int32(descriptor)) }
       if let line { return .logLine(line) }
       if let pattern { return .logPattern(pattern) }

@@ -33,7 +33,7 @@ public struct WorkerConfiguration: Hashable, Sendable {
   /// How the worker is asked to free memory. `nil`: only in the ways that it announces itself.
   public var shed: Shed?
   /// How the worker reports that it is ready. `nil`: it counts as ready once it is launched.
-  public var readiness: Readiness?
+  public var readiness: ReadinessRule?
   /// True if it gets `NOTIFY_SOCKET` (sd_notify(3)) although no other key here needs it.
   public var notify = false
   /// The maximum interval between two `WATCHDOG=1` while it runs. A worker that exceeds it is
@@ -74,7 +74,7 @@ public struct WorkerConfiguration: Hashable, Sendable {
   public init(
     name: String, command: [String], directory: String = ".",
     environment: [String: String] = [:], importance: Int = 0, autostart: Bool = true,
-    shed: Shed? = nil, readiness: Readiness? = nil, stopSignal: Int32 = 15,
+    shed: Shed? = nil, readiness: ReadinessRule? = nil, stopSignal: Int32 = 15,
     policy: LifecyclePolicy = LifecyclePolicy()
   ) {
     self.name = name
@@ -105,20 +105,5 @@ public struct WorkerConfiguration: Hashable, Sendable {
     case http(Probe.HTTPRequest)
     /// `MEMORY_PRESSURE_WATCH` only.
     case notify
-  }
-
-  /// The section `readiness:`.
-  public enum Readiness: Hashable, Sendable {
-    /// `READY=1` at `NOTIFY_SOCKET`.
-    case notify
-    /// A line that the worker writes to this descriptor of its own, as in s6.
-    case notificationDescriptor(Int32)
-    /// A connection to this port of the loopback interface succeeds.
-    case tcp(UInt16)
-    /// A line of its output contains this text.
-    case logLine(String)
-    /// A line of its output matches this extended regular expression of POSIX, which was checked.
-    case logPattern(String)
-    case probe(Probe)
   }
 }

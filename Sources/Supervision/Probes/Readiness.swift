@@ -2,22 +2,6 @@ import CLinux
 import Linux
 import Policy
 
-/// How a worker shows that it is ready.
-public enum ReadinessRule: Hashable, Sendable {
-  /// The worker sends `READY=1`.
-  case notify
-  /// The worker writes a line to this descriptor number of its own (s6's `notification-fd`).
-  case descriptor(Int32)
-  /// The worker accepts connections on this port of the loopback interface.
-  case tcp(UInt16)
-  /// The worker writes a line to its log that contains this text.
-  case logLine(String)
-  /// The worker writes a line to its log that matches this extended regular expression.
-  case logPattern(String)
-  /// The worker answers a probe. The probe is repeated until then.
-  case probe(Probe)
-}
-
 /// Waits for the readiness of one launch. It belongs to the event loop's thread, which calls
 /// `check` about every 50 ms. If there is a `scan`, the loop has a thread that may block perform it
 /// instead.
@@ -35,7 +19,7 @@ public final class Readiness {
     let (log, start) = (worker.plan.logDestination, worker.logStart)
     switch rule {
     case .notify, .probe: break
-    case .descriptor: channel = worker.plan.readinessChannel?.descriptor
+    case .notificationDescriptor: channel = worker.plan.readinessChannel?.descriptor
     case .tcp(let port): tcp = TCPProbe(port: port)
     case .logLine(let text): scan = LogScan(log, offset: start, text: text)
     case .logPattern(let pattern): scan = LogScan(log, offset: start, pattern: pattern)

@@ -129,7 +129,7 @@ import Testing
 
   @Test func `A worker is ready when it has written a line to its descriptor`() throws {
     let channel = try ReadinessChannel(number: 3)
-    try world.begin(.descriptor(3), channel)
+    try world.begin(.notificationDescriptor(3), channel)
     try channel.descriptor.writeAll("rea")
     world.pass()
     #expect(world.readies == 0, "half a line")

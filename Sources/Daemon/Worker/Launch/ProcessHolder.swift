@@ -32,8 +32,8 @@ final class ProcessHolder {
     worker.readiness?.end()
     worker.readiness = worker.configuration.readiness.map {
       ReadinessWatch(
-        ReadinessRule($0), process,
-        of: WorkerHandle(worker: worker, driver: ends.driver, log: ends.log), heldBy: self)
+        $0, process, of: WorkerHandle(worker: worker, driver: ends.driver, log: ends.log),
+        heldBy: self)
     }
     worker.exitWatch = try loop.whenReadable(process.pidfd) { [unowned self, weak worker] in
       if let worker { ends.rootDidEnd(worker) }

@@ -1,7 +1,6 @@
 import Lifecycle
 import Linux
 import Policy
-import PolicyFile
 import Supervision
 
 /// Determines when one run of a worker is ready: the worker reports readiness, accepts connections,
@@ -154,19 +153,6 @@ final class ReadinessWatch {
       if let next = probe?.nextQuestion(after: began, answeredAt: timers.now) {
         schedule(at: next)
       }
-    }
-  }
-}
-
-extension ReadinessRule {
-  init(_ readiness: WorkerConfiguration.Readiness) {
-    switch readiness {
-    case .notify: self = .notify
-    case .tcp(let port): self = .tcp(port)
-    case .logLine(let text): self = .logLine(text)
-    case .notificationDescriptor(let number): self = .descriptor(number)
-    case .logPattern(let pattern): self = .logPattern(pattern)
-    case .probe(let probe): self = .probe(probe)
     }
   }
 }
