@@ -55,8 +55,8 @@ extension KernelWorkerProcesses {
         // A worker that has ended is removed soon.
         guard let stat = try? ProcessStat.read(worker.process.pid) else { continue }
         let process = ProcessObservation(stat, now: now, command: worker.command)
-        if let choice = matching.choose(process, isAdopted: true) {
-          choices[worker.id] = matching.rules[choice.rule]
+        if case .matched(let rule, _) = matching.choose(process, isAdopted: true) {
+          choices[worker.id] = matching.rules[rule]
         }
       }
       return choices

@@ -71,7 +71,7 @@ extension WorkerConversation {
   func keep(_ snapshot: WorkerMessage.Snapshot) -> String? {
     let (snapshots, timers) = (conversations.snapshots, conversations.timers)
     let name = handle.id.name
-    do throws(SnapshotStore.Refusal) {
+    do throws(Refusal) {
       if let wait = try snapshots.keep(snapshot, of: name, at: timers.now) {
         timers.after(wait) { snapshots.writeWaiting(of: name, at: timers.now) }
       }

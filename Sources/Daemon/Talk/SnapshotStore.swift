@@ -35,8 +35,6 @@ struct SnapshotStore: Sendable {
     }
   }
 
-  struct Refusal: Error { var text: String }
-
   /// Saves a worker's snapshot in place of the last one. Call it on a thread that may wait for the
   /// disk.
   func keep(_ snapshot: Snapshot, of name: String) throws(SystemCallError) {
@@ -113,7 +111,7 @@ final class SnapshotKeeper {
   ///   written or that call is already scheduled.
   func keep(
     _ message: WorkerMessage.Snapshot, of name: String, at now: Instant
-  ) throws(SnapshotStore.Refusal) -> Duration? {
+  ) throws(Refusal) -> Duration? {
     let isWaiting = latest[name] != nil
     latest[name] = try SnapshotStore.read(message)
     if isWaiting { return nil }

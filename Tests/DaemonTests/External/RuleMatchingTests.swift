@@ -52,7 +52,7 @@ private func read(_ process: ProcessObservation) -> [String] {
 
   private static func choose(
     _ rules: [AdoptionRule], _ process: ProcessObservation, isAdopted: Bool = false
-  ) -> RuleChoice? {
+  ) -> RuleScan.Standing {
     RuleMatching(rules, users: [.me: 1000, .name("ada"): 1001])
       .choose(process, isAdopted: isAdopted)
   }
@@ -77,7 +77,7 @@ private func read(_ process: ProcessObservation) -> [String] {
       default: pattern.user = ProcessPattern.User(value)
       }
     }
-    #expect((Self.choose([rule], try observed()) != nil) == matches)
+    #expect((Self.choose([rule], try observed()) == .matched(0, .ready)) == matches)
   }
 
   @Test func `All keys of a pattern have to fit, and of several patterns one`() throws {
@@ -85,11 +85,11 @@ private func read(_ process: ProcessObservation) -> [String] {
       $0.name = [Glob("node")]
       $0.command = [Glob("*gopls*")]
     }
-    #expect(Self.choose([rule], try observed()) == nil)
+    #expect(Self.choose([rule], try observed()) == .unmatched)
     var other = ProcessPattern()
     other.command = [Glob("node *")]
     rule.matches.append(other)
-    #expect(Self.choose([rule], try observed()) == RuleChoice(rule: 0, matched: .ready))
+    #expect(Self.choose([rule], try observed()) == .matched(0, .ready))
   }
 
   @Test func `The first rule that matches decides, also on a process that is too young`() throws {
@@ -100,8 +100,8 @@ private func read(_ process: ProcessObservation) -> [String] {
     let any = Self.rule("b") { $0.name = [Glob("*")] }
     #expect(
       Self.choose([young, any], try observed())
-        == RuleChoice(rule: 0, matched: .tooYoung(.seconds(30))))
-    #expect(Self.choose([any, young], try observed()) == RuleChoice(rule: 0, matched: .ready))
+        == .matched(0, .tooYoung(.seconds(30))))
+    #expect(Self.choose([any, young], try observed()) == .matched(0, .ready))
   }
 
   @Test func `A process that is too small matches when it has grown`() throws {
@@ -111,12 +111,13 @@ private func read(_ process: ProcessObservation) -> [String] {
     }
     let process = try observed()
     #expect(
-      Self.choose([rule], process)?.matched
-        == .tooSmall(.megabytes(10), minimum: .megabytes(64)))
+      Self.choose([rule], process)
+        == .matched(0, .tooSmall(.megabytes(10), minimum: .megabytes(64))))
     process.footprint = .megabytes(64)
-    #expect(Self.choose([rule], process)?.matched == .ready)
+    #expect(Self.choose([rule], process) == .matched(0, .ready))
     process.footprint = nil
-    #expect(Self.choose([rule], process)?.matched == .tooSmall(nil, minimum: .megabytes(64)))
+    #expect(
+      Self.choose([rule], process) == .matched(0, .tooSmall(nil, minimum: .megabytes(64))))
   }
 
   @Test func `A process that an exception matches belongs to the next rule`() throws {
@@ -124,7 +125,7 @@ private func read(_ process: ProcessObservation) -> [String] {
     tests.command = [Glob("*tsserver*")]
     let first = Self.rule("a", except: [tests]) { $0.name = [Glob("node")] }
     let second = Self.rule("b") { $0.name = [Glob("node")] }
-    #expect(Self.choose([first, second], try observed())?.rule == 1)
+    #expect(Self.choose([first, second], try observed()) == .matched(1, .ready))
   }
 
   @Test func `What may not be read matches no pattern`() throws {
@@ -134,7 +135,7 @@ private func read(_ process: ProcessObservation) -> [String] {
       Self.rule { $0.command = [Glob("*")] }, Self.rule { $0.executable = [Glob("*")] },
       Self.rule { $0.cgroup = [Glob("*")] }, Self.rule { $0.unit = [Glob("*")] },
       Self.rule { $0.user = .me },
-    ] { #expect(Self.choose([rule], process) == nil) }
+    ] { #expect(Self.choose([rule], process) == .unmatched) }
   }
 
   @Test func `Only what a rule names is read, up to the first key that doesn't fit`() throws {
@@ -143,7 +144,7 @@ private func read(_ process: ProcessObservation) -> [String] {
       $0.name = [Glob("gopls")]
       $0.command = [Glob("*")]
     }
-    #expect(Self.choose([rule], process) == nil && read(process) == [])
+    #expect(Self.choose([rule], process) == .unmatched && read(process) == [])
     _ = Self.choose([Self.rule { $0.name = [Glob("node")] }], process)
     #expect(read(process) == [])
     _ = Self.choose([Self.rule { $0.unit = [Glob("*")] }], process)
@@ -157,7 +158,7 @@ private func read(_ process: ProcessObservation) -> [String] {
       $0.minFootprint = .gigabytes(1)
     }
     let process = try unread()
-    #expect(Self.choose([rule], process, isAdopted: true)?.matched == .ready)
+    #expect(Self.choose([rule], process, isAdopted: true) == .matched(0, .ready))
     #expect(read(process) == [])
   }
 
@@ -198,46 +199,51 @@ private func read(_ process: ProcessObservation) -> [String] {
       text: "adopt:\n\(all)", file: "dormouse.yaml", library: library, environment: [:])
     let rules = try #require(result.value).adoption
     let matching = RuleMatching(rules, users: [.me: 1000])
-    let choice = matching.choose(
-      try observed(name, command, age: .seconds(100_000), .gigabytes(1)))
-    #expect(choice?.matched == .ready)
-    #expect(choice.map { rules[$0.rule].name } == rule)
+    let index = try #require(rules.firstIndex { $0.name == rule })
+    let process = try observed(name, command, age: .seconds(100_000), .gigabytes(1))
+    #expect(matching.choose(process) == .matched(index, .ready))
     let others = [
       "bash", "node /h/.vscode-server/bin/c/out/bootstrap-fork --type=ptyHost",
       "/opt/google/chrome/chrome --type=gpu-process",
     ]
     for other in others {
-      #expect(matching.choose(try observed("bash", other)) == nil, "\(other)")
+      #expect(matching.choose(try observed("bash", other)) == .unmatched, "\(other)")
     }
   }
 }
 
 @Suite struct `Programs on a terminal` {
-  private static func use(
-    _ change: (inout TerminalUse) -> Void = { _ in }
-  ) -> TerminalUse {
+  private func refusal(
+    readsTerminal: Bool = false,
+    _ change: (_ stat: inout ProcessStat, _ parent: inout ProcessStat) -> Void = { _, _ in }
+  ) throws -> String? {
     // This is a language server of an editor that runs in a terminal.
-    var use = TerminalUse(
-      pid: 30, terminal: 34816, session: 10, group: 20, parentSession: 10, parentGroup: 20,
-      readsTerminal: false)
-    change(&use)
-    return use
+    var stat = try ProcessStat.read(getpid())
+    (stat.pid, stat.terminal, stat.session, stat.processGroup) = (30, 34816, 10, 20)
+    var parent = stat
+    parent.pid = 20
+    change(&stat, &parent)
+    return stat.terminalRefusal(parent: parent, readsTerminal: readsTerminal)
   }
 
-  @Test func `A process in its parent's process group that reads no terminal may be stopped`() {
-    #expect(Self.use().refusal == nil)
+  @Test func `A process in its parent's process group that reads no terminal may be stopped`()
+    throws
+  {
+    #expect(try refusal() == nil)
   }
 
-  @Test func `A job of a shell, the leader of a session and a reader of a terminal are refused`() {
-    #expect(Self.use { $0.parentGroup = 10 }.refusal == "it is a job of a shell on a terminal")
-    #expect(Self.use { $0.pid = 10 }.refusal == "it leads the session of a terminal")
-    #expect(Self.use { $0.readsTerminal = true }.refusal == "it reads from a terminal")
+  @Test func `A job of a shell, the leader of a session and a reader of a terminal are refused`()
+    throws
+  {
+    #expect(try refusal { $1.processGroup = 10 } == "it is a job of a shell on a terminal")
+    #expect(try refusal { stat, _ in stat.pid = 10 } == "it leads the session of a terminal")
+    #expect(try refusal(readsTerminal: true) == "it reads from a terminal")
   }
 
-  @Test func `Without a controlling terminal nothing is refused`() {
-    let use = Self.use {
-      ($0.terminal, $0.pid, $0.parentGroup, $0.readsTerminal) = (0, 10, 1, true)
+  @Test func `Without a controlling terminal nothing is refused`() throws {
+    let refusal = try refusal(readsTerminal: true) { stat, parent in
+      (stat.terminal, stat.pid, parent.processGroup) = (0, 10, 1)
     }
-    #expect(use.refusal == nil)
+    #expect(refusal == nil)
   }
 }

@@ -5,18 +5,8 @@ import Policy
 /// Finds what the rules match among all running processes, for `adopt --dry-run`. It waits for
 /// processes and file systems, so it mustn't run on the event loop's thread.
 public struct AdoptionPreview: Sendable {
-  /// A worker that a rule has adopted.
-  struct Adopted: Sendable {
-    var worker: String
-    var rule: String
-    var process: ProcessIdentity
-    var session: Int32
-    var command: [String]
-    var footprint: ByteCount
-  }
-
   var ruleScan: RuleScan
-  var adopted: [Adopted]
+  var adopted: [RuledWorker]
 }
 
 extension AdoptionPreview {
@@ -53,11 +43,11 @@ extension AdoptionPreview {
     return AdoptionPreviewReport(rules: ruleScan.matching.rules.count, findings: findings)
   }
 
-  private func finding(_ worker: Adopted, in scan: ProcessScan?) -> AdoptionFinding {
+  private func finding(_ worker: RuledWorker, in scan: ProcessScan?) -> AdoptionFinding {
     let rule = ruleScan.matching.rules.first { $0.name == worker.rule }
     let tree = scan?.tree(root: worker.process, session: worker.session)
     return AdoptionFinding(
-      rule: worker.rule, mode: (rule?.mode ?? .shadow).rawValue, worker: worker.worker,
+      rule: worker.rule, mode: (rule?.mode ?? .shadow).rawValue, worker: worker.id.name,
       pid: worker.process.pid, footprint: worker.footprint.bytes,
       processes: tree?.processes.count ?? 1, command: worker.command,
       result: CodedText("adopted", "adopted"))

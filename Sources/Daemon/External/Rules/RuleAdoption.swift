@@ -5,8 +5,11 @@ import Policy
 /// A worker that a rule has adopted. Its memory may be on disk, so its command line can't be read.
 struct RuledWorker: Sendable {
   var id: WorkerID
+  var rule: String
   var process: ProcessIdentity
+  var session: Int32
   var command: [String]
+  var footprint: ByteCount
 }
 
 /// Adopts the processes that the rules of the configuration match (`adopt:`). Without a rule
@@ -80,15 +83,18 @@ final class RuleAdoption {
   /// A preview of what the rules would adopt among all running processes, and what they have
   /// adopted.
   func preview() -> AdoptionPreview {
-    let adopted = workers.values.compactMap { worker -> AdoptionPreview.Adopted? in
+    AdoptionPreview(
+      ruleScan: makeScan(entries: [:]), adopted: ruledWorkers().sorted { $0.id < $1.id })
+  }
+
+  private func ruledWorkers() -> [RuledWorker] {
+    workers.values.compactMap { worker in
       guard let rule = worker.external?.rule, let process = worker.process else { return nil }
-      return AdoptionPreview.Adopted(
-        worker: worker.id.name, rule: rule, process: process.identity, session: process.session,
+      return RuledWorker(
+        id: worker.id, rule: rule, process: process.identity, session: process.session,
         command: worker.configuration.command,
         footprint: externals.driver.state.footprint(of: worker.id))
     }
-    return AdoptionPreview(
-      ruleScan: makeScan(entries: [:]), adopted: adopted.sorted { $0.worker < $1.worker })
   }
 
   // MARK: scans
@@ -194,11 +200,7 @@ final class RuleAdoption {
 
   /// Releases the workers that no rule matches any more. The others get their rule's policy.
   private func examineWorkers() {
-    let ruled = workers.values.compactMap { worker -> RuledWorker? in
-      guard worker.external?.rule != nil, let process = worker.process else { return nil }
-      return RuledWorker(
-        id: worker.id, process: process.identity, command: worker.configuration.command)
-    }
+    let ruled = ruledWorkers()
     if ruled.isEmpty { return }
     let asked = generation
     workerProcesses.chooseRules(for: ruled, by: RuleMatching(rules)) { [unowned self] choices in

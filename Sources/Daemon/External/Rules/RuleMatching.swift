@@ -1,14 +1,6 @@
 import Linux
 import Policy
 
-/// The rule that a process belongs to.
-struct RuleChoice: Hashable, Sendable {
-  /// The rule's index.
-  var rule: Int
-  /// `ready`, `tooYoung` or `tooSmall`.
-  var matched: RuleScan.Matched
-}
-
 extension RuleScan.Matched {
   /// The order of conditions. If several patterns match, the one with the lowest rank counts.
   fileprivate var rank: Int {
@@ -32,20 +24,21 @@ struct RuleMatching: Sendable {
     self.users = users
   }
 
-  /// The rule for a process; nil if there is none. The first rule whose pattern fits, apart from
-  /// age and footprint, decides, and no later rule is checked.
+  /// Finds the rule for a process: `unmatched`, or `matched` as `ready`, `tooYoung` or `tooSmall`.
+  /// The first rule whose pattern fits, apart from age and footprint, decides, and no later rule is
+  /// checked.
   ///
   /// - Parameter isAdopted: whether the process is a worker of a rule already. While it sleeps it
   ///   has another footprint, so age and footprint aren't checked.
-  func choose(_ process: ProcessObservation, isAdopted: Bool = false) -> RuleChoice? {
+  func choose(_ process: ProcessObservation, isAdopted: Bool = false) -> RuleScan.Standing {
     for (index, rule) in rules.enumerated() {
       let conditions = rule.matches.compactMap { condition($0, of: process, isAdopted) }
       guard let best = conditions.min(by: { $0.rank < $1.rank }),
         !rule.exceptions.contains(where: { excludes($0, from: process, isAdopted) })
       else { continue }
-      return RuleChoice(rule: index, matched: best)
+      return .matched(index, best)
     }
-    return nil
+    return .unmatched
   }
 
   private func excludes(
@@ -102,31 +95,25 @@ struct RuleMatching: Sendable {
   }
 }
 
-/// How a program uses a terminal. A program may wait for input at a terminal, or a shell may watch
-/// it. If such a program is stopped, its shell reports `Stopped` and takes the terminal back, and
-/// the program doesn't get it again when it is continued.
-struct TerminalUse: Sendable {
-  var pid: Int32
-  /// The numbers of its controlling terminal, session and process group, and those of its parent.
-  var terminal: Int32
-  var session: Int32
-  var group: Int32
-  var parentSession: Int32
-  var parentGroup: Int32
-  /// Whether its standard input is a terminal.
-  var readsTerminal: Bool
-
-  /// Why the program should not be stopped; nil if nothing notices.
-  var refusal: String? {
+extension ProcessStat {
+  /// Why a program on a terminal should not be stopped; nil if nothing notices. A program may wait
+  /// for input at a terminal, or a shell may watch it. If such a program is stopped, its shell
+  /// reports `Stopped` and takes the terminal back, and the program doesn't get it again when it is
+  /// continued.
+  ///
+  /// - Parameter readsTerminal: whether its standard input is a terminal.
+  func terminalRefusal(
+    parent: ProcessStat?, readsTerminal: @autoclosure () -> Bool
+  ) -> String? {
     // Without a controlling terminal no shell does job control for it.
     guard terminal != 0 else { return nil }
     if pid == session { return "it leads the session of a terminal" }
     // A shell with job control puts each job into a process group. An editor's language server
     // stays in the editor's group.
-    if parentSession == session, parentGroup != group {
+    if let parent, parent.session == session, parent.processGroup != processGroup {
       return "it is a job of a shell on a terminal"
     }
-    return readsTerminal ? "it reads from a terminal" : nil
+    return readsTerminal() ? "it reads from a terminal" : nil
   }
 }
 

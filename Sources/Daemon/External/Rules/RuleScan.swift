@@ -174,13 +174,13 @@ private struct RulePass {
     if stat.pid == 1 || isOfKernel(stat) { return .unmatched }
     let ancestors = ancestors(of: stat)
     if isOwned(stat, ancestors) { return .owned }
-    guard let choice = matching.choose(process) else { return .unmatched }
-    let rule = choice.rule
+    let standing = matching.choose(process)
+    guard case .matched(let rule, let matched) = standing else { return standing }
     if scan.released.contains(stat.identity) { return .matched(rule, .released) }
     if let container = container(among: ancestors) {
       return .matched(rule, .contained(container))
     }
-    guard choice.matched == .ready else { return .matched(rule, choice.matched) }
+    guard matched == .ready else { return standing }
     return .matched(rule, refusal(of: stat, ancestors, by: rule).map { .refused($0) } ?? .ready)
   }
 
@@ -246,11 +246,8 @@ private struct RulePass {
     }
     if let refusal = ExternalProcess.refusal(of: stat) { return refusal }
     if matching.rules[rule].includesTerminals { return nil }
-    let parent = ancestors.first
-    return TerminalUse(
-      pid: stat.pid, terminal: stat.terminal, session: stat.session, group: stat.processGroup,
-      parentSession: parent?.session ?? 0, parentGroup: parent?.processGroup ?? 0,
-      readsTerminal: stat.terminal != 0 && ProcessDetails.readsTerminal(stat.pid)
-    ).refusal.map { "\($0) (`terminal: true` in the rule adopts it)" }
+    return stat.terminalRefusal(
+      parent: ancestors.first, readsTerminal: ProcessDetails.readsTerminal(stat.pid)
+    ).map { "\($0) (`terminal: true` in the rule adopts it)" }
   }
 }
