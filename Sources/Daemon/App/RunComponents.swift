@@ -41,11 +41,12 @@ struct RunComponents {
     processes = ProcessHolder(
       loop: loop, jobs: services.jobs, processes: services.processes,
       probes: components.senses.probes, sleeps: sleeps, ends: ends)
-    launcher = WorkerLauncher(
-      driver: driver, workers: workers, timers: loop,
-      host: WorkerLaunches(
-        services: services, recordWriter: shared.recordWriter,
-        conversations: components.conversations, processes: processes, ends: ends))
+    let launches = WorkerLaunches(
+      services: services, recordWriter: shared.recordWriter,
+      conversations: components.conversations, processes: processes, ends: ends)
+    launcher = WorkerLauncher(driver: driver, workers: workers, timers: loop) { id in
+      workers[id].map { WorkerLaunch($0, launches) }
+    }
     externals = ExternalAdoption(
       ends: ends, holder: processes, declared: components.declared,
       configuration: shared.configuration, recordWriter: shared.recordWriter)

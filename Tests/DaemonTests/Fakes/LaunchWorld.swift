@@ -8,8 +8,10 @@ import TestSupport
 @testable import Daemon
 
 /// The steps of one launch, each of which ends when a test says so, and what they have created.
-final class FakeLaunch: LaunchSteps {
+final class FakeLaunch: Launch {
   let steps: [LaunchStep]
+  /// The world in which it was begun.
+  fileprivate(set) weak var world: LaunchWorld?
   var isWanted = true
   var pid: Int32?
   /// Whether each step succeeds before `perform` returns.
@@ -54,10 +56,16 @@ final class FakeLaunch: LaunchSteps {
     pid = nil
     for then in undone { then() }
   }
+
+  var obstacle: String? { world?.obstacle }
+  func programDidStart() { world?.calls.append("runs") }
+  func didLaunch() { world?.calls.append("launched") }
+  func didFail() { world?.calls.append("failed") }
+  func log(_ priority: DaemonLog.Priority, _ text: String) { world?.lines.append(text) }
 }
 
 /// The real engine and launcher over launches whose outcome a test sets.
-final class LaunchWorld: EngineObserver, LaunchHost {
+final class LaunchWorld: EngineObserver {
   let timers = FakeLoop()
   let driver: EngineDriver
   let workers = WorkerRegistry()
@@ -65,8 +73,9 @@ final class LaunchWorld: EngineObserver, LaunchHost {
   /// A worker that reports its readiness.
   let slow = WorkerID("slow")
   private(set) lazy var launcher = WorkerLauncher(
-    driver: driver, workers: workers, timers: timers, host: self,
-    machine: .init(maxLaunches: launchesAtOnce) { true })
+    driver: driver, workers: workers, timers: timers,
+    machine: .init(maxLaunches: launchesAtOnce) { true }
+  ) { [unowned self] in makeLaunch($0) }
   let launchesAtOnce: Int
   var obstacle: String?
   /// The launches so far.
@@ -75,11 +84,11 @@ final class LaunchWorld: EngineObserver, LaunchHost {
   var next: () -> FakeLaunch = { FakeLaunch() }
   /// The events about launches that the engine has got.
   private(set) var events: [String] = []
-  /// The calls of the host, in order.
-  private(set) var calls: [String] = []
+  /// The calls of launches about their outcomes, in order.
+  fileprivate(set) var calls: [String] = []
   private(set) var directives: [Directive] = []
   private(set) var answers: [Answer] = []
-  private(set) var lines: [String] = []
+  fileprivate(set) var lines: [String] = []
 
   init(launchesAtOnce: Int = 4) {
     self.launchesAtOnce = launchesAtOnce
@@ -116,17 +125,13 @@ final class LaunchWorld: EngineObserver, LaunchHost {
 
   // MARK: launcher
 
-  func steps(ofLaunching id: WorkerID) -> (any LaunchSteps)? {
+  private func makeLaunch(_ id: WorkerID) -> FakeLaunch? {
     guard id == self.id || id == slow else { return nil }
     let launch = next()
+    launch.world = self
     launches.append(launch)
     return launch
   }
-  func obstacle(toLaunching id: WorkerID) -> String? { obstacle }
-  func programDidStart(_ id: WorkerID) { calls.append("runs") }
-  func didLaunch(_ id: WorkerID) { calls.append("launched") }
-  func launchDidFail(_ id: WorkerID) { calls.append("failed") }
-  func log(_ id: WorkerID, _ text: String) { lines.append(text) }
 }
 
 /// A worker that is being launched. The test's own process represents its process. Jobs run on

@@ -3,10 +3,11 @@ import Lifecycle
 @testable import Daemon
 
 /// The real `WorkerLauncher` over simulated launches, and the children that aren't workers yet.
-final class ShellLaunching: LaunchHost {
+final class ShellLaunching {
   private unowned let world: ShellWorld
   private(set) lazy var launcher = WorkerLauncher(
-    driver: world.driver, workers: world.workers, timers: world.clock, host: self)
+    driver: world.driver, workers: world.workers, timers: world.clock
+  ) { [unowned self] in makeLaunch($0) }
   /// Children between fork and execve.
   private var children: [ShellRun] = []
 
@@ -42,37 +43,16 @@ final class ShellLaunching: LaunchHost {
 
   func kill(_ child: ShellRun) { children.removeAll { $0 === child } }
 
-  // MARK: the launcher's host
-
-  func steps(ofLaunching id: WorkerID) -> (any LaunchSteps)? {
+  private func makeLaunch(_ id: WorkerID) -> ShellLaunch? {
     if world.hasRun(id) { world.complain("\(id) is launched, and runs") }
     if world.phase.isEnding { world.complain("\(id) is launched while the daemon ends") }
     return world.workers[id].map { ShellLaunch($0, world, self) }
   }
-
-  func obstacle(toLaunching id: WorkerID) -> String? {
-    world.survivors.holds(id) ? "its process from an earlier daemon still runs" : nil
-  }
-
-  func programDidStart(_ id: WorkerID) {
-    guard let worker = world.workers[id] else { return }
-    worker.recordLaunch()
-    world.recordWriter.save(worker, state: .launching)
-  }
-
-  func didLaunch(_ id: WorkerID) { world.runs.didLaunch(id) }
-
-  func launchDidFail(_ id: WorkerID) {
-    if world.hasRun(id) { world.complain("\(id) couldn't be launched, and runs") }
-    world.runs.launchDidFail(id)
-  }
-
-  func log(_ id: WorkerID, _ text: String) { world.count("undoOverdue") }
 }
 
 /// One simulated launch. Its steps are slow or fail, and their outcomes are late, lost or reported
 /// twice.
-final class ShellLaunch: LaunchSteps {
+final class ShellLaunch: Launch {
   private let worker: WorkerUnit
   private var id: WorkerID { worker.id }
   private unowned let world: ShellWorld
@@ -86,6 +66,9 @@ final class ShellLaunch: LaunchSteps {
     self.launching = launching
   }
 
+  var obstacle: String? {
+    world.survivors.holds(id) ? "its process from an earlier daemon still runs" : nil
+  }
   let steps = LaunchStep.allCases
   var isWanted: Bool { world.workers[id] === worker }
   let pid: Int32? = nil
@@ -147,4 +130,19 @@ final class ShellLaunch: LaunchSteps {
     if let child { launching.kill(child) }
     child = nil
   }
+
+  func programDidStart() {
+    guard let worker = world.workers[id] else { return }
+    worker.recordLaunch()
+    world.recordWriter.save(worker, state: .launching)
+  }
+
+  func didLaunch() { world.runs.didLaunch(id) }
+
+  func didFail() {
+    if world.hasRun(id) { world.complain("\(id) couldn't be launched, and runs") }
+    world.runs.launchDidFail(id)
+  }
+
+  func log(_ priority: DaemonLog.Priority, _ text: String) { world.count("undoOverdue") }
 }

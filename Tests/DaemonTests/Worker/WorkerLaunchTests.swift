@@ -167,41 +167,33 @@ extension AdapterWorld {
 
 @Suite("The daemon's components in a launch") struct WorkerLaunchesTests {
   private let world: AdapterWorld
-  private let host: WorkerLaunches
 
-  init() throws {
-    world = try AdapterWorld()
-    host = world.launches
-  }
+  init() throws { world = try AdapterWorld() }
 
-  @Test func `An unknown worker has no launch steps`() throws {
-    #expect(host.steps(ofLaunching: WorkerID("web")) == nil)
-    try world.add("web", .terminated)
-    #expect(host.steps(ofLaunching: WorkerID("web")) != nil)
-  }
+  private func launch(_ worker: WorkerUnit) -> WorkerLaunch { WorkerLaunch(worker, world.launches) }
 
   @Test func `A worker isn't launched beside a process of its own from an earlier daemon`() throws {
-    let id = WorkerID("web")
-    #expect(host.obstacle(toLaunching: id) == nil)
+    let launch = launch(try world.add("web", .terminated))
+    #expect(launch.obstacle == nil)
     world.services.records.save(try world.record()) { _ in }
-    let obstacle = try #require(host.obstacle(toLaunching: id))
+    let obstacle = try #require(launch.obstacle)
     #expect(obstacle.contains("`kill -9 \(getpid())`"))
-    #expect(host.obstacle(toLaunching: WorkerID("api")) == nil)
+    #expect(self.launch(try world.add("api", .terminated)).obstacle == nil)
   }
 
   @Test func `A record of another boot or an ended process prevents no launch`() throws {
-    let id = WorkerID("web")
+    let launch = launch(try world.add("web", .terminated))
     world.services.records.save(try world.record { $0.bootID = "another" }) { _ in }
-    #expect(host.obstacle(toLaunching: id) == nil)
+    #expect(launch.obstacle == nil)
     world.services.records.save(
       try world.record { $0.process = ProcessIdentity(pid: getpid(), startTime: 1) }
     ) { _ in }
-    #expect(host.obstacle(toLaunching: id) == nil)
+    #expect(launch.obstacle == nil)
   }
 
   @Test func `A program that runs has a record before the engine knows it`() throws {
     let worker = try world.add("web", .launching)
-    host.programDidStart(worker.id)
+    launch(worker).programDidStart()
     world.services.records.drain()
     #expect(try world.services.records.store.load("web").state == "launching")
     #expect(worker.launched?.command == ["web", "--serve"])
@@ -211,8 +203,7 @@ extension AdapterWorld {
 
   @Test func `A program whose worker has no process is neither recorded nor logged`() throws {
     let worker = try world.add("web", .terminated)
-    host.programDidStart(worker.id)
-    host.programDidStart(WorkerID("unknown"))
+    launch(worker).programDidStart()
     world.services.records.drain()
     #expect(!world.services.records.store.contains("web") && worker.launched == nil)
     #expect(world.logged == "")
@@ -220,18 +211,18 @@ extension AdapterWorld {
 
   @Test func `A failed launch removes a worker that was dropped meanwhile`() throws {
     let worker = try world.add("web", .terminated)
-    host.launchDidFail(worker.id)
+    let launch = launch(worker)
+    launch.didFail()
     #expect(world.workers[worker.id] === worker)
     world.driver.send(.removed(worker.id))
-    host.launchDidFail(worker.id)
-    host.launchDidFail(WorkerID("unknown"))
+    launch.didFail()
     #expect(world.workers[worker.id] == nil)
+    launch.didFail()
   }
 
   @Test func `A worker that can't be launched counts among the ended ones`() throws {
     for name in ["one", "two", "three"] {
-      try world.add(name, .terminated, isDeclared: false)
-      host.launchDidFail(WorkerID(name))
+      launch(try world.add(name, .terminated, isDeclared: false)).didFail()
     }
     #expect(Set(world.workers.keys.map(\.name)) == ["two", "three"])
   }
@@ -241,9 +232,8 @@ extension AdapterWorld {
     let worker = try world.add("db", .terminated)
     world.starter.start(web) { _ in }
     worker.process = try .forTest("db")
-    host.didLaunch(WorkerID("unknown"))
     #expect(world.asked == ["restart db"])
-    host.didLaunch(worker.id)
+    launch(worker).didLaunch()
     #expect(world.asked == ["restart db", "start web"])
   }
 }

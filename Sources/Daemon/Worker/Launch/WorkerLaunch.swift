@@ -4,9 +4,21 @@ import Policy
 import PolicyFile
 import Supervision
 
+/// The components that take part in launches. Belongs to the loop's thread.
+struct WorkerLaunches {
+  let services: Services
+  let recordWriter: WorkerRecordWriter
+  let conversations: WorkerConversations
+  let processes: ProcessHolder
+  let ends: WorkerEnds
+
+  var workers: WorkerRegistry { ends.workers }
+  var planner: LaunchPlanner { ends.launchPlanner }
+}
+
 /// Performs the steps of one launch of one worker, for `WorkerLauncher`. Work that may wait for
 /// a name service, a file system or a cgroup is done on other threads.
-final class WorkerLaunch: LaunchSteps {
+final class WorkerLaunch: Launch {
   private let launches: WorkerLaunches
   private let worker: WorkerUnit
   private var account: Account?
@@ -28,6 +40,17 @@ final class WorkerLaunch: LaunchSteps {
     start = StartWatch(launches.services.loop)
   }
 
+  /// Refuses a launch while a process runs that an earlier daemon has left and this one couldn't
+  /// adopt. Two workers with one name would share an image, and each would destroy the memory of
+  /// the other.
+  var obstacle: String? {
+    guard let record = services.records.record(of: id.name),
+      record.life(bootID: launches.recordWriter.bootID) != .hasEnded
+    else { return nil }
+    return "its process from an earlier daemon still runs and can't be adopted: end it "
+      + "with `kill -9 \(record.process.pid)`, or restart the daemon"
+  }
+
   /// A wrapped program inherits its files, has its caller's environment, and has no channel to the
   /// daemon.
   var steps: [LaunchStep] {
@@ -42,7 +65,7 @@ final class WorkerLaunch: LaunchSteps {
   ) {
     switch step {
     case .terms: lookUp(within: limit, then)
-    case .sockets: launches.listening.openFiles(of: worker, as: account, then: then)
+    case .sockets: launches.ends.listening.openFiles(of: worker, as: account, then: then)
     case .channels: openChannels(within: limit, then)
     case .fork: fork(within: limit, then)
     case .program: executeProgram(within: limit, then)
@@ -117,7 +140,7 @@ final class WorkerLaunch: LaunchSteps {
   private func fork(within limit: Duration, _ then: @escaping (String?) -> Void) {
     let plan: LaunchPlan
     do {
-      let listeners = try launches.listening.listeners(for: worker, as: account)
+      let listeners = try launches.ends.listening.listeners(for: worker, as: account)
       plan = try launches.planner.plan(
         for: worker, as: account, in: cgroup, listeners: listeners)
     } catch { return then("\(error)") }
@@ -197,7 +220,31 @@ final class WorkerLaunch: LaunchSteps {
     services.mechanics.submit(about: id.name) { try? unused?.remove(until: Deadline(in: .zero)) }
   }
 
-  private func log(_ priority: DaemonLog.Priority, _ text: String) {
+  // MARK: outcome
+
+  func programDidStart() {
+    guard let process = worker.process else { return }
+    worker.recordLaunch()
+    launches.ends.program?.didLaunch()
+    // The record now contains what is known only after the launch.
+    launches.recordWriter.save(worker, state: .launching)
+    log(.info, "launched as pid \(process.identity.pid)")
+  }
+
+  func didLaunch() {
+    guard isWanted else { return }
+    launches.ends.kernelKills.begin(worker)
+    launches.conversations.startWatchdog(of: worker)
+    launches.ends.supervision.starter.advance()
+    worker.readiness?.begin()
+  }
+
+  func didFail() {
+    // Another worker may have the name by now. Its sockets wait for the end of this launch.
+    if let worker = launches.workers[id] { launches.ends.didEnd(worker) }
+  }
+
+  func log(_ priority: DaemonLog.Priority, _ text: String) {
     services.log(priority, "\(id): \(text)")
   }
 }

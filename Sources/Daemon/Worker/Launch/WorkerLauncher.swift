@@ -1,7 +1,6 @@
 import Lifecycle
 import Linux
 import Policy
-import Supervision
 
 /// The steps of a launch, in their order.
 enum LaunchStep: CaseIterable {
@@ -18,8 +17,10 @@ enum LaunchStep: CaseIterable {
   case program
 }
 
-/// The steps of one launch of one worker, which are performed on other threads. Tests have a fake.
-protocol LaunchSteps: AnyObject {
+/// One launch of one worker, whose steps are performed on other threads. Tests have a fake.
+protocol Launch: AnyObject {
+  /// The reason for which the launch can't begin, as a sentence without its full stop; nil: it can.
+  var obstacle: String? { get }
   /// The steps that this launch needs, in their order.
   var steps: [LaunchStep] { get }
   /// False if the worker has been removed meanwhile.
@@ -36,21 +37,14 @@ protocol LaunchSteps: AnyObject {
   /// Removes what the steps have created: process, channels, cgroup. `then` is called once, on the
   /// loop, when the worker can be launched again.
   func undo(then: @escaping () -> Void)
-}
 
-/// What `WorkerLauncher` needs from the daemon.
-protocol LaunchHost {
-  /// The steps of a launch; nil: there is no such worker.
-  func steps(ofLaunching id: WorkerID) -> (any LaunchSteps)?
-  /// The reason for which the launch can't begin, as a sentence without its full stop; nil: it can.
-  func obstacle(toLaunching id: WorkerID) -> String?
   /// The worker's program runs. The engine learns this next.
-  func programDidStart(_ id: WorkerID)
+  func programDidStart()
   /// The engine knows that the worker's program runs.
-  func didLaunch(_ id: WorkerID)
+  func didLaunch()
   /// The engine knows that the launch has failed, and nothing of it is left.
-  func launchDidFail(_ id: WorkerID)
-  func log(_ id: WorkerID, _ text: String)
+  func didFail()
+  func log(_ priority: DaemonLog.Priority, _ text: String)
 }
 
 /// Launches workers for the engine: at most one launch of each worker at a time. A launch performs
@@ -70,25 +64,26 @@ final class WorkerLauncher: EngineObserver {
   private let driver: EngineDriver
   private let workers: WorkerRegistry
   private let timers: any Timers
-  private let host: any LaunchHost
+  /// Makes the launch of a worker; nil: there is no such worker.
+  private let makeLaunch: (WorkerID) -> (any Launch)?
   private let turns: LaunchTurns
   private var attempts: [WorkerID: Attempt] = [:]
 
   /// A launch that is in progress.
   private struct Attempt {
-    let launch: any LaunchSteps
+    let launch: any Launch
     var steps: ArraySlice<LaunchStep>
     let operation: TimedOperation
   }
 
   init(
-    driver: EngineDriver, workers: WorkerRegistry, timers: any Timers, host: any LaunchHost,
-    machine: LaunchTurns.Machine = .local
+    driver: EngineDriver, workers: WorkerRegistry, timers: any Timers,
+    machine: LaunchTurns.Machine = .local, makeLaunch: @escaping (WorkerID) -> (any Launch)?
   ) {
     self.driver = driver
     self.workers = workers
     self.timers = timers
-    self.host = host
+    self.makeLaunch = makeLaunch
     turns = LaunchTurns(timers: timers, machine: machine)
   }
 
@@ -97,8 +92,8 @@ final class WorkerLauncher: EngineObserver {
 
   func launch(_ id: WorkerID) {
     // If a launch is in progress, its outcome answers both requests.
-    guard attempts[id] == nil, let launch = host.steps(ofLaunching: id) else { return }
-    if let obstacle = host.obstacle(toLaunching: id) {
+    guard attempts[id] == nil, let launch = makeLaunch(id) else { return }
+    if let obstacle = launch.obstacle {
       return driver.send(.launchFailed(id, obstacle))
     }
     attempts[id] = Attempt(
@@ -114,9 +109,9 @@ final class WorkerLauncher: EngineObserver {
     guard attempt.launch.isWanted else { return undo(id, because: nil) }
     guard let step = attempts[id]?.steps.popFirst() else {
       end(id)
-      host.programDidStart(id)
+      attempt.launch.programDidStart()
       driver.send(.launched(id))
-      return host.didLaunch(id)
+      return attempt.launch.didLaunch()
     }
     let lost: String? = "no outcome of its step `\(step)`"
     attempt.operation.begin(within: Self.lossTimeout, orElse: lost) {
@@ -132,11 +127,13 @@ final class WorkerLauncher: EngineObserver {
     attempt.operation.begin(within: Self.undoTimeout, orElse: false) { done in
       attempt.launch.undo { done(true) }
     } then: { [unowned self] isUndone in
-      if !isUndone { host.log(id, "can't undo its launch within \(Self.undoTimeout.text)") }
+      if !isUndone {
+        attempt.launch.log(.warning, "can't undo its launch within \(Self.undoTimeout.text)")
+      }
       end(id)
       if let failure {
         driver.send(.launchFailed(id, failure))
-        host.launchDidFail(id)
+        attempt.launch.didFail()
       }
       turns.end(id)
     }
@@ -161,59 +158,5 @@ extension Cause {
     if case .starting(.autostart, _) = self { return false }
     if case .starting(.restart, _) = self { return false }
     return true
-  }
-}
-
-/// The components that take part in launches, and what is done with them. Belongs to the loop's
-/// thread.
-struct WorkerLaunches: LaunchHost {
-  let services: Services
-  let recordWriter: WorkerRecordWriter
-  let conversations: WorkerConversations
-  let processes: ProcessHolder
-  let ends: WorkerEnds
-
-  var workers: WorkerRegistry { ends.workers }
-  var listening: ListeningSockets { ends.listening }
-  var planner: LaunchPlanner { ends.launchPlanner }
-
-  func steps(ofLaunching id: WorkerID) -> (any LaunchSteps)? {
-    workers[id].map { WorkerLaunch($0, self) }
-  }
-
-  /// Refuses a launch while a process runs that an earlier daemon has left and this one couldn't
-  /// adopt. Two workers with one name would share an image, and each would destroy the memory of
-  /// the other.
-  func obstacle(toLaunching id: WorkerID) -> String? {
-    guard let record = services.records.record(of: id.name),
-      record.life(bootID: recordWriter.bootID) != .hasEnded
-    else { return nil }
-    return "its process from an earlier daemon still runs and can't be adopted: end it "
-      + "with `kill -9 \(record.process.pid)`, or restart the daemon"
-  }
-
-  func programDidStart(_ id: WorkerID) {
-    guard let worker = workers[id], let process = worker.process else { return }
-    worker.recordLaunch()
-    ends.program?.didLaunch()
-    // The record now contains what is known only after the launch.
-    recordWriter.save(worker, state: .launching)
-    services.log(.info, "\(id): launched as pid \(process.identity.pid)")
-  }
-
-  func didLaunch(_ id: WorkerID) {
-    guard let worker = workers[id] else { return }
-    ends.kernelKills.begin(worker)
-    conversations.startWatchdog(of: worker)
-    ends.supervision.starter.advance()
-    worker.readiness?.begin()
-  }
-
-  func launchDidFail(_ id: WorkerID) {
-    if let worker = workers[id] { ends.didEnd(worker) }
-  }
-
-  func log(_ id: WorkerID, _ text: String) {
-    services.log(.warning, "\(id): \(text)")
   }
 }
