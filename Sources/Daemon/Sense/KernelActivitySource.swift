@@ -167,7 +167,7 @@ final class KernelActivitySource: ActivitySource {
 
   /// Begins to read a worker's traffic; nil if traffic doesn't matter now. A probe's own traffic
   /// doesn't count as activity: from the probe's start on no traffic is read until
-  /// `LivenessMonitor` or `ShedOverHTTP` consumes it with a sample.
+  /// `QuietQuestion` consumes it with a sample.
   private func beginTrafficReading(_ worker: WorkerUnit) -> TrafficMonitor.Sample? {
     guard driver.countsTraffic(of: worker) else { return nil }
     if worker.isAsked, !worker.isDrainingTraffic { return nil }

@@ -11,10 +11,6 @@ struct LivenessSupervisor {
   let activity: ActivitySampler
   let launchedAt: (WorkerID) -> Instant
 
-  func questions(to worker: WorkerUnit, _ process: WorkerProcess) -> RunQuestions {
-    RunQuestions(supervisor: self, worker: worker, process: process)
-  }
-
   /// Begins, pauses or ends the probes of a worker.
   ///
   /// - Parameter transition: nil if the configuration has changed.
@@ -26,7 +22,7 @@ struct LivenessSupervisor {
     if worker.liveness?.probe != probe {
       pauseLiveness(of: worker, .terminated)
       worker.liveness = LivenessMonitor(
-        probe, timers: timers, questions: questions(to: worker, process))
+        probe, timers: timers, question: QuietQuestion(to: worker, process, by: self))
     }
     let wasAsleep = transition?.from == .resuming
     worker.liveness?.runs(
@@ -61,57 +57,5 @@ extension WorkerUnit {
     run.actionAfterQuestions = { [driver, unowned self] in
       if driver.state.state(of: id) == .suspending, !hasExited { action() }
     }
-  }
-}
-
-/// Asks one run of a worker questions that don't count as activity: those of its `LivenessMonitor`
-/// and its `ShedOverHTTP`.
-struct RunQuestions {
-  fileprivate let supervisor: LivenessSupervisor
-  fileprivate weak var worker: WorkerUnit?
-  fileprivate let process: WorkerProcess
-
-  /// Whether the worker runs and no operation on it is under way.
-  var mayBeAsked: Bool {
-    guard let worker, worker.process === process, !worker.hasExited, !worker.isBusy else {
-      return false
-    }
-    return supervisor.driver.state.state(of: worker.id)?.runs == true
-  }
-
-  /// Whether traffic on the worker's connections counts as activity.
-  var watchesTraffic: Bool { worker?.traffic != nil }
-
-  /// Asks once. `answer` is called with the answer or the lack of one, and never before this
-  /// function returns.
-  ///
-  /// - Returns: a function that drops the question; then no answer comes.
-  func ask(
-    _ probe: Policy.Probe, then answer: @escaping (ProbeRunner.Outcome) -> Void
-  ) -> () -> Void {
-    supervisor.probes.put(probe, to: process, then: answer)
-  }
-
-  /// Reads whether traffic has come since the last reading. While a question is under way, the only
-  /// reading is the one that consumes the question's own traffic.
-  func readTraffic(then: @escaping (_ hasTraffic: Bool) -> Void) {
-    guard let worker else { return then(false) }
-    supervisor.activity.readActivity(of: worker) { then($0?.hasTraffic == true) }
-  }
-
-  func recordActivity() {
-    guard let worker else { return }
-    worker.sample.sign = .traffic
-    supervisor.driver.send(.activity(worker.id))
-  }
-
-  /// - Parameter reason: the beginning of a sentence that says what fails.
-  func reportUnhealthy(_ reason: String) {
-    if let worker { supervisor.driver.send(.unhealthy(worker.id, reason)) }
-  }
-
-  /// A question's answer has come, and its connection is closed.
-  func didEndQuestion() {
-    if let worker { supervisor.performActionAfterQuestions(worker) }
   }
 }

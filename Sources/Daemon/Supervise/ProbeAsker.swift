@@ -27,7 +27,7 @@ protocol ProbeQuestions: AnyObject {
   ) -> () -> Void
 }
 
-/// Asks the questions of probes. `LivenessMonitor`, `ShedOverHTTP` and readiness decide when. It
+/// Asks the questions of probes. `QuietQuestion` and readiness decide when. It
 /// belongs to the event loop's thread.
 final class ProbeAsker: ProbeQuestions {
   private let timers: any Timers

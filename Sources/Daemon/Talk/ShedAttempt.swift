@@ -13,7 +13,6 @@ final class ShedAttempt {
   private let deadline: Instant
   private let channel: WorkerConfiguration.Shed?
   private let conversation: WorkerConversation?
-  private let http: ShedOverHTTP
   private let handle: WorkerHandle
   private let process: WorkerProcess
   private let sheds: WorkerSheds
@@ -22,7 +21,7 @@ final class ShedAttempt {
   /// The shed command, while it runs.
   private var command: FollowedProgram?
   /// The HTTP request that has no answer yet, or whose connection the worker may still have open.
-  private var request: ShedRequest?
+  private var request: QuietQuestion?
   private var question = Question.notAsked
   private var lastFootprint: ByteCount
   private var stableCount = 0
@@ -43,13 +42,12 @@ final class ShedAttempt {
   /// - Parameter process: the process of the run that is asked.
   init(
     _ kind: Directive.ShedKind, until deadline: Instant, of worker: WorkerUnit,
-    _ process: WorkerProcess, http: ShedOverHTTP, handle: WorkerHandle, sheds: WorkerSheds
+    _ process: WorkerProcess, handle: WorkerHandle, sheds: WorkerSheds
   ) {
     self.kind = kind
     self.deadline = deadline
     channel = worker.configuration.shed
     conversation = worker.conversation
-    self.http = http
     self.handle = handle
     self.process = process
     self.sheds = sheds
@@ -120,9 +118,7 @@ final class ShedAttempt {
     {
       isAsked = true
     }
-    if case .http(let request) = channel {
-      self.request = http.ask(request, until: deadline) { [weak self] in self?.responded($0) }
-    }
+    if case .http(let request) = channel { askOverHTTP(request) }
     if askOverSocket() || request != nil { isAsked = true }
     if !isAsked { return handle.send(.shedAnswered(id)) }
     if command == nil, request == nil { checkIfStable() }
@@ -185,6 +181,22 @@ final class ShedAttempt {
     command = nil
     if question == .answered { return handle.send(.shedAnswered(id)) }
     checkIfStable()
+  }
+
+  /// Sends the request of `shed: { http: … }`, as a probe does, with the deadline of this attempt.
+  /// If the deadline has passed, nothing is sent.
+  private func askOverHTTP(_ request: Policy.Probe.HTTPRequest) {
+    guard deadline > timers.now, let worker = handle.worker else { return }
+    let question = QuietQuestion(to: worker, process, by: sheds.liveness)
+    self.request = question
+    question.readEarlierTraffic { [weak self, unowned question] in
+      guard let self else { return }
+      // If the deadline has passed meanwhile, the probe fails at once.
+      let timeout = max(deadline - timers.now, .milliseconds(1))
+      question.ask(Policy.Probe(.http(request), timeout: timeout)) { [weak self] in
+        if let outcome = $0 { self?.responded(outcome) }
+      }
+    }
   }
 
   private func responded(_ outcome: ProbeRunner.Outcome) {
@@ -256,7 +268,8 @@ final class ShedAttempt {
     }
     command?.cancel()
     command = nil
-    if let request, http.drop(request) {
+    if let request, request.isUnanswered {
+      request.drop()
       handle.log(.warning, "its shed request failed: no answer in time")
     }
     request = nil

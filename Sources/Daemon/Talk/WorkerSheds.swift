@@ -16,11 +16,8 @@ struct WorkerSheds {
   func beginShed(_ id: WorkerID, _ kind: Directive.ShedKind, until deadline: Instant) {
     guard let worker = workers[id], let process = worker.process else { return }
     worker.shed?.end()
-    let http =
-      worker.shedOverHTTP ?? ShedOverHTTP(loop, liveness.questions(to: worker, process))
-    worker.shedOverHTTP = http
     let attempt = ShedAttempt(
-      kind, until: deadline, of: worker, process, http: http,
+      kind, until: deadline, of: worker, process,
       handle: WorkerHandle(worker: worker, driver: driver, log: log), sheds: self)
     worker.shed = attempt
     attempt.begin()

@@ -19,7 +19,8 @@ final class WorkerRun {
   var readiness: ReadinessWatch?
   var liveness: LivenessMonitor?
   var shed: ShedAttempt?
-  var shedOverHTTP: ShedOverHTTP?
+  /// The questions that are under way, or whose connection the worker hasn't closed yet.
+  var questions: [QuietQuestion] = []
   /// nil until the run has a process.
   var sleep: WorkerSleep?
 

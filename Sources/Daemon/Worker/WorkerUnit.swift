@@ -66,13 +66,11 @@ final class WorkerUnit {
   var isReaped: Bool { run.isReaped }
 
   /// A probe is running, or the worker hasn't closed the probe's connection yet.
-  var isAsked: Bool { run.liveness?.isAsking == true || run.shedOverHTTP?.isAsking == true }
+  var isAsked: Bool { !run.questions.isEmpty }
 
   /// The next sample of the worker's traffic includes the daemon's own request, so it isn't
   /// counted.
-  var isDrainingTraffic: Bool {
-    run.liveness?.isDrainingTraffic == true || run.shedOverHTTP?.isDrainingTraffic == true
-  }
+  var isDrainingTraffic: Bool { run.questions.contains(where: \.isDrainingTraffic) }
 
   /// Records the current configuration as that of the launch.
   func recordLaunch() { run.launchedWith = $configuration }

@@ -8,7 +8,7 @@ import Supervision
 final class FakeQuestions {
   let timers: FakeLoop
   let worker: WorkerUnit
-  let run: RunQuestions
+  let question: QuietQuestion
   /// The probes and samples that reach the fakes.
   let world = World()
   private let notes: EventNotes
@@ -75,7 +75,7 @@ final class FakeQuestions {
     (self.worker, self.process, self.timers) = (worker, process, timers)
     (self.notes, self.driver) = (notes, driver)
     supervisor = Self.supervisor(timers, driver, workers, world)
-    run = supervisor.questions(to: worker, process)
+    question = QuietQuestion(to: worker, process, by: supervisor)
     countEnds()
   }
 

@@ -23,7 +23,6 @@ final class ShedWorld {
   let sheds: WorkerSheds
   /// The requests over HTTP.
   let questions: FakeQuestions
-  let http: ShedOverHTTP
 
   /// Measures at once, unless it is slow.
   final class Source: FootprintSource {
@@ -60,8 +59,6 @@ final class ShedWorld {
     worker.process = process
     questions = FakeQuestions(
       about: worker, process, timers: timers, adapters.notes, driver, workers)
-    http = ShedOverHTTP(timers, questions.run)
-    worker.shedOverHTTP = http
     sheds = WorkerSheds(
       loop: timers, processes: processes, driver: driver, workers: workers,
       meter: FootprintMeter(
@@ -77,6 +74,7 @@ final class ShedWorld {
   var id: WorkerID { talk.id }
   var timers: FakeLoop { talk.timers }
   var logged: [String] { talk.logged }
+  var isAsked: Bool { talk.worker.isAsked }
 
   func begin(
     _ channel: WorkerConfiguration.Shed?, _ kind: Directive.ShedKind = .memoryWarning

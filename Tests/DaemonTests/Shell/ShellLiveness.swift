@@ -183,7 +183,7 @@ final class ShellLiveness: ProbeQuestions, ActivitySource, FootprintSource {
       let run = world.run(of: id), run.body == .running, !run.isExternal
     else { return nil }
     let now = world.clock.now
-    let cycle = probe.initialDelay + probe.period + probe.timeout + LivenessMonitor.timeout * 3
+    let cycle = probe.initialDelay + probe.period + probe.timeout + QuietQuestion.timeout * 3
     let last = asked[ObjectIdentifier(run)]?.last ?? .zero
     if now - max(since, last) > cycle { return "isn't asked whether it is well" }
     let limit = cycle * (probe.failureThreshold + 1)

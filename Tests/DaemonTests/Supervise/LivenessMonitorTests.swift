@@ -19,11 +19,12 @@ import Testing
     monitor = LivenessMonitor(
       Policy.Probe(
         .exec(["true"]), initialDelay: .seconds(5), period: .seconds(10), failureThreshold: 2),
-      timers: questions.timers, questions: questions.run)
+      timers: questions.timers, question: questions.question)
     let (timers, began) = (questions.timers, questions.timers.now)
     questions.world.whenAsked = { [asked] in asked.all.append(timers.now - began) }
-    questions.world.whenLooking = { [unowned monitor, looksWhileAsking] in
-      if monitor.isAsking { looksWhileAsking.all.append(monitor.isDrainingTraffic) }
+    questions.world.whenLooking = { [unowned questions, looksWhileAsking] in
+      let question = questions.question
+      if question.isAsking { looksWhileAsking.all.append(question.isDrainingTraffic) }
     }
   }
 
@@ -92,11 +93,11 @@ import Testing
     timers.advance(by: .seconds(5))
     monitor.pause()
     try questions.setMayBeAsked(false)
-    #expect(monitor.isAsking)
+    #expect(questions.question.isAsking)
     questions.answer(.success)
-    #expect(monitor.isAsking && questions.ended == 0)
-    timers.advance(by: LivenessMonitor.closingTime)
-    #expect(!monitor.isAsking && questions.ended == 1)
+    #expect(questions.question.isAsking && questions.ended == 0)
+    timers.advance(by: QuietQuestion.closingTime)
+    #expect(!questions.question.isAsking && questions.ended == 1)
     // Nothing is scheduled while the worker sleeps.
     #expect(timers.pending == [])
   }
@@ -109,7 +110,7 @@ import Testing
     #expect(questions.active == 1 && asked.all.count == 1)
     questions.world.hasTraffic = true
     questions.answer(.success)
-    timers.advance(by: LivenessMonitor.closingTime)
+    timers.advance(by: QuietQuestion.closingTime)
     // The reading that consumes the probe's traffic is made during the question.
     #expect(questions.active == 1 && looksWhileAsking.all == [true])
     #expect(!questions.world.hasTraffic && questions.ended == 1)
@@ -119,7 +120,7 @@ import Testing
     launch()
     timers.advance(by: .seconds(5))
     monitor.end()
-    #expect(questions.world.dropped == 1 && !monitor.isAsking)
+    #expect(questions.world.dropped == 1 && !questions.question.isAsking)
     questions.answer(.failure("late"))
     launch()
     timers.advance(by: .seconds(100))
@@ -136,18 +137,18 @@ import Testing
     // A late answer isn't the answer to the question that is under way now.
     late?(.failure("late"))
     timers.advance(by: .milliseconds(200))
-    #expect(monitor.isAsking && monitor.lastFailure == nil)
+    #expect(questions.question.isAsking && monitor.lastFailure == nil)
   }
 
   @Test func `A worker is probed although the readings of its traffic are lost`() throws {
     try questions.watchTraffic()
     questions.world.losesLooks = true
     launch()
-    timers.advance(by: .seconds(5) + LivenessMonitor.timeout)
+    timers.advance(by: .seconds(5) + QuietQuestion.timeout)
     #expect(asked.all.count == 1)
     questions.answer(.success)
-    timers.advance(by: LivenessMonitor.closingTime + LivenessMonitor.timeout)
-    #expect(questions.ended == 1 && !monitor.isAsking)
+    timers.advance(by: QuietQuestion.closingTime + QuietQuestion.timeout)
+    #expect(questions.ended == 1 && !questions.question.isAsking)
   }
 
   @Test func `A worker isn't probed while an operation on it is under way`() throws {

@@ -49,7 +49,7 @@ import Testing
     let worker = try add()
     ask(worker)
     world.timers.advance(by: .seconds(2))
-    world.timers.advance(by: LivenessMonitor.closingTime)
+    world.timers.advance(by: QuietQuestion.closingTime)
     #expect(
       world.drainEvents() == [
         .unhealthy(worker.id, "liveness probe failed: no answer within 2 s")
@@ -71,7 +71,7 @@ import Testing
     worker.afterQuestions(world.driver) { done += 1 }
     #expect(done == 0)
     world.timers.advance(by: .seconds(2))
-    world.timers.advance(by: LivenessMonitor.closingTime)
+    world.timers.advance(by: QuietQuestion.closingTime)
     #expect(!worker.isAsked && done == 0 && worker.actionAfterQuestions == nil)
   }
 
@@ -93,7 +93,7 @@ import Testing
     // A second has passed since the question.
     world.timers.advance(by: .seconds(1))
     #expect(done == 0, "the worker hasn't closed its connection yet")
-    world.timers.advance(by: LivenessMonitor.closingTime)
+    world.timers.advance(by: QuietQuestion.closingTime)
     #expect(done == 1 && worker.actionAfterQuestions == nil)
   }
 
@@ -121,7 +121,7 @@ import Testing
   }
 }
 
-@Suite("Questions to one run of a worker") struct RunQuestionsTests {
+@Suite("Questions to one run of a worker") struct QuietQuestionTests {
   private let world: AdapterWorld
   private let supervisor: LivenessSupervisor
 
@@ -131,8 +131,8 @@ import Testing
       world.timers, world.driver, world.workers, FakeQuestions.World())
   }
 
-  private func liveness(_ worker: WorkerUnit) throws -> RunQuestions {
-    supervisor.questions(to: worker, try #require(worker.process))
+  private func liveness(_ worker: WorkerUnit) throws -> QuietQuestion {
+    QuietQuestion(to: worker, try #require(worker.process), by: supervisor)
   }
 
   @Test func `A worker is asked whether it is well only while this run of it runs`() throws {
@@ -156,12 +156,11 @@ import Testing
     let host = try liveness(try #require(worker))
     world.workers.removeAll()
     worker = nil
-    var traffic: [Bool] = []
-    host.readTraffic { traffic.append($0) }
-    host.recordActivity()
+    var isRead = false
+    host.readEarlierTraffic { isRead = true }
     host.reportUnhealthy("it doesn't answer")
-    host.didEndQuestion()
-    #expect(traffic == [false] && !host.mayBeAsked && !host.watchesTraffic)
+    host.cancel()
+    #expect(isRead && !host.mayBeAsked)
     #expect(world.notes.all == [])
   }
 }

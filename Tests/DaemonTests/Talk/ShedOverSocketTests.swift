@@ -126,15 +126,15 @@ import Testing
   @Test func `An HTTP response answers a shed request`() throws {
     let attempt = try world.begin(.http(request))
     #expect(world.questions.world.asked.map(\.timeout) == [.seconds(5)])
-    #expect(world.http.isAsking)
+    #expect(world.isAsked)
     world.timers.advance(by: .seconds(2))
     #expect(world.events == [])
     world.questions.answer(.success)
     #expect(world.isAnswered)
-    #expect(world.http.isAsking, "the worker may still hold the connection")
+    #expect(world.isAsked, "the worker may still hold the connection")
     attempt.end()
-    world.timers.advance(by: LivenessMonitor.closingTime)
-    #expect(!world.http.isAsking && world.questions.ended == 1)
+    world.timers.advance(by: QuietQuestion.closingTime)
+    #expect(!world.isAsked && world.questions.ended == 1)
     #expect(world.questions.world.dropped == 0 && world.logged == [])
   }
 
@@ -153,7 +153,7 @@ import Testing
     #expect(world.logged.first == "its shed request failed: no answer in time")
     world.questions.answer(.success)
     world.timers.advance(by: .seconds(5))
-    #expect(world.events.count == 1 && !world.http.isAsking && world.questions.ended == 1)
+    #expect(world.events.count == 1 && !world.isAsked && world.questions.ended == 1)
   }
 
   @Test func `A shed request's traffic isn't activity, and traffic before it is`() throws {
@@ -165,10 +165,10 @@ import Testing
     world.questions.world.hasTraffic = true
     world.questions.answer(.success)
     #expect(world.questions.world.looks == 1)
-    world.timers.advance(by: LivenessMonitor.closingTime)
+    world.timers.advance(by: QuietQuestion.closingTime)
     #expect(
       world.questions.world.looks == 2 && world.questions.active == 1
-        && !world.http.isDrainingTraffic)
+        && !world.isAsked)
     #expect(world.questions.ended == 1)
   }
 }

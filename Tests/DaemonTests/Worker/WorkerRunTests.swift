@@ -30,12 +30,12 @@ struct WorkerRunTests {
       .notify, process, of: adapters.handle(worker), heldBy: adapters.processes)
     let shed = try ShedWorld()
     let monitor = LivenessMonitor(
-      Policy.Probe(.tcp(host: "127.0.0.1", port: 80)), timers: timers, questions: shed.questions.run
-    )
+      Policy.Probe(.tcp(host: "127.0.0.1", port: 80)), timers: timers,
+      question: shed.questions.question)
     monitor.runs(since: timers.now)
     run.liveness = monitor
     run.shed = try shed.begin(nil)
-    run.shedOverHTTP = shed.http
+    run.questions = [shed.questions.question]
     wakes.sleeps.makeSleep(for: worker)
     // The end waits for an operation, and for the outcome of a SIGKILL.
     end.actOnMemory()

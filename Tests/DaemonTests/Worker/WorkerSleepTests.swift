@@ -45,7 +45,7 @@ import Testing
     // The question is never answered.
     let monitor = LivenessMonitor(
       Policy.Probe(.tcp(host: "127.0.0.1", port: 80)), timers: world.timers,
-      questions: supervisor.questions(to: world.worker, process))
+      question: QuietQuestion(to: world.worker, process, by: supervisor))
     world.worker.liveness = monitor
     monitor.runs(since: world.timers.now)
     for _ in 0..<600 where !world.worker.isAsked { world.timers.advance(by: .milliseconds(100)) }
