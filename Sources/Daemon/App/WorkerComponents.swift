@@ -53,10 +53,9 @@ struct WorkerComponents {
       groups: [shared.cgroups, shared.earlierCgroups].compactMap(\.self),
       processes: services.processes)
     launchPlanner = LaunchPlanner(
-      settings: LaunchSettings(
-        cgroups: shared.cgroups, limitsObstacle: shared.limitsObstacle,
-        leftovers: role.program == nil ? leftovers : nil, logs: shared.state.logs,
-        socket: shared.socket, inheritance: role.program?.inheritance),
-      restarts: restarts, services: services)
+      cgroups: shared.cgroups, limitsObstacle: shared.limitsObstacle,
+      leftovers: role.program == nil ? leftovers : nil, logs: shared.state.logs,
+      socket: shared.socket, inheritance: role.program?.inheritance, restarts: restarts,
+      services: services)
   }
 }

@@ -121,11 +121,9 @@ final class AdapterWorld {
     jetsam: jetsam, learnedMemory: learnedMemory, restarts: restarts, pressure: pressure,
     logs: LogKeeper(services) { "/nowhere/\($0.name).times" })
   private(set) lazy var planner = LaunchPlanner(
-    settings: LaunchSettings(
-      leftovers: Leftovers(
-        records: services.records.store, logs: state.logs, processes: services.processes),
-      logs: state.logs, socket: socket),
-    restarts: restarts, services: services)
+    leftovers: Leftovers(
+      records: services.records.store, logs: state.logs, processes: services.processes),
+    logs: state.logs, socket: socket, restarts: restarts, services: services)
   private(set) lazy var reloads = WorkerReloads(
     requests: requests, wrappers: wrappers, restarts: restarts, hibernation: services.hibernation)
   private(set) lazy var conversations = WorkerConversations(

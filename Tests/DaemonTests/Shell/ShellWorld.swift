@@ -43,9 +43,8 @@ final class ShellWorld {
     services: processes.services, timers: clock, watches: clock, driver: driver, workers: workers,
     reloads: supervision.reloads, snapshots: processes.snapshots, recordWriter: recordWriter)
   private(set) lazy var planner = LaunchPlanner(
-    settings: LaunchSettings(
-      logs: "/nonexistent", socket: "/nonexistent/control.sock"),
-    restarts: supervision.restarts, services: processes.services)
+    logs: "/nonexistent", socket: "/nonexistent/control.sock", restarts: supervision.restarts,
+    services: processes.services)
   private(set) lazy var schedules = ShellSchedules(self)
   private(set) lazy var clients = ShellClients(self)
   private(set) lazy var launching = ShellLaunching(self)

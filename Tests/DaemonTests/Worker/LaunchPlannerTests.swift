@@ -10,27 +10,23 @@ import Testing
 
 @Suite("The plan of a launch") struct LaunchPlannerTests {
   private final class World {
-    let scratch: Scratch
+    private let adapters: AdapterWorld
     let restarts: RestartWorld
     let planner: LaunchPlanner
-    private let notes = Recorded<String>()
 
     init(_ inheritance: Inheritance? = nil) throws {
-      scratch = try Scratch()
+      adapters = try AdapterWorld()
       restarts = try RestartWorld()
       let leftovers = Leftovers(
-        records: try WorkerRecordStore(directory: "\(scratch.path)/workers"), logs: "/logs",
-        processes: FakeProcesses())
-      let settings = LaunchSettings(
-        leftovers: inheritance == nil ? leftovers : nil, logs: "/logs",
-        socket: "/run/control.sock", inheritance: inheritance)
+        records: adapters.services.records.store, logs: "/logs", processes: FakeProcesses())
       planner = LaunchPlanner(
-        settings: settings, restarts: restarts.supervisor,
-        log: { [notes] in notes.all.append($1) }, limit: { _, _, _, _ in })
+        leftovers: inheritance == nil ? leftovers : nil, logs: "/logs",
+        socket: "/run/control.sock", inheritance: inheritance, restarts: restarts.supervisor,
+        services: adapters.services)
       restarts.add()
     }
 
-    var said: [String] { notes.all }
+    var said: [String] { adapters.logFile.lines(about: "web") }
 
     func worker(_ change: (inout WorkerConfiguration) -> Void = { _ in }) -> WorkerUnit {
       var configuration = WorkerConfiguration(

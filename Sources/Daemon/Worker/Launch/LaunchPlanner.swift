@@ -5,8 +5,9 @@ import Policy
 import PolicyFile
 import Supervision
 
-/// The settings that all launches of a daemon have in common.
-struct LaunchSettings {
+/// Plans launches: it derives command, user, limits, sockets and log from a worker's configuration.
+/// Belongs to the loop's thread.
+struct LaunchPlanner {
   /// The cgroup below which the workers' cgroups are created; nil: they get none.
   var cgroups: CgroupRoot?
   /// The reason for which the memory of workers can't be limited, in addition to the kernel's
@@ -15,46 +16,19 @@ struct LaunchSettings {
   /// nil for a wrapped program: no process of an earlier daemon can exist.
   var leftovers: Leftovers?
   /// The directory of the workers' logs.
-  var logs: String
+  let logs: String
   /// The path of the daemon's control socket. The workers' channels are beside it.
-  var socket: String
+  let socket: String
   /// What the only worker of a wrapper inherits from its caller; nil: the workers are a daemon's.
   var inheritance: Inheritance?
-}
-
-/// Plans launches: it derives command, user, limits, sockets and log from a worker's configuration.
-/// Belongs to the loop's thread.
-struct LaunchPlanner {
-  let settings: LaunchSettings
   let restarts: RestartSupervisor
-  let log: (DaemonLog.Priority, String) -> Void
-  /// Limits the memory of a running worker on another thread. `then` is called on the loop if that
-  /// fails.
-  let limit:
-    (WorkerID, WorkerCgroup, ByteCount, _ then: @escaping (SystemCallError) -> Void) -> Void
-}
-
-extension LaunchPlanner {
-  init(settings: LaunchSettings, restarts: RestartSupervisor, services: Services) {
-    let (mechanics, loopReturn) = (services.mechanics, services.loopReturn)
-    self.init(settings: settings, restarts: restarts, log: services.log.callAsFunction) {
-      id, cgroup, limit, then in
-      let failed = loopReturn.callback { (error: SystemCallError?) in if let error { then(error) } }
-      mechanics.submit(about: id.name) {
-        do throws(SystemCallError) {
-          try cgroup.limitMemory(to: limit.bytes)
-          failed(nil)
-        } catch { failed(error) }
-      }
-    }
-  }
+  let services: Services
 
   /// Describes what a launch has to look up and create on another thread.
   func query(of worker: WorkerUnit) -> TermsQuery {
     TermsQuery(
-      name: worker.id.name, wanted: WantedAccount(worker.configuration),
-      leftovers: settings.leftovers, cgroups: settings.cgroups,
-      memoryLimit: worker.configuration.limits.memory?.bytes)
+      name: worker.id.name, wanted: WantedAccount(worker.configuration), leftovers: leftovers,
+      cgroups: cgroups, memoryLimit: worker.configuration.limits.memory?.bytes)
   }
 
   /// - Parameters:
@@ -76,7 +50,7 @@ extension LaunchPlanner {
     plan.mark = mark(of: worker.id)
     plan.watchdog = plan.notifySocket == nil ? nil : configuration.watchdog
     plan.stored = worker.stored?.entriesForLaunch() ?? []
-    plan.inheritance = settings.inheritance
+    plan.inheritance = inheritance
     plan.account = account
     planFiles(&plan, worker)
     plan.limits = configuration.limits.spawnLimits
@@ -102,7 +76,7 @@ extension LaunchPlanner {
     guard worker.isDeclared || !worker.configuration.settings.isEmpty else { return }
     do throws(Refusal) {
       plan.account = try WantedAccount(worker.configuration).lookUp()
-    } catch { log(.warning, "\(worker.id): \(error.text)") }
+    } catch { services.log(.warning, "\(worker.id): \(error.text)") }
     planFiles(&plan, worker)
     plan.umask = worker.configuration.umask
     plan.newKeyring = geteuid() == 0
@@ -134,7 +108,7 @@ extension LaunchPlanner {
   /// The value of DORMOUSE_RUN, which all processes of a worker have in their environment. It is
   /// the same in the next daemon.
   func mark(of id: WorkerID) -> String {
-    "\(ChannelPlan.directory(of: settings.socket))/\(CgroupRoot.sanitised(id.name))"
+    "\(ChannelPlan.directory(of: socket))/\(CgroupRoot.sanitised(id.name))"
   }
 
   /// - Parameter error: why the limit couldn't be set; nil: it was set, or not tried.
@@ -146,15 +120,14 @@ extension LaunchPlanner {
       reason = "it has no cgroup of its own"
     } else if let error {
       reason =
-        settings.limitsObstacle?.description
-        ?? "its cgroup has no memory controller (\(error))"
+        limitsObstacle?.description ?? "its cgroup has no memory controller (\(error))"
     } else {
       return
     }
-    log(.warning, "\(id): limits.memory, \(limit), is not enforced: \(reason)")
+    services.log(.warning, "\(id): limits.memory, \(limit), is not enforced: \(reason)")
   }
 
-  private func defaultLog(of id: WorkerID) -> String { "\(settings.logs)/\(id.name).log" }
+  private func defaultLog(of id: WorkerID) -> String { "\(logs)/\(id.name).log" }
 
   private func planFiles(_ plan: inout LaunchPlan, _ worker: WorkerUnit) {
     let paths = worker.configuration.environmentFiles
@@ -193,14 +166,20 @@ extension LaunchPlanner {
     return result.merging(worker.configuration.environment) { $1 }
   }
 
-  /// Limits the memory of a running worker. If the worker uses more than the limit, the kernel
-  /// reclaims memory before the call returns.
+  /// Limits the memory of a running worker, on another thread: if the worker uses more than the
+  /// limit, the kernel reclaims memory before the call returns.
   private func limitMemory(of id: WorkerID, _ cgroup: WorkerCgroup?, _ limit: ByteCount) {
     guard let cgroup else {
       return warnOfMemoryLimit(id, limit: limit, cgroup: nil, error: nil)
     }
-    self.limit(id, cgroup, limit) { error in
+    let done = services.loopReturn.callback { (error: SystemCallError?) in
       warnOfMemoryLimit(id, limit: limit, cgroup: cgroup, error: error)
+    }
+    services.mechanics.submit(about: id.name) {
+      do throws(SystemCallError) {
+        try cgroup.limitMemory(to: limit.bytes)
+        done(nil)
+      } catch { done(error) }
     }
   }
 }

@@ -101,7 +101,7 @@ final class WorkerLaunch: Launch {
 
   private func openChannels(within limit: Duration, _ then: @escaping (String?) -> Void) {
     let configuration = worker.configuration
-    let socket = launches.planner.settings.socket
+    let socket = launches.planner.socket
     let directory = ChannelPlan.directory(of: socket)
     let plan = ChannelPlan(
       name: id.name, directory: directory,
