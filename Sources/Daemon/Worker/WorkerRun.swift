@@ -62,14 +62,6 @@ final class WorkerRun {
   var waits = TimedWaits()
   /// The master processes of a prefork server, across its sleeps.
   let masters = PreforkMasters()
-
-  /// The root process has ended. No operation begins any more: `exited` follows, and completes all
-  /// of them.
-  var hasExited: Bool { ending?.hasExited ?? false }
-  /// SIGKILL has been sent to all processes of the worker.
-  var isKilled: Bool { ending?.isKilled ?? false }
-  /// The root process has been reaped. Its pid may be that of another process by now.
-  var isReaped: Bool { ending?.isReaped ?? false }
 }
 
 /// Numbers the operations on a worker, so that outcomes of earlier operations are dropped.

@@ -61,9 +61,13 @@ final class WorkerUnit {
     _modify { yield &run[keyPath: path] }
   }
 
-  var hasExited: Bool { run.hasExited }
-  var isKilled: Bool { run.isKilled }
-  var isReaped: Bool { run.isReaped }
+  /// The root process has ended. No operation begins any more: `exited` follows, and completes all
+  /// of them.
+  var hasExited: Bool { run.ending?.hasExited ?? false }
+  /// SIGKILL has been sent to all processes of the worker.
+  var isKilled: Bool { run.ending?.isKilled ?? false }
+  /// The root process has been reaped. Its pid may be that of another process by now.
+  var isReaped: Bool { run.ending?.isReaped ?? false }
 
   /// A probe is running, or the worker hasn't closed the probe's connection yet.
   var isAsked: Bool { !run.questions.isEmpty }

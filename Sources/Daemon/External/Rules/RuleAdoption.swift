@@ -31,7 +31,8 @@ final class RuleAdoption {
   /// By process, what was logged, so that it isn't logged again.
   private var logged: [ProcessIdentity: String] = [:]
   private var isSlow = false
-  private var unresponsive = UnresponsiveProcesses()
+  /// The processes that block a scan, each until that scan continues.
+  private var unresponsive: [ProcessIdentity: ScanProgress] = [:]
 
   static let interval = Duration.seconds(5)
   /// The time after an examination or a release that has failed.
@@ -105,19 +106,20 @@ final class RuleAdoption {
       matching: RuleMatching(rules),
       owned: Dictionary(roots.map { ($0.pid, $0.startTime) }) { first, _ in first },
       released: released.processes, entries: entries, now: timers.now,
-      passedOver: unresponsive.identities)
+      passedOver: Set(unresponsive.keys))
   }
 
   private func scanNow() {
     guard !rules.isEmpty, !phase.isClosing else { return }
     isScanning = true
     let asked = generation
-    unresponsive.removeAnswered()
+    unresponsive = unresponsive.filter { process, progress in progress.reading == process }
     let scan = makeScan(entries: entries)
     workerProcesses.scan(scan) { [unowned self] outcome in
       isScanning = false
       guard !phase.isClosing else { return }
-      if outcome == nil, let process = unresponsive.add(scan.progress) {
+      if outcome == nil, let process = scan.progress.reading {
+        unresponsive[process] = scan.progress
         log(
           .warning,
           "adoption by rule: pid \(process.pid) can't be read: its memory or its file system "

@@ -21,26 +21,6 @@ final class ScanProgress: Sendable {
   }
 }
 
-/// The processes that block a scan, each until that scan continues.
-struct UnresponsiveProcesses {
-  private var scans: [ProcessIdentity: ScanProgress] = [:]
-
-  var identities: Set<ProcessIdentity> { Set(scans.keys) }
-
-  /// Adds the process that blocks a scan that took too long.
-  ///
-  /// - Returns: the process; nil if none blocks the scan.
-  mutating func add(_ progress: ScanProgress) -> ProcessIdentity? {
-    guard let process = progress.reading else { return nil }
-    scans[process] = progress
-    return process
-  }
-
-  mutating func removeAnswered() {
-    scans = scans.filter { process, progress in progress.reading == process }
-  }
-}
-
 /// Waits for a scan, and ends early if the scan hangs. A process that doesn't answer mustn't delay
 /// the adoption of all others for as long as a whole scan may take. Often there are several, as
 /// with a dead file server. It belongs to the event loop's thread.

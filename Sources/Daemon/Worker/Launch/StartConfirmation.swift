@@ -8,6 +8,11 @@ private struct IdleSample {
   var timeUsed: UInt64
   /// No thread of the worker runs, or waits for a processor or a disk.
   var isIdle: Bool
+
+  init(_ tree: ProcessTree) {
+    timeUsed = tree.processes.reduce(0) { $0 &+ $1.cpuTicks }
+    isIdle = !tree.isEmpty && tree.processes.allSatisfy { $0.state == .sleeping }
+  }
 }
 
 /// Delays the answer to a start until it is known whether the worker keeps running.
@@ -90,12 +95,5 @@ struct StartConfirmation {
 
   private func sampleLater(at worker: WorkerUnit, idleSince used: UInt64?) {
     restarts.timers.after(Self.interval) { sample(at: worker, idleSince: used) }
-  }
-}
-
-extension IdleSample {
-  fileprivate init(_ tree: ProcessTree) {
-    timeUsed = tree.processes.reduce(0) { $0 &+ $1.cpuTicks }
-    isIdle = !tree.isEmpty && tree.processes.allSatisfy { $0.state == .sleeping }
   }
 }

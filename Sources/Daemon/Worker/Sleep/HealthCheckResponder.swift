@@ -48,11 +48,15 @@ final class HealthCheckResponder {
     let paths: [String]
     let session: Session
     var token: EventLoop.Token?
-    var timer: EventLoop.Token?
-    init(_ listener: AsleepListener, _ checks: [AsleepAnswer], in session: Session) {
+    let pause: TimedOperation
+    init(
+      _ listener: AsleepListener, _ checks: [AsleepAnswer], in session: Session,
+      timers: any Timers
+    ) {
       self.listener = listener
       paths = checks.filter { $0.port == listener.port }.compactMap(\.path)
       self.session = session
+      pause = TimedOperation(timers)
     }
   }
 
@@ -92,7 +96,7 @@ final class HealthCheckResponder {
     guard !listeners.isEmpty else { return }
     let session = Session(wake)
     self.session = session
-    session.ports = listeners.map { Port($0, checks, in: session) }
+    session.ports = listeners.map { Port($0, checks, in: session, timers: timers) }
     for port in session.ports { watch(port) }
   }
 
@@ -103,8 +107,7 @@ final class HealthCheckResponder {
     self.session = nil
     for port in session.ports {
       unwatch(port)
-      if let timer = port.timer { timers.cancel(timer) }
-      port.timer = nil
+      port.pause.cancel()
     }
     session.ports = []
     for visit in session.visits.values { finish(visit, response: Self.unavailable) }
@@ -129,10 +132,7 @@ final class HealthCheckResponder {
   /// Ends the watch of a port that stays readable, so that it isn't reported again and again.
   private func pause(_ port: Port, for time: Duration, then proceed: @escaping () -> Void) {
     unwatch(port)
-    port.timer = timers.after(time) {
-      port.timer = nil
-      proceed()
-    }
+    port.pause.wait(time, then: proceed)
   }
 
   private func pauseForShortage(_ port: Port, after error: SystemCallError) {
@@ -149,7 +149,7 @@ final class HealthCheckResponder {
   // MARK: a port alone
 
   private func inspect(_ port: Port, since: Instant) {
-    guard isOpen(port), port.timer == nil else { return }
+    guard isOpen(port), !port.pause.isUnderWay else { return }
     switch port.listener.inspect() {
     case .empty: watch(port)
     case .onlyChecks(let count):
@@ -186,10 +186,7 @@ final class HealthCheckResponder {
         continue
       }
       port.session.visits[ObjectIdentifier(visit)] = visit
-      visit.timeout = timers.after(Self.requestTimeout) { [unowned self] in
-        visit.timeout = nil
-        refuse(visit)
-      }
+      visit.timeout = timers.after(Self.requestTimeout) { [unowned self] in refuse(visit) }
       // A connection that can't be watched is answered with 503 when its time limit is reached.
       visit.token = try? watches.whenReadable(connection) { [unowned self] in
         didReceiveData(visit)
