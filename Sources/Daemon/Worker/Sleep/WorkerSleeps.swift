@@ -1,4 +1,5 @@
 import Lifecycle
+import Policy
 
 /// Makes the `WorkerSleep` of each run, and has what all of them use. Belongs to the loop's thread.
 final class WorkerSleeps {
@@ -38,5 +39,37 @@ final class WorkerSleeps {
       return driver.send(.exited(id, .unknown))
     }
     sleep.inspect()
+  }
+
+  // MARK: managers of external workers
+
+  /// The time between two checks. A check reads two small files of /proc for each process, which
+  /// takes 30 µs.
+  static let managerInterval = Duration.milliseconds(100)
+
+  /// Begins to watch the manager of a worker that has just fallen asleep, which wakes if its manager
+  /// wants something of it; see `SleepWatch`. The watch ends when `managerWatch` is removed.
+  ///
+  /// - Parameter check: returns why the worker should run; nil if it can sleep on.
+  func watchManager(of worker: WorkerUnit, _ check: (() -> String?)?) {
+    let isWatching = watchesManagers
+    worker.managerWatch = check
+    if check != nil, !isWatching { checkManagersLater() }
+  }
+
+  private var watchesManagers: Bool { workers.values.contains { $0.managerWatch != nil } }
+
+  private func checkManagersLater() {
+    timers.after(Self.managerInterval) { [self] in
+      for worker in workers.values {
+        // During a hibernation the daemon itself stops, traces and continues the processes.
+        guard let check = worker.managerWatch, !worker.isBusy, !worker.hasExited,
+          driver.state.state(of: worker.id)?.sleeps == true, let reason = check()
+        else { continue }
+        memory.prioritize(worker.id.name)
+        driver.send(.wakeNeeded(worker.id, reason))
+      }
+      if watchesManagers { checkManagersLater() }
+    }
   }
 }
