@@ -19,12 +19,21 @@ final class RegisteredWrappers {
   private let workers: WorkerRegistry
   let clock: any Timers
   let host: any WrapperHost
-  private(set) var registry = WrapperRegistry()
+  private(set) var entries: [ClientID: Entry] = [:]
+  /// By worker, the client whose reports the engine's worker of that name follows: the first that
+  /// registered, if there are several.
+  private(set) var leaders: [WorkerID: ClientID] = [:]
   var sheds: [WorkerID: Shed] = [:]
   var shedCount = 0
   /// Why this daemon's ladder has requested a hibernation, until the worker runs again. The wrapper
   /// itself only knows that there was a request.
   var requestReasons: [WorkerID: CodedText] = [:]
+
+  /// A wrapper's last report, as long as its connection exists.
+  struct Entry {
+    var report: WrapperReport
+    var at: Instant
+  }
 
   /// A request for memory. An answer to an earlier request has another number.
   struct Shed {
@@ -47,21 +56,33 @@ final class RegisteredWrappers {
   // MARK: queries
 
   /// Whether the engine's worker of this name belongs to a wrapper.
-  func leads(_ id: WorkerID) -> Bool { registry.leads(id) }
+  func leads(_ id: WorkerID) -> Bool { leaders[id] != nil }
 
   /// Whether a wrapper has registered a worker of this name and the daemon has none.
   func isWrapped(_ worker: String?) -> Bool {
     guard let worker, workers[WorkerID(worker)] == nil else { return false }
-    return registry.entry(of: worker) != nil
+    return entry(of: worker) != nil
+  }
+
+  private func entry(of worker: String?) -> Entry? {
+    if let worker, let leader = leaders[WorkerID(worker)], let entry = entries[leader] {
+      return entry
+    }
+    // If several wrappers have a worker of that name, the first one counts.
+    return entries.filter { $0.value.report.worker.name == worker }
+      .min { $0.key.number < $1.key.number }?.value
   }
 
   /// The wrapper's last report, with its ages as of now.
   func report(of name: String) -> WorkerReport? {
-    registry.entry(of: name).map { protected($0.current(at: clock.now)) }
+    entry(of: name).map { protected($0.current(at: clock.now)) }
   }
 
   /// The reports of all wrappers, by name.
-  func reports() -> [WorkerReport] { registry.reports(at: clock.now).map(protected) }
+  func reports() -> [WorkerReport] {
+    let now = clock.now
+    return entries.values.map { protected($0.current(at: now)) }.sorted { $0.name < $1.name }
+  }
 
   /// The report with what protects the worker here: this daemon's ladder may terminate it, and its
   /// wrapper's may not. It has the ladder's reason for the worker's hibernation.
@@ -89,7 +110,7 @@ final class RegisteredWrappers {
     _ request: ControlRequest, timeout: Duration,
     then respond: @escaping (ControlResponse) -> Void
   ) {
-    guard let entry = registry.entry(of: request.worker) else {
+    guard let entry = entry(of: request.worker) else {
       return respond(Relay.failure(request.id, name: request.worker ?? "", reason: "has ended"))
     }
     host.ask(request, at: entry.report.socket, timeout: timeout) { [unowned self] in
@@ -109,28 +130,35 @@ final class RegisteredWrappers {
   ///
   /// - Returns: why the report isn't accepted; nil if it is.
   func register(_ report: WrapperReport?, from client: ClientID) -> String? {
-    let refusal = registry.register(report, from: client, at: clock.now)
-    if refusal == nil { follow(client) }
-    return refusal
+    guard let report else { return "`register` needs a wrapper" }
+    let name = report.worker.name
+    if !NameRule.allows(name) { return "use \(NameRule.text)" }
+    if let earlier = entries[client]?.report.worker.name, earlier != name {
+      return "this connection has already registered \(earlier); each wrapper needs its own"
+    }
+    entries[client] = Entry(report: report, at: clock.now)
+    let id = WorkerID(name)
+    // If this daemon has a worker of that name, the wrapper's worker is only shown.
+    if workers[id] == nil, leaders[id] ?? client == client {
+      leaders[id] = client
+      follow(report, as: id)
+    }
+    return nil
   }
 
-  private func follow(_ client: ClientID) {
-    guard let entry = registry.entry(from: client) else { return }
-    let id = WorkerID(entry.report.worker.name)
-    // If this daemon has a worker of that name, the wrapper's worker is only shown.
-    guard workers[id] == nil, registry.lead(id, client) else { return }
-    let profile = profile(of: entry.report)
-    let state = WorkerState(rawValue: entry.report.worker.state) ?? .background
+  private func follow(_ report: WrapperReport, as id: WorkerID) {
+    let profile = profile(of: report)
+    let state = WorkerState(rawValue: report.worker.state) ?? .background
     if driver.state.state(of: id) == nil {
       driver.send(.adopted(id, profile, state.sleeps ? state : .background))
     } else if driver.state.profile(of: id) != profile {
       driver.send(.profileChanged(id, profile))
     }
     if state.runs { requestReasons[id] = nil }
-    driver.send(.moved(id, state, Self.reason(in: entry.report.worker)))
-    let swapped = ByteCount(max(0, entry.report.worker.trim?.swapped ?? 0))
+    driver.send(.moved(id, state, Self.reason(in: report.worker)))
+    let swapped = ByteCount(max(0, report.worker.trim?.swapped ?? 0))
     if swapped != driver.state.swapped(of: id) { driver.send(.swapped(id, swapped)) }
-    driver.send(.footprint(id, ByteCount(max(0, entry.report.worker.footprint))))
+    driver.send(.footprint(id, ByteCount(max(0, report.worker.footprint))))
   }
 
   static func reason(in report: WorkerReport) -> String? {
@@ -139,7 +167,9 @@ final class RegisteredWrappers {
 
   /// A client's connection has ended. If the client was a wrapper, its worker has ended too.
   func didDisconnect(_ client: ClientID) {
-    for id in registry.forget(client) {
+    entries[client] = nil
+    for id in leaders.filter({ $0.value == client }).keys.sorted() {
+      leaders[id] = nil
       sheds[id] = nil
       requestReasons[id] = nil
       let wasEnding = driver.state.state(of: id) == .terminating
@@ -150,7 +180,7 @@ final class RegisteredWrappers {
 
   /// Gives up a wrapper's worker, because the daemon is about to have a worker of this name itself.
   func giveUp(_ id: WorkerID) {
-    if let leader = registry.leader(of: id) { didDisconnect(leader) }
+    if let leader = leaders[id] { didDisconnect(leader) }
   }
 
   private func profile(of report: WrapperReport) -> WorkerProfile {
@@ -169,5 +199,22 @@ final class RegisteredWrappers {
     profile.mayBeTerminated = report.mayBeTerminated ?? false
     profile.canShed = report.canShed ?? false
     return profile
+  }
+}
+
+extension RegisteredWrappers.Entry {
+  /// The report with its ages as of now.
+  fileprivate func current(at now: Instant) -> WorkerReport {
+    var worker = report.worker
+    let elapsed = (now - at).seconds
+    worker.secondsInState += elapsed
+    worker.secondsAsleep = worker.secondsAsleep.map { $0 + elapsed }
+    worker.lastWake?.secondsAgo += elapsed
+    // A foreground worker is in use.
+    if worker.state != WorkerState.foreground.rawValue { worker.secondsSinceUse += elapsed }
+    // The activity was true only at the time of the report.
+    worker.activity = nil
+    worker.wrapper = report.pid
+    return worker
   }
 }

@@ -124,15 +124,15 @@ extension RegisteredWrappers {
   private func ask(
     _ verb: ControlRequest.Verb, _ id: WorkerID, then answer: @escaping (ControlResponse) -> Void
   ) {
-    let client = registry.leader(of: id)
+    let client = leaders[id]
     relay(ControlRequest(id: 1, verb: verb, worker: id.name), timeout: Self.timeout) {
       [unowned self] response in
-      if registry.leader(of: id) == client { answer(response) }
+      if leaders[id] == client { answer(response) }
     }
   }
 
   private func kill(_ id: WorkerID) {
-    guard let client = registry.leader(of: id), let entry = registry.entry(from: client) else {
+    guard let client = leaders[id], let entry = entries[client] else {
       return
     }
     guard let pid = host.process(of: client), pid > 1, pid == entry.report.pid,

@@ -9,30 +9,23 @@ import Testing
 @testable import Daemon
 
 @Suite("Wrappers that have registered")
-struct WrapperRegistryTests {
-  private let one = ClientID(number: 1)
+struct RegisteredWrapperTests {
+  private let world = WrapperWorld()
 
-  private func report(_ name: String) -> WrapperReport {
-    WrapperReport(
-      pid: 1, socket: "/nowhere", worker: WorkerReport(name: name, state: "background"))
-  }
-
-  @Test func `A connection registers one wrapped worker`() throws {
-    var registry = WrapperRegistry()
-    #expect(registry.register(report("one"), from: one, at: .zero) == nil)
-    #expect(registry.register(report("two"), from: one, at: .zero) != nil)
-    #expect(registry.register(report("one"), from: one, at: .zero) == nil)
-    #expect(registry.reports(at: .zero).map(\.name) == ["one"])
+  @Test func `A connection registers one wrapped worker`() {
+    #expect(world.register(WrapperWorld.report("one")) == nil)
+    #expect(world.register(WrapperWorld.report("two")) != nil)
+    #expect(world.register(WrapperWorld.report("one")) == nil)
+    #expect(world.wrappers.reports().map(\.name) == ["one"])
   }
 
   @Test func `Ages in a wrapper's report grow, except that of a use in progress`() throws {
-    var registry = WrapperRegistry()
-    var front = report("front")
-    front.worker.state = "foreground"
+    var front = WrapperWorld.report("front", "foreground")
     front.worker.lastWake = LastWakeReport(code: "wake_needed", text: "woken", secondsAgo: 1)
     front.worker.secondsAsleep = 2
-    _ = registry.register(front, from: one, at: .zero)
-    let shown = try #require(registry.reports(at: .zero + .seconds(20)).first)
+    #expect(world.register(front) == nil)
+    world.timers.advance(by: .seconds(20))
+    let shown = try #require(world.wrappers.reports().first)
     #expect(shown.secondsInState == 20 && shown.secondsSinceUse == 0)
     #expect(shown.lastWake?.secondsAgo == 21 && shown.secondsAsleep == 22)
   }
