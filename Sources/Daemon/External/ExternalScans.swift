@@ -50,7 +50,7 @@ extension KernelWorkerProcesses {
     let now = EventLoop.now
     services.jobs.run(about: "workers of rules", within: Self.scanTimeout) {
       var choices: [WorkerID: AdoptionRule] = [:]
-      let matching = RuleScan.resolved(matching)
+      let matching = matching.resolved()
       for worker in workers {
         // A worker that has ended is removed soon.
         guard let stat = try? ProcessStat.read(worker.process.pid) else { continue }

@@ -53,7 +53,7 @@ private func read(_ process: ProcessObservation) -> [String] {
   private static func choose(
     _ rules: [AdoptionRule], _ process: ProcessObservation, isAdopted: Bool = false
   ) -> RuleScan.Standing {
-    RuleMatching(rules, users: [.me: 1000, .name("ada"): 1001])
+    RuleMatching(rules: rules, users: [.me: 1000, .name("ada"): 1001])
       .choose(process, isAdopted: isAdopted)
   }
 
@@ -198,7 +198,7 @@ private func read(_ process: ProcessObservation) -> [String] {
     let result = ConfigurationFile.parse(
       text: "adopt:\n\(all)", file: "dormouse.yaml", library: library, environment: [:])
     let rules = try #require(result.value).adoption
-    let matching = RuleMatching(rules, users: [.me: 1000])
+    let matching = RuleMatching(rules: rules, users: [.me: 1000])
     let index = try #require(rules.firstIndex { $0.name == rule })
     let process = try observed(name, command, age: .seconds(100_000), .gigabytes(1))
     #expect(matching.choose(process) == .matched(index, .ready))

@@ -40,7 +40,7 @@ import Testing
     _ rule: AdoptionRule, entries: [Int32: RuleScan.Entry] = [:], later: Duration = .zero
   ) -> RuleScan {
     RuleScan(
-      matching: RuleMatching([rule]), owned: [:], released: [], entries: entries,
+      matching: RuleMatching(rules: [rule]), owned: [:], released: [], entries: entries,
       now: EventLoop.now + later)
   }
 

@@ -14,7 +14,8 @@ extension AdoptionPreview {
   public init(_ rules: [AdoptionRule]) {
     self.init(
       ruleScan: RuleScan(
-        matching: RuleMatching(rules), owned: [:], released: [], entries: [:], now: EventLoop.now),
+        matching: RuleMatching(rules: rules), owned: [:], released: [], entries: [:],
+        now: EventLoop.now),
       adopted: [])
   }
 

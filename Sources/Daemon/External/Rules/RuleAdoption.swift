@@ -103,7 +103,7 @@ final class RuleAdoption {
   private func makeScan(entries: [Int32: RuleScan.Entry]) -> RuleScan {
     let roots = workers.values.compactMap { $0.process?.identity }
     return RuleScan(
-      matching: RuleMatching(rules),
+      matching: RuleMatching(rules: rules),
       owned: Dictionary(roots.map { ($0.pid, $0.startTime) }) { first, _ in first },
       released: released.processes, entries: entries, now: timers.now,
       passedOver: Set(unresponsive.keys))
@@ -205,7 +205,8 @@ final class RuleAdoption {
     let ruled = ruledWorkers()
     if ruled.isEmpty { return }
     let asked = generation
-    workerProcesses.chooseRules(for: ruled, by: RuleMatching(rules)) { [unowned self] choices in
+    let matching = RuleMatching(rules: rules)
+    workerProcesses.chooseRules(for: ruled, by: matching) { [unowned self] choices in
       guard asked == generation, !phase.isClosing else { return }
       guard let choices else {
         log(.warning, "the workers of rules can't be examined in time; they stay as they are")

@@ -17,11 +17,22 @@ extension RuleScan.Matched {
 struct RuleMatching: Sendable {
   var rules: [AdoptionRule]
   /// The numbers of the users that the rules name. A name without a number matches no process.
-  var users: [ProcessPattern.User: UInt32]
+  var users: [ProcessPattern.User: UInt32] = [:]
 
-  init(_ rules: [AdoptionRule], users: [ProcessPattern.User: UInt32] = [:]) {
-    self.rules = rules
-    self.users = users
+  /// The matching with the numbers of the users that the rules name. A look-up may wait for a name
+  /// service.
+  func resolved() -> RuleMatching {
+    var result = self
+    for user in Set(rules.flatMap { $0.matches + $0.exceptions }.compactMap(\.user)) {
+      switch user {
+      case .me: result.users[user] = CurrentProcess.user
+      case .number: break
+      // A user that the machine doesn't know has no processes.
+      case .name(let name):
+        result.users[user] = (try? Account(user: name, group: nil))?.identity.user
+      }
+    }
+    return result
   }
 
   /// Finds the rule for a process: `unmatched`, or `matched` as `ready`, `tooYoung` or `tooSmall`.

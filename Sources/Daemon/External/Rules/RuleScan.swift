@@ -71,7 +71,7 @@ struct RuleScan: Sendable {
   /// - Returns: nil if /proc can't be listed.
   func perform() -> Outcome? {
     guard let listed = try? ListedProcess.all() else { return nil }
-    var pass = RulePass(scan: self)
+    var pass = RulePass(scan: self, matching: matching.resolved())
     for process in listed { pass.visit(process) }
     pass.result.listed = listed.count
     pass.result.read = pass.stats.count
@@ -79,36 +79,13 @@ struct RuleScan: Sendable {
   }
 }
 
-extension RuleScan {
-  /// The matching with the numbers of the users that the rules name. A look-up may wait for a name
-  /// service.
-  static func resolved(_ matching: RuleMatching) -> RuleMatching {
-    var matching = matching
-    for user in Set(matching.rules.flatMap { $0.matches + $0.exceptions }.compactMap(\.user)) {
-      switch user {
-      case .me: matching.users[user] = CurrentProcess.user
-      case .number: break
-      // A user that the machine doesn't know has no processes.
-      case .name(let name):
-        matching.users[user] = (try? Account(user: name, group: nil))?.identity.user
-      }
-    }
-    return matching
-  }
-}
-
 /// The state of one scan.
 private struct RulePass {
   let scan: RuleScan
-  private var matching: RuleMatching
-  private(set) var stats: [Int32: ProcessStat?] = [:]
-  private var standings: [Int32: RuleScan.Standing] = [:]
+  let matching: RuleMatching
+  var stats: [Int32: ProcessStat?] = [:]
+  var standings: [Int32: RuleScan.Standing] = [:]
   var result = RuleScan.Outcome()
-
-  init(scan: RuleScan) {
-    self.scan = scan
-    matching = RuleScan.resolved(scan.matching)
-  }
 
   mutating func visit(_ process: ListedProcess) {
     let pid = process.pid

@@ -8,27 +8,14 @@ import Supervision
 struct EscapedDescendants: Sendable {
   /// The root process of the worker, which has ended.
   let root: ProcessIdentity
-  private let entries: Set<String>
-  /// What the paths of all workers' cgroups contain; nil: the worker has no cgroup.
-  private let groups: String?
-  private let processes: any Processes
-
-  /// - Parameters:
-  ///   - mark: the worker's DORMOUSE_RUN.
-  ///   - notify: the worker's NOTIFY_SOCKET. It is used because the daemon of an earlier version
-  ///     started workers without a mark.
-  ///   - cgroup: the worker's cgroup. What has left it is in no worker's cgroup.
-  init(
-    root: ProcessIdentity, mark: String, notify: String?, cgroup: WorkerCgroup? = nil,
-    processes: any Processes
-  ) {
-    self.root = root
-    self.processes = processes
-    groups = cgroup == nil ? nil : "/worker-"
-    var entries: Set = ["\(LaunchPlan.markVariable)=\(mark)"]
-    if let notify { entries.insert("NOTIFY_SOCKET=\(notify)") }
-    self.entries = entries
-  }
+  /// The worker's DORMOUSE_RUN.
+  let mark: String
+  /// The worker's NOTIFY_SOCKET. It is used because the daemon of an earlier version started
+  /// workers without a mark.
+  let notify: String?
+  /// The worker's cgroup. What has left it is in no worker's cgroup.
+  var cgroup: WorkerCgroup?
+  let processes: any Processes
 
   /// Kills these processes, and returns their number. A process that has also changed its
   /// environment isn't found. Don't call this on the event loop: to read the environment of a
@@ -70,11 +57,12 @@ struct EscapedDescendants: Sendable {
   /// their images, isn't touched for their environment.
   private func isInGroup(_ pid: Int32) -> Bool {
     // The environment of a process that can't be read is empty.
-    guard let groups, let text = try? readText("/proc/\(pid)/cgroup") else { return false }
-    return text.contains(groups)
+    guard cgroup != nil, let text = try? readText("/proc/\(pid)/cgroup") else { return false }
+    return text.contains("/worker-")
   }
 
   private func holdsMark(_ pid: Int32) -> Bool {
-    processes.environment(of: pid).contains { entries.contains(String($0)) }
+    let entries = ["\(LaunchPlan.markVariable)=\(mark)", notify.map { "NOTIFY_SOCKET=\($0)" }]
+    return processes.environment(of: pid).contains { entries.contains(String($0)) }
   }
 }
