@@ -10,8 +10,6 @@ import Policy
 /// over it, the worker is woken once afterwards, however many times were missed. It belongs to the
 /// event loop's thread.
 final class ScheduleMonitor {
-  typealias Schedules = [WorkerID: [CalendarSchedule]]
-
   private let path: String
   private let timers: any Timers
   private let files: any StateFileWriter
@@ -19,7 +17,7 @@ final class ScheduleMonitor {
   private let wallClock: () -> Int64
   /// Local time's offset from UTC at a time, in seconds.
   private let offset: (Int64) -> Int
-  private let schedules: () -> Schedules
+  private let workers: WorkerRegistry
   private let wake: (WorkerID) -> Void
   private let warn: (String) -> Void
 
@@ -37,13 +35,11 @@ final class ScheduleMonitor {
 
   /// - Parameters:
   ///   - path: the file with the next times, in lines of the form `seconds name`.
-  ///   - schedules: returns the schedules of the configuration in force.
   ///   - wake: called for a worker whose time has come, whether it sleeps or not.
   init(
-    path: String, timers: any Timers, files: any StateFileWriter,
+    path: String, timers: any Timers, files: any StateFileWriter, workers: WorkerRegistry,
     wallClock: @escaping () -> Int64 = { Clocks.realtime },
-    offset: @escaping (Int64) -> Int = LocalTime.offset,
-    schedules: @escaping () -> Schedules, wake: @escaping (WorkerID) -> Void,
+    offset: @escaping (Int64) -> Int = LocalTime.offset, wake: @escaping (WorkerID) -> Void,
     warn: @escaping (String) -> Void
   ) {
     self.path = path
@@ -51,7 +47,7 @@ final class ScheduleMonitor {
     self.files = files
     self.wallClock = wallClock
     self.offset = offset
-    self.schedules = schedules
+    self.workers = workers
     self.wake = wake
     self.warn = warn
     planned = Self.read(path)
@@ -75,7 +71,8 @@ final class ScheduleMonitor {
     let now = wallClock()
     let seconds = now / 1_000_000_000
     var plan: [WorkerID: Int64] = [:]
-    for (id, lines) in schedules().sorted(by: { $0.key < $1.key }) where !lines.isEmpty {
+    for id in workers.keys.sorted() {
+      guard let lines = workers[id]?.configuration.wakeAt, !lines.isEmpty else { continue }
       let next = next(lines, after: seconds)
       // If the clock was set back or the schedule has changed, the planned time isn't valid any
       // more.
@@ -128,10 +125,9 @@ extension ScheduleMonitor {
     workers: WorkerRegistry, returning: ReturningWorkers
   ) {
     self.init(
-      path: state.path + "/schedule", timers: services.loop, files: services.stateFiles
+      path: state.path + "/schedule", timers: services.loop, files: services.stateFiles,
+      workers: workers
     ) {
-      Dictionary(uniqueKeysWithValues: workers.map { ($0, $1.configuration.wakeAt) })
-    } wake: {
       Self.wake($0, driver: driver, workers: workers, returning: returning)
     } warn: { [log = services.log] in
       log(.warning, $0)

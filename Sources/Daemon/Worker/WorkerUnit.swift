@@ -173,7 +173,7 @@ struct WorkerHandle {
 }
 
 /// The workers of the daemon, by name. Belongs to the loop's thread.
-final class WorkerRegistry: Sequence {
+final class WorkerRegistry {
   private var workers: [WorkerID: WorkerUnit] = [:]
   /// The workers whose launch was begun and has no outcome yet; see `WorkerLauncher`.
   var launching: Set<WorkerID> = []
@@ -202,8 +202,4 @@ final class WorkerRegistry: Sequence {
   var count: Int { workers.count }
 
   func removeAll() { workers.removeAll() }
-
-  func makeIterator() -> some IteratorProtocol<(key: WorkerID, value: WorkerUnit)> {
-    workers.makeIterator()
-  }
 }

@@ -165,7 +165,7 @@ extension ShellWorld {
 
   private func checkEnd() {
     if !ending.hasEnded {
-      let states = workers.map { "\($0.key) \(driver.state.state(of: $0.key)?.rawValue ?? "-")" }
+      let states = workers.keys.map { "\($0) \(driver.state.state(of: $0)?.rawValue ?? "-")" }
       return complain("the daemon doesn't end: \(states.sorted())")
     }
     if let omission = endCheck.omission { complain(omission) }

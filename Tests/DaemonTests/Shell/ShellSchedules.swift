@@ -7,19 +7,15 @@ import Lifecycle
 final class ShellSchedules: StateFileWriter {
   private static let period: Int64 = 300
   private unowned let world: ShellWorld
-  private var schedules: ScheduleMonitor.Schedules {
-    Dictionary(
-      uniqueKeysWithValues: world.workers.map { ($0.key, $0.value.configuration.wakeAt) })
-  }
   /// The offset of the wall clock, in seconds.
   private var shift: Int64 = 1_795_341_600
   private var wasSet = false
   /// When each worker was last woken, in seconds of the wall clock.
   private var woken: [WorkerID: Int64] = [:]
   private(set) lazy var monitor = ScheduleMonitor(
-    path: "/nowhere/schedule", timers: world.clock, files: self,
+    path: "/nowhere/schedule", timers: world.clock, files: self, workers: world.workers,
     wallClock: { [unowned self] in wallClock * 1_000_000_000 }, offset: { _ in 0 },
-    schedules: { [unowned self] in schedules }, wake: { [unowned self] in wake($0) },
+    wake: { [unowned self] in wake($0) },
     warn: { [unowned world] _ in world.count("plan not kept") })
 
   init(_ world: ShellWorld) { self.world = world }
@@ -29,7 +25,7 @@ final class ShellSchedules: StateFileWriter {
   func follow() { monitor.follow() }
 
   func setClock(by seconds: Int64) {
-    if schedules.values.allSatisfy(\.isEmpty) { return }
+    if world.workers.values.allSatisfy(\.configuration.wakeAt.isEmpty) { return }
     shift += seconds
     wasSet = true
   }
@@ -52,7 +48,7 @@ final class ShellSchedules: StateFileWriter {
 
   /// What is wrong with the schedule of a worker; nil: the worker is woken at each time.
   func omission(of id: WorkerID) -> String? {
-    guard schedules[id]?.isEmpty == false else { return nil }
+    guard world.workers[id]?.configuration.wakeAt.isEmpty == false else { return nil }
     // A clock that was set is detected within a minute, and the disk responds within 5 s.
     let limit = Self.period + 70
     guard let last = woken[id], wallClock - last <= limit, wallClock >= last else {

@@ -12,14 +12,14 @@ import Testing
     let timers = FakeLoop()
     let files = FakeStateFiles()
     let scratch: Scratch
-    var schedules: ScheduleMonitor.Schedules = [:]
+    let workers = WorkerRegistry()
     /// How far the wall clock has been set forward, in seconds.
     var isSetForward: Int64 = 0
     private(set) var woken: [String] = []
     private(set) var warnings: [String] = []
     private(set) lazy var monitor = ScheduleMonitor(
-      path: path, timers: timers, files: files, wallClock: { [unowned self] in wallClock },
-      offset: { _ in 0 }, schedules: { [unowned self] in schedules },
+      path: path, timers: timers, files: files, workers: workers,
+      wallClock: { [unowned self] in wallClock }, offset: { _ in 0 },
       wake: { [unowned self] in woken.append($0.name) },
       warn: { [unowned self] in warnings.append($0) })
     private let began: Instant
@@ -36,7 +36,8 @@ import Testing
     }
 
     func schedule(_ name: String, _ line: String) throws {
-      schedules[WorkerID(name)] = [try CalendarSchedule(parsing: line)]
+      let schedule = try CalendarSchedule(parsing: line)
+      workers[WorkerID(name)] = .forTest(name) { $0.wakeAt = [schedule] }
     }
 
     /// Advances the time with a disk that answers at once.
@@ -100,7 +101,7 @@ import Testing
     try world.schedule("job", "0 * * * *")
     world.monitor.follow()
     #expect(world.plan == "\(World.start + 3600) job\n")
-    world.schedules = [:]
+    world.workers.removeAll()
     world.monitor.follow()
     #expect(world.plan == "")
     world.files.answer()

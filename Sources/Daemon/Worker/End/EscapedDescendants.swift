@@ -58,6 +58,7 @@ struct EscapedDescendants: Sendable {
   private func isInGroup(_ pid: Int32) -> Bool {
     // The environment of a process that can't be read is empty.
     guard cgroup != nil, let text = try? readText("/proc/\(pid)/cgroup") else { return false }
+    // The path of each worker's cgroup contains this.
     return text.contains("/worker-")
   }
 

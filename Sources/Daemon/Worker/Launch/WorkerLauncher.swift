@@ -99,8 +99,13 @@ final class WorkerLauncher: EngineObserver {
     attempts[id] = Attempt(
       launch: launch, steps: launch.steps[...], operation: TimedOperation(timers))
     workers.launching.insert(id)
-    let cause = driver.state.snapshot(of: id)?.cause
-    turns.enqueue(id, isWanted: cause?.isWaitedFor ?? true) { [unowned self] in proceed(id) }
+    // Nothing waits for an automatic start or restart.
+    let isWanted =
+      switch driver.state.snapshot(of: id)?.cause {
+      case .starting(.autostart, _)?, .starting(.restart, _)?: false
+      default: true
+      }
+    turns.enqueue(id, isWanted: isWanted) { [unowned self] in proceed(id) }
   }
 
   /// Performs the next step, or ends the launch after the last one.
@@ -149,14 +154,5 @@ final class WorkerLauncher: EngineObserver {
     for id in turns.countedWorkers where attempts[id] == nil && engine.state(of: id) != .launching {
       turns.end(id)
     }
-  }
-}
-
-extension Cause {
-  /// Something waits for this start, unlike for an automatic start or restart.
-  fileprivate var isWaitedFor: Bool {
-    if case .starting(.autostart, _) = self { return false }
-    if case .starting(.restart, _) = self { return false }
-    return true
   }
 }
