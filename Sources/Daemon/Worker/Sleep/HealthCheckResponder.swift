@@ -30,32 +30,24 @@ final class HealthCheckResponder {
   private let watches: any DescriptorWatches
   private let timers: any Timers
   private let warn: (String) -> Void
-  private var session: Session?
+  /// Wakes the worker, with the reason.
+  private var wake: (String) -> Void = { _ in }
+  private var ports: [Port] = []
+  private var visits: [ObjectIdentifier: Visit] = [:]
+  /// The number of health checks that were answered since the worker fell asleep; nil: none are
+  /// answered.
+  private(set) var count: Int?
 
-  /// One sleep, from the suspension to the wake. All watches and timers end with it.
-  private final class Session {
-    let wake: (String) -> Void
-    var ports: [Port] = []
-    var visits: [ObjectIdentifier: Visit] = [:]
-    var count = 0
-    init(_ wake: @escaping (String) -> Void) { self.wake = wake }
-  }
-
-  /// A port during one sleep.
+  /// A port during one sleep, from the suspension to the wake. All watches and timers end with it.
   private final class Port {
     let listener: AsleepListener
     /// The paths of its health checks; empty: a connection alone is a health check.
     let paths: [String]
-    let session: Session
     var token: EventLoop.Token?
     let pause: TimedOperation
-    init(
-      _ listener: AsleepListener, _ checks: [AsleepAnswer], in session: Session,
-      timers: any Timers
-    ) {
+    init(_ listener: AsleepListener, _ checks: [AsleepAnswer], timers: any Timers) {
       self.listener = listener
       paths = checks.filter { $0.port == listener.port }.compactMap(\.path)
-      self.session = session
       pause = TimedOperation(timers)
     }
   }
@@ -82,10 +74,6 @@ final class HealthCheckResponder {
     self.warn = warn
   }
 
-  /// The number of health checks that were answered since the worker fell asleep; nil: none are
-  /// answered.
-  var count: Int? { session?.count }
-
   /// Begins to answer: the worker has fallen asleep.
   ///
   /// - Parameter wake: called with the reason when anything but a health check arrives.
@@ -94,23 +82,20 @@ final class HealthCheckResponder {
   ) {
     stop()
     guard !listeners.isEmpty else { return }
-    let session = Session(wake)
-    self.session = session
-    session.ports = listeners.map { Port($0, checks, in: session, timers: timers) }
-    for port in session.ports { watch(port) }
+    (self.wake, count) = (wake, 0)
+    ports = listeners.map { Port($0, checks, timers: timers) }
+    for port in ports { watch(port) }
   }
 
   /// Ends all watches: the worker runs again, or never will. Connections that it can still serve
   /// stay in the queue.
   func stop() {
-    guard let session else { return }
-    self.session = nil
-    for port in session.ports {
+    for port in ports {
       unwatch(port)
       port.pause.cancel()
     }
-    session.ports = []
-    for visit in session.visits.values { finish(visit, response: Self.unavailable) }
+    (ports, count) = ([], nil)
+    for visit in visits.values { finish(visit, response: Self.unavailable) }
   }
 
   private func watch(_ port: Port) {
@@ -140,11 +125,7 @@ final class HealthCheckResponder {
     pause(port, for: Self.shortagePause) { [unowned self] in watch(port) }
   }
 
-  private func isOpen(_ port: Port) -> Bool { session === port.session }
-
-  private func wake(_ port: Port, _ reason: String) {
-    if isOpen(port) { port.session.wake(reason) }
-  }
+  private func isOpen(_ port: Port) -> Bool { ports.contains { $0 === port } }
 
   // MARK: a port alone
 
@@ -156,14 +137,14 @@ final class HealthCheckResponder {
       do throws(SystemCallError) { try port.listener.discard(count) } catch {
         return pauseForShortage(port, after: error)
       }
-      port.session.count += count
+      self.count? += count
       watch(port)
     case .silent where timers.now - since < Self.silenceLimit:
       // A timer checks the connections in the queue until each has closed or sent data.
       pause(port, for: .milliseconds(20)) { [unowned self] in inspect(port, since: since) }
     case .silent, .request:
       unwatch(port)
-      wake(port, "a connection on port \(port.listener.port)")
+      wake("a connection on port \(port.listener.port)")
     }
   }
 
@@ -181,11 +162,11 @@ final class HealthCheckResponder {
         connection = next
       } catch { return pauseForShortage(port, after: error) }
       let visit = Visit(connection, at: port)
-      if port.session.visits.count >= Self.maxVisits {
+      if visits.count >= Self.maxVisits {
         finish(visit, response: Self.unavailable)
         continue
       }
-      port.session.visits[ObjectIdentifier(visit)] = visit
+      visits[ObjectIdentifier(visit)] = visit
       visit.timeout = timers.after(Self.requestTimeout) { [unowned self] in refuse(visit) }
       // A connection that can't be watched is answered with 503 when its time limit is reached.
       visit.token = try? watches.whenReadable(connection) { [unowned self] in
@@ -202,16 +183,15 @@ final class HealthCheckResponder {
       if error.code == EAGAIN { return }
       bytes = []
     }
-    let session = visit.port.session
     if bytes.isEmpty {
       // The client connected and closed the connection, which is a check of the port.
-      if visit.request.isEmpty { session.count += 1 } else { wakeForRequest(visit) }
+      if visit.request.isEmpty { count? += 1 } else { wakeForRequest(visit) }
       return finish(visit, response: nil)
     }
     switch visit.request.receive(bytes) {
     case .incomplete: break
     case .check(let hasBody):
-      session.count += 1
+      count? += 1
       finish(visit, response: hasBody ? Self.healthy + "asleep\n" : Self.healthy)
     case .other: refuse(visit)
     }
@@ -223,14 +203,15 @@ final class HealthCheckResponder {
   }
 
   private func wakeForRequest(_ visit: Visit) {
-    wake(visit.port, "a request on port \(visit.port.listener.port), not a health check")
+    guard isOpen(visit.port) else { return }
+    wake("a request on port \(visit.port.listener.port), not a health check")
   }
 
   private func finish(_ visit: Visit, response: String?) {
     if let token = visit.token { watches.unwatch(visit.connection, token) }
     if let timeout = visit.timeout { timers.cancel(timeout) }
     (visit.token, visit.timeout) = (nil, nil)
-    visit.port.session.visits[ObjectIdentifier(visit)] = nil
+    visits[ObjectIdentifier(visit)] = nil
     guard let response else { return }
     // The buffer of a new connection has room for the whole response.
     let bytes = Array(response.utf8)
