@@ -39,9 +39,8 @@ final class LaunchTurns {
   private let machine: Machine
   /// The launches that count, in the order in which they began.
   private var counted: [(id: WorkerID, since: Instant)] = []
-  /// Launches that wait, in the order in which they were requested.
-  private var wanted: [(id: WorkerID, begin: () -> Void)] = []
-  private var others: [(id: WorkerID, begin: () -> Void)] = []
+  /// Launches that wait: first those that are wanted, each kind in the order of the requests.
+  private var waiting: [(id: WorkerID, isWanted: Bool, begin: () -> Void)] = []
   private var isAdvancing = false
   private let nextCheck: TimedOperation
 
@@ -59,7 +58,8 @@ final class LaunchTurns {
   /// - Parameter isWanted: a client or another worker waits for it. Such launches precede those
   ///   that only start automatically.
   func enqueue(_ id: WorkerID, isWanted: Bool, _ begin: @escaping () -> Void) {
-    if isWanted { wanted.append((id, begin)) } else { others.append((id, begin)) }
+    let next = isWanted ? waiting.firstIndex { !$0.isWanted } : nil
+    waiting.insert((id, isWanted, begin), at: next ?? waiting.endIndex)
     advance()
   }
 
@@ -73,8 +73,8 @@ final class LaunchTurns {
     // A launch may end while it begins.
     guard !isAdvancing else { return }
     isAdvancing = true
-    while !wanted.isEmpty || !others.isEmpty, hasRoom() {
-      let launch = wanted.isEmpty ? others.removeFirst() : wanted.removeFirst()
+    while !waiting.isEmpty, hasRoom() {
+      let launch = waiting.removeFirst()
       counted.append((launch.id, timers.now))
       launch.begin()
     }
@@ -94,7 +94,7 @@ final class LaunchTurns {
 
   private func scheduleNext() {
     nextCheck.cancel()
-    guard !wanted.isEmpty || !others.isEmpty else { return }
+    if waiting.isEmpty { return }
     let now = timers.now
     let recent = counted.filter { now - $0.since < Self.countedTime }
     let isFull = recent.count >= machine.maxLaunches
