@@ -124,28 +124,17 @@ extension ScheduleMonitor {
     services: Services, state: StateDirectory, driver: EngineDriver,
     workers: WorkerRegistry, returning: ReturningWorkers
   ) {
+    func wake(_ id: WorkerID) {
+      guard let worker = workers[id], !returning.whenAdopted(id, { wake(id) }),
+        driver.state.state(of: id)?.sleeps == true
+      else { return }
+      let lines = worker.configuration.wakeAt.map(\.text).joined(separator: ", ")
+      driver.send(.wakeNeeded(id, "its schedule (\(lines))"))
+    }
     self.init(
       path: state.path + "/schedule", timers: services.loop, files: services.stateFiles,
-      workers: workers
-    ) {
-      Self.wake($0, driver: driver, workers: workers, returning: returning)
-    } warn: { [log = services.log] in
-      log(.warning, $0)
-    }
-  }
-
-  private static func wake(
-    _ id: WorkerID, driver: EngineDriver, workers: WorkerRegistry, returning: ReturningWorkers
-  ) {
-    guard let worker = workers[id] else { return }
-    if returning.whenAdopted(
-      id, { wake(id, driver: driver, workers: workers, returning: returning) })
-    {
-      return
-    }
-    guard driver.state.state(of: id)?.sleeps == true else { return }
-    let lines = worker.configuration.wakeAt.map(\.text).joined(separator: ", ")
-    driver.send(.wakeNeeded(id, "its schedule (\(lines))"))
+      workers: workers, wake: wake
+    ) { [log = services.log] in log(.warning, $0) }
   }
 }
 
