@@ -11,20 +11,16 @@ extension SurvivorAdoption {
   func takeOver(_ record: WorkerRecord) throws -> WorkerUnit {
     let worker = introduce(record)
     do { try attach(record, to: worker) } catch {
-      giveUp(worker)
+      // Its next run has nothing from the record. The image stays.
+      worker.endRun(holder.loop)
+      worker.external = nil
+      if !worker.isDeclared {
+        workers[worker.id] = nil
+        restarts.remove(worker.id)
+      }
       throw error
     }
     return worker
-  }
-
-  /// Gives a worker up whose process can't be taken over. Its next run has nothing from the record.
-  /// The image stays.
-  private func giveUp(_ worker: WorkerUnit) {
-    worker.endRun(holder.loop)
-    worker.external = nil
-    guard !worker.isDeclared else { return }
-    workers[worker.id] = nil
-    restarts.remove(worker.id)
   }
 
   private func attach(_ record: WorkerRecord, to worker: WorkerUnit) throws {
