@@ -1,5 +1,6 @@
 import Lifecycle
 import Linux
+import Policy
 import Supervision
 import Synchronization
 
@@ -37,7 +38,7 @@ protocol WorkerRecords: AnyObject {
 ///   doesn't remove the image, and the worker doesn't run, before `barrier` has returned. If the
 ///   record still says so then, the worker's cgroup gets a note (`ResumeMarker`).
 /// - An image without a record is removed. So the image gets its name when there is a record
-///   (`RecordWait`).
+///   (`imageObstacle`).
 final class WorkerRecordKeeper: WorkerRecords {
   let store: WorkerRecordStore
   /// Calls back on the event loop of the daemon that waits for the disk. `Services` sets it.
@@ -102,10 +103,43 @@ final class WorkerRecordKeeper: WorkerRecords {
     queue.submit { done(true) }
   }
 
-  /// Calls `body` on another thread, when the disk has what was saved before this call, with
-  /// whether there is a record of that name.
-  func whenSaved(_ name: String, _ body: @escaping @Sendable (_ isThere: Bool) -> Void) {
-    queue.submit { [store] in body(store.contains(name)) }
+  /// The maximum wait of a hibernation for its record: a client may be waiting for its end.
+  static let imageTimeout = Duration.seconds(5)
+
+  /// A function that checks whether a later daemon would find a worker, that is, whether the disk
+  /// has a record of it after what was saved before this call. Without a record, that daemon would
+  /// remove the worker's image as that of a worker that doesn't exist any more
+  /// (`removeOrphanedImages`), and with it the only copy of the worker's memory. So a hibernation
+  /// waits before its image gets its name. Its pages are read and compressed meanwhile. If the
+  /// record is known to be missing, the hibernation fails before it starts.
+  ///
+  /// - Returns: the function, which mustn't run on the event loop's thread. `waits`: it waits for
+  ///   the disk, until the timeout from this call at most. It returns why a later daemon may not
+  ///   find the worker; nil: it would find it, or that isn't known yet and `waits` is false.
+  func imageObstacle(
+    of name: String, within timeout: Duration = imageTimeout
+  ) -> @Sendable (_ waits: Bool) -> String? {
+    let end = Deadline(in: timeout)
+    let isAnswered = OneTimeEvent()
+    let answer = Mutex<Bool?>(nil)
+    queue.submit { [store] in
+      let exists = store.contains(name)
+      answer.withLock { $0 = exists }
+      isAnswered.raise()
+    }
+    return { waits in
+      if waits { isAnswered.wait(until: end) }
+      switch answer.withLock({ $0 }) {
+      case true?: return nil
+      case false?:
+        return "its record can't be written: the next daemon would not find it, and would remove "
+          + "its image"
+      case nil:
+        if !waits, !end.hasPassed { return nil }
+        return "its record isn't on the disk after \(timeout.text): the next daemon would not find "
+          + "it, and would remove its image"
+      }
+    }
   }
 
   /// A function that waits until the disk has what was saved before this call. It mustn't run on

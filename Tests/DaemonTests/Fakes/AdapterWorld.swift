@@ -146,7 +146,8 @@ final class AdapterWorld {
   private(set) lazy var sleeps = makeSleeps(over: fakeMemory ?? makeMemory())
 
   func makeMemory(
-    recordTimeout: Duration = RecordWait.timeout, resumeOverride: ResumePreference? = nil
+    recordTimeout: Duration = WorkerRecordKeeper.imageTimeout,
+    resumeOverride: ResumePreference? = nil
   ) -> KernelMemory {
     KernelMemory(
       services: services, state: state, bootID: Self.bootID,

@@ -70,18 +70,26 @@ import Testing
     #expect(keeper.isSaved && !keeper.contains("web"))
   }
 
-  @Test func `A question for a worker's record is answered after earlier saves`() throws {
+  @Test func `An image waits for its worker's record, until its timeout`() throws {
     let gate = block()
     defer { gate.open() }
     save(try record("web"))
-    let answers = Mutex<[String]>([])
-    for name in ["web", "db"] {
-      keeper.whenSaved(name) { isThere in answers.withLock { $0.append("\(name) \(isThere)") } }
+    let web = keeper.imageObstacle(of: "web", within: .seconds(60))
+    let db = keeper.imageObstacle(of: "db", within: .seconds(60))
+    #expect(web(false) == nil, "not known yet")
+    let began = Clocks.monotonic
+    let late = keeper.imageObstacle(of: "web", within: .milliseconds(20))
+    for waits in [true, false] {
+      #expect(late(waits)?.hasPrefix("its record isn't on the disk after 20 ms: ") == true)
     }
-    #expect(answers.withLock { $0.isEmpty })
+    #expect(Clocks.monotonic - began >= 20_000_000)
+    let thread = try TestThread { #expect(web(true) == nil) }
     gate.open()
-    keeper.drain()
-    #expect(answers.withLock { $0 } == ["web true", "db false"])
+    thread.join()
+    for waits in [true, false] {
+      #expect(web(waits) == nil)
+      #expect(db(waits)?.hasPrefix("its record can't be written: ") == true)
+    }
   }
 
   @Test func `A barrier returns when the disk has what was saved before it`() throws {

@@ -14,7 +14,7 @@ struct KernelMemory: WorkerMemory {
   let standby: StandbyStarter<StandbyPagerConnection>
   /// How workers are resumed, whatever their policies say; nil: the policies decide.
   let resumeOverride: ResumePreference?
-  var recordTimeout = RecordWait.timeout
+  var recordTimeout = WorkerRecordKeeper.imageTimeout
 
   /// Makes the closure that the thread of an operation calls with the outcome.
   func callback<Outcome: Sendable>(
@@ -80,8 +80,7 @@ struct KernelMemory: WorkerMemory {
     for order: HibernationOrder, diskObstacle: String? = nil
   ) -> HibernationRequest {
     let (target, rules, isMemoryShort) = (order.target, order.rules, order.isMemoryShort)
-    let recordWait = RecordWait(timeout: recordTimeout)
-    services.records.whenSaved(target.name) { recordWait.answer($0) }
+    let obstacle = services.records.imageObstacle(of: target.name, within: recordTimeout)
     let compression: Compression =
       switch rules.compressionAlgorithm {
       case .zstd: .zstd(level: Int32(rules.compressionLevel))
@@ -95,7 +94,7 @@ struct KernelMemory: WorkerMemory {
       dropsFilePages: rules.dropFilePages, keepsWorkingSet: rules.keepWorkingSet && !isMemoryShort,
       storage: ImageStorage(
         durability: rules.durability == .synced ? .synced : .cached, dropsCache: isMemoryShort))
-    request.obstacle = { diskObstacle ?? recordWait.obstacle(waits: $0) }
+    request.obstacle = { diskObstacle ?? obstacle($0) }
     return request
   }
 
