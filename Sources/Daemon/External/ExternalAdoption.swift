@@ -207,10 +207,11 @@ final class ExternalAdoption {
     default: return nil
     }
   }
-}
 
-// Adopted workers can wake together, such as the containers of a pod. Each names all of the others.
-extension ExternalAdoption {
+  // MARK: peers
+
+  // Adopted workers can wake together, such as the containers of a pod. Each names all others.
+
   func peers(
     of name: String, _ specification: AdoptionSpecification
   ) throws(AdoptionRefusal) -> [WorkerUnit] {

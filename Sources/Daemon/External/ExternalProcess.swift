@@ -28,9 +28,7 @@ struct ExternalProcess: Sendable {
   var jobs: ManagerJobs?
   /// The policy that the request names.
   var policy: LifecyclePolicy?
-}
 
-extension ExternalProcess {
   /// Examines what is to be adopted. It refuses what must not sleep: the daemon and its parents,
   /// the system's first process, kernel threads, and processes that others have stopped or trace.
   /// The event loop checks whether the process belongs to another worker.

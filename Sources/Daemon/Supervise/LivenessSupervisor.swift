@@ -40,13 +40,6 @@ struct LivenessSupervisor {
     default: worker.liveness?.stopAsking()
     }
   }
-
-  /// Performs the action that waited for the end of a probe, if no probe is under way any more.
-  func performActionAfterQuestions(_ worker: WorkerUnit) {
-    guard !worker.isAsked, let action = worker.actionAfterQuestions else { return }
-    worker.actionAfterQuestions = nil
-    action()
-  }
 }
 
 extension WorkerUnit {
@@ -57,5 +50,12 @@ extension WorkerUnit {
     run.actionAfterQuestions = { [driver, unowned self] in
       if driver.state.state(of: id) == .suspending, !hasExited { action() }
     }
+  }
+
+  /// Performs the action that waited for the end of a question, if none is under way any more.
+  func performActionAfterQuestions() {
+    guard !isAsked, let action = run.actionAfterQuestions else { return }
+    run.actionAfterQuestions = nil
+    action()
   }
 }

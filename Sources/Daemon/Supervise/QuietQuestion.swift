@@ -106,7 +106,7 @@ final class QuietQuestion {
     let ended = ended
     cancel()
     ended()
-    if let worker { supervisor.performActionAfterQuestions(worker) }
+    worker?.performActionAfterQuestions()
   }
 
   /// Ends the question. Nothing is called any more.

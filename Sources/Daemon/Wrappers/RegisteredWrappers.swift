@@ -33,6 +33,21 @@ final class RegisteredWrappers {
   struct Entry {
     var report: WrapperReport
     var at: Instant
+
+    /// The report with its ages as of now.
+    func current(at now: Instant) -> WorkerReport {
+      var worker = report.worker
+      let elapsed = (now - at).seconds
+      worker.secondsInState += elapsed
+      worker.secondsAsleep = worker.secondsAsleep.map { $0 + elapsed }
+      worker.lastWake?.secondsAgo += elapsed
+      // A foreground worker is in use.
+      if worker.state != WorkerState.foreground.rawValue { worker.secondsSinceUse += elapsed }
+      // The activity was true only at the time of the report.
+      worker.activity = nil
+      worker.wrapper = report.pid
+      return worker
+    }
   }
 
   /// A request for memory. An answer to an earlier request has another number.
@@ -199,22 +214,5 @@ final class RegisteredWrappers {
     profile.mayBeTerminated = report.mayBeTerminated ?? false
     profile.canShed = report.canShed ?? false
     return profile
-  }
-}
-
-extension RegisteredWrappers.Entry {
-  /// The report with its ages as of now.
-  fileprivate func current(at now: Instant) -> WorkerReport {
-    var worker = report.worker
-    let elapsed = (now - at).seconds
-    worker.secondsInState += elapsed
-    worker.secondsAsleep = worker.secondsAsleep.map { $0 + elapsed }
-    worker.lastWake?.secondsAgo += elapsed
-    // A foreground worker is in use.
-    if worker.state != WorkerState.foreground.rawValue { worker.secondsSinceUse += elapsed }
-    // The activity was true only at the time of the report.
-    worker.activity = nil
-    worker.wrapper = report.pid
-    return worker
   }
 }

@@ -144,9 +144,9 @@ struct ChannelPlan: Sendable {
       return true
     } catch { return false }
   }
-}
 
-extension ChannelPlan {
+  // MARK: paths
+
   /// The directory is beside the control socket, because the paths of sockets must be short. It is
   /// named after the control socket, because another daemon's socket may be in the same directory.
   static func directory(of controlSocket: String) -> String { controlSocket + ".workers" }
