@@ -20,12 +20,9 @@ final class WorkerEnding {
     /// The root process has ended. An operation on its memory or a SIGKILL hasn't completed, or the
     /// worker's other processes may still save their work.
     case waiting
-    /// The worker's remaining processes are searched.
-    case scanning
-    /// The remaining processes are being killed, or will be killed again after a pause.
-    case clearing
-    /// The worker's cgroup is being removed, and then the end of its log is read.
-    case tidying
+    /// The worker's remaining processes are searched and killed, its cgroup is removed, and the end
+    /// of its log is read.
+    case finishing
     case ended
   }
 
@@ -163,7 +160,7 @@ final class WorkerEnding {
 
   private func scan() {
     if mustWait { return checkLater(in: Self.interval) }
-    step = .scanning
+    step = .finishing
     operation.begin(within: Self.timeout, orElse: RemainingProcesses.unknown) {
       processes.findRemainingProcesses(of: process, then: $0)
     } then: { [unowned self] (left: RemainingProcesses) in
@@ -199,7 +196,6 @@ final class WorkerEnding {
   // MARK: remaining processes
 
   private func clear(others: Int, tries: Int, escaped: Int = 0) {
-    step = .clearing
     let mark = ends.launchPlanner.mark(of: id)
     let notify = handle.worker?.conversation?.notifyPath
     operation.begin(within: Self.timeout, orElse: nil) { done in
@@ -240,7 +236,6 @@ final class WorkerEnding {
       ends.kernelKills.keepReport(ofKernelKill: worker)
     }
     isReaped = true
-    step = .tidying
     ends.restarts.record(leftBehind: others, by: id)
     removeGroup(status)
   }
