@@ -13,15 +13,15 @@ final class JetsamKeeper {
   private let disk: WorkQueue
   private let loop: LoopReturn
   private let log: DaemonLog
-  /// The host's memory when the first victim of a burst was chosen.
-  private var memoryAtBurst: JetsamRecord.Host?
-  private var burstProcesses: BurstProcesses?
+  private var burst: Burst?
   /// Finds the largest processes of the machine, on another thread; nil: reports are without them.
   var measure: ((@escaping (JetsamRecord.Processes?) -> Void) -> Void)?
 
-  /// The largest processes when the first victim was chosen. They may be found before or after the
-  /// report is made.
-  private final class BurstProcesses {
+  /// The state of the machine when the first victim of a burst was chosen.
+  private final class Burst {
+    /// The host's memory.
+    var host: JetsamRecord.Host?
+    /// The largest processes. They may be found before or after the report is made.
     var processes: JetsamRecord.Processes?
     /// The report that was written without them.
     var record: JetsamRecord?
@@ -48,12 +48,12 @@ final class JetsamKeeper {
   /// - Parameter stall: shares of the time, in percent.
   func recordVictim(_ engine: Engine, stall: (some: Double, full: Double)?) {
     // If /proc/meminfo can't be read, the report lacks the host's memory.
-    guard memoryAtBurst == nil, let memory = try? HostMemory.read() else { return }
+    guard burst == nil, let memory = try? HostMemory.read() else { return }
     let workers = engine.workerIDs.reduce(ByteCount.zero) { sum, worker in
       engine.state(of: worker)?.isAlive == true ? sum + engine.footprint(of: worker) : sum
     }
-    burstProcesses = findProcesses()
-    memoryAtBurst = JetsamRecord.Host(
+    burst = findProcesses()
+    burst?.host = JetsamRecord.Host(
       total: memory.total, free: memory.free, reclaimable: memory.reclaimable,
       wired: memory.wired, workers: workers.bytes, someStall: stall?.some, fullStall: stall?.full)
   }
@@ -66,17 +66,16 @@ final class JetsamKeeper {
       level: report.level.name, why: CodedText("pressure", report.why), budget: report.budget.bytes,
       availableBefore: report.availableBefore.bytes, availableAfter: report.availableAfter.bytes,
       largest: report.largest?.name, workers: report.entries.map(JetsamRecord.Entry.init),
-      host: memoryAtBurst)
-    let burst = burstProcesses
-    (memoryAtBurst, burstProcesses) = (nil, nil)
+      host: burst?.host)
     save(record, burst)
+    burst = nil
   }
 
   /// Writes a report with the largest processes as they are now.
   func saveWithProcesses(_ record: JetsamRecord) { save(record, findProcesses()) }
 
-  private func findProcesses() -> BurstProcesses {
-    let burst = BurstProcesses()
+  private func findProcesses() -> Burst {
+    let burst = Burst()
     measure? { [weak self] processes in
       burst.processes = processes
       guard let self, processes != nil, var record = burst.record else { return }
@@ -87,7 +86,7 @@ final class JetsamKeeper {
   }
 
   /// Writes a report without waiting for the processes. It is written again when they are found.
-  private func save(_ record: JetsamRecord, _ burst: BurstProcesses?) {
+  private func save(_ record: JetsamRecord, _ burst: Burst?) {
     var record = record
     record.largestProcesses = burst?.processes
     if burst?.processes == nil { burst?.record = record }

@@ -20,8 +20,7 @@ final class StandbyStarter<Process: Sendable> {
   private let whenEnded: WhenEnded
   private let log: (DaemonLog.Priority, String) -> Void
   private var current: Process?
-  private var isStarting = false
-  /// Called when the start that is under way has ended.
+  /// Called when the start that is under way has ended; empty: none is.
   private var waiting: [() -> Void] = []
 
   /// - Parameter hasSuccessors: false in `dormouse wrap`, because its program doesn't outlive it.
@@ -45,11 +44,9 @@ final class StandbyStarter<Process: Sendable> {
     guard hasSuccessors else { return then() }
     if let current, !hasEnded(current) { return then() }
     waiting.append(then)
-    if isStarting { return }
-    isStarting = true
+    if waiting.count > 1 { return }
     start { [weak self] outcome in
       guard let self else { return }
-      isStarting = false
       switch outcome {
       case .done(.success(let new)):
         current = new
