@@ -179,6 +179,7 @@ import Testing
       ("Sources/Daemon/ControlService/WorkerReporter.swift", coded),
       ("Sources/Daemon/ControlService/ExplanationReports.swift", coded),
       ("Sources/Daemon/State/JetsamKeeper.swift", coded),
+      ("Sources/Daemon/Supervise/RestartSupervisor.swift", coded),
       ("Sources/Daemon/Sense/KernelKillWatch.swift", coded),
       ("Sources/Daemon/Worker/Sleep/WorkerMemory.swift", coded),
       ("Sources/Daemon/Worker/Sleep/WorkerSleep.swift", coded),

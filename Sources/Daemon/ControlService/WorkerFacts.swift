@@ -130,6 +130,6 @@ extension WorkerFacts {
     case nil: break
     }
     if let awaited { return CodedText(Self.waitsForWorker, awaited.text) }
-    return history.problem.map { CodedText(history.hasGivenUp ? "gave_up" : "not_started", $0) }
+    return history.problem
   }
 }

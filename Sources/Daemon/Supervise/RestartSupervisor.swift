@@ -1,3 +1,4 @@
+import Control
 import Lifecycle
 import Linux
 import Policy
@@ -125,8 +126,7 @@ final class RestartSupervisor {
 
   /// Records why the worker isn't started, as a clause.
   func record(problem: String, of id: WorkerID) {
-    histories[id]?.problem = problem
-    histories[id]?.hasGivenUp = false
+    histories[id]?.problem = CodedText("not_started", problem)
   }
 
   private func ended(_ id: WorkerID, _ cause: Cause) {
@@ -162,8 +162,7 @@ final class RestartSupervisor {
         "gave up after \(restarts) restart\(restarts == 1 ? "" : "s") within \(window.text): "
         + "\(reason); "
         + "start it with `dormouse start \(id)`"
-      histories[id]?.problem = text
-      histories[id]?.hasGivenUp = true
+      histories[id]?.problem = CodedText("gave_up", text)
       log(.error, "\(id): \(text)")
     }
   }
@@ -218,7 +217,6 @@ final class RestartSupervisor {
       cancel(id)
       histories[id]?.isToStop = true
       histories[id]?.problem = nil
-      histories[id]?.hasGivenUp = false
       if workers[id]?.configuration.restart.condition == .unlessStopped { setStopped(id, true) }
     default: break
     }

@@ -71,7 +71,7 @@ extension RestartSupervisor {
       "not restarted: it had \(footprint) when it was terminated (\(reason)), and the memory "
       + "(`memory.budget`) can't hold that; give it more, then `dormouse start \(id)`"
     histories[id]?.plan = nil
-    histories[id]?.problem = text
+    record(problem: text, of: id)
     log(.error, "\(id): \(text)")
   }
 }

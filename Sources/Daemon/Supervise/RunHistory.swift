@@ -1,3 +1,4 @@
+import Control
 import Glibc
 import Lifecycle
 import Policy
@@ -62,10 +63,9 @@ struct RunHistory {
   var plan: RestartPlan?
   /// The timer of the back-off's end.
   var timer: EventLoop.Token?
-  /// Why the worker isn't started any more, as a clause.
-  var problem: String?
-  /// Whether `restart.give_up` is the reason that the worker isn't started any more.
-  var hasGivenUp = false
+  /// Why the worker isn't started any more, as a clause: `gave_up` by `restart.give_up`, else
+  /// `not_started`.
+  var problem: CodedText?
   /// Whether the operator has asked to end the run. It may end for another reason first.
   var isToStop = false
 
@@ -86,7 +86,6 @@ struct RunHistory {
     launchedAt = now
     lastEnd = nil
     problem = nil
-    hasGivenUp = false
     isToStop = false
   }
 

@@ -97,9 +97,7 @@ import Testing
   @Test func `The report of a worker that has ended has its planned starts, the nearest first`() {
     var all = WorkerFacts(worker: .forTest("web"))
     #expect(plans(all).reason.code == "exited")
-    all.history.problem = "it ended too often"
-    #expect(plans(all).reason == CodedText("not_started", "it ended too often"))
-    all.history.hasGivenUp = true
+    all.history.problem = CodedText("gave_up", "it ended too often")
     #expect(plans(all).reason == CodedText("gave_up", "it ended too often"))
     all.awaited = ("waits for db (ready)", ["db"])
     #expect(plans(all).reason == CodedText("waits_for_worker", "waits for db (ready)"))

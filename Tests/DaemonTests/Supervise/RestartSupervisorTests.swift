@@ -44,8 +44,9 @@ import Testing
     world.run()
     #expect(supervisor.histories[web]?.plan == nil && world.timers.pending == [])
     let problem = supervisor.histories[web]?.problem
-    #expect(problem?.hasPrefix("gave up after 2 restarts within 10 m") == true)
-    #expect(problem?.contains("exited with status 4") == true)
+    #expect(problem?.code == "gave_up")
+    #expect(problem?.text.hasPrefix("gave up after 2 restarts within 10 m") == true)
+    #expect(problem?.text.contains("exited with status 4") == true)
     #expect(world.lines.last?.contains("gave up after 2 restarts") == true)
     // Restarts outside of the window don't count, and a new run has no problem.
     world.timers.advance(by: .seconds(700))
