@@ -121,17 +121,10 @@ protocol WrapperHost {
     then respond: @escaping (ControlResponse) -> Void)
   /// The pid of the process that made this connection, as the kernel reports it.
   func process(of client: ClientID) -> Int32?
-  /// Sends SIGKILL to a process, if it started before `moment`.
-  func kill(_ pid: Int32, startedBefore moment: Instant) -> WrapperKill
+  /// Sends SIGKILL to a process, if it started before `moment`. Returns false if no process has the
+  /// pid, or another process has it.
+  func kill(_ pid: Int32, startedBefore moment: Instant) throws(SystemCallError) -> Bool
   func log(_ priority: DaemonLog.Priority, _ text: String)
-}
-
-/// The outcome of an attempt to kill a wrapper.
-enum WrapperKill: Hashable {
-  case done
-  /// No process has the pid, or another process has it.
-  case hasEnded
-  case failed(String)
 }
 
 /// Reaches registered wrappers by their sockets, and by signals.
@@ -150,15 +143,12 @@ struct WrapperSockets: WrapperHost {
 
   func process(of client: ClientID) -> Int32? { control.process(of: client) }
 
-  func kill(_ pid: Int32, startedBefore moment: Instant) -> WrapperKill {
+  func kill(_ pid: Int32, startedBefore moment: Instant) throws(SystemCallError) -> Bool {
     // A process that can't be read has ended.
     guard let process = try? ProcessStat.read(pid), process.started <= moment.nanoseconds else {
-      return .hasEnded
+      return false
     }
-    do throws(SystemCallError) { try process.identity.signal(SIGKILL) } catch {
-      return .failed("\(error)")
-    }
-    return .done
+    return try process.identity.signal(SIGKILL)
   }
 
   func log(_ priority: DaemonLog.Priority, _ text: String) { services.log(priority, text) }

@@ -1,5 +1,6 @@
 import Control
 import Lifecycle
+import Linux
 import Policy
 
 // The engine's directives for workers of wrappers. Each is sent to the wrapper as a request.
@@ -146,12 +147,12 @@ extension RegisteredWrappers {
     }
     // The connection may have outlived the process, and another process may have its pid. That
     // process started after the wrapper's last report.
-    switch host.kill(pid, startedBefore: entry.at) {
-    case .done:
+    do throws(SystemCallError) {
+      guard try host.kill(pid, startedBefore: entry.at) else {
+        return host.log(.error, "\(id): its wrapper, pid \(pid), has ended")
+      }
       host.log(.warning, "\(id): killed with its wrapper, pid \(pid)")
-    case .hasEnded: host.log(.error, "\(id): its wrapper, pid \(pid), has ended")
-    case .failed(let reason): host.log(.error, "\(id): its wrapper can't be killed: \(reason)")
-    }
+    } catch { host.log(.error, "\(id): its wrapper can't be killed: \(error)") }
   }
 }
 

@@ -1,5 +1,6 @@
 import Control
 import Lifecycle
+import Linux
 import Policy
 import Testing
 
@@ -31,7 +32,7 @@ final class WrapperWorld: WrapperHost {
   /// The pid at the other end of each connection, according to the kernel.
   var processes: [ClientID: Int32] = [:]
   private(set) var killed: [(pid: Int32, before: Instant)] = []
-  var kill = WrapperKill.done
+  var kill: Result<Bool, SystemCallError> = .success(true)
 
   init(_ policy: LifecyclePolicy = LifecyclePolicy(name: "test")) {
     driver = .forTest(timers, EventNotes(), policy: policy)
@@ -119,9 +120,9 @@ final class WrapperWorld: WrapperHost {
 
   func process(of client: ClientID) -> Int32? { processes[client] }
 
-  func kill(_ pid: Int32, startedBefore moment: Instant) -> WrapperKill {
+  func kill(_ pid: Int32, startedBefore moment: Instant) throws(SystemCallError) -> Bool {
     killed.append((pid, moment))
-    return kill
+    return try kill.get()
   }
 
   func log(_ priority: DaemonLog.Priority, _ text: String) { logged.append(text) }

@@ -89,6 +89,6 @@ final class NoWrappers: WrapperHost {
     then respond: @escaping (ControlResponse) -> Void
   ) {}
   func process(of client: ClientID) -> Int32? { nil }
-  func kill(_ pid: Int32, startedBefore moment: Instant) -> WrapperKill { .hasEnded }
+  func kill(_ pid: Int32, startedBefore moment: Instant) -> Bool { false }
   func log(_ priority: DaemonLog.Priority, _ text: String) {}
 }

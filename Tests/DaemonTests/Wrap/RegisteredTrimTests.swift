@@ -1,5 +1,7 @@
 import Control
+import Glibc
 import Lifecycle
+import Linux
 import Policy
 import Testing
 
@@ -190,12 +192,13 @@ import Testing
     #expect(world.killed.isEmpty)
   }
 
-  @Test(
-    arguments: [(WrapperKill.hasEnded, "has ended"), (.failed("EPERM"), "can't be killed: EPERM")])
-  func `The outcome of killing a wrapper is logged`(outcome: WrapperKill, text: String) {
-    world.kill = outcome
+  @Test(arguments: [false, true])
+  func `The outcome of killing a wrapper is logged`(hasEnded: Bool) {
+    let error = SystemCallError("kill", on: "pid 77", code: EPERM)
+    world.kill = hasEnded ? .success(false) : .failure(error)
     pressEnding()
     world.pass(.seconds(60))
+    let text = hasEnded ? "has ended" : "can't be killed: \(error)"
     #expect(world.logged.contains { $0.contains(text) })
   }
 
