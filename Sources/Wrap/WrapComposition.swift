@@ -132,13 +132,12 @@ public final class WrapComposition {
   /// ends it, as it would end without a wrapper.
   private func watchCaller() {
     guard let descriptor = caller.descriptor else { return }
-    let (run, servesKernels, pipes) = (run, caller.servesKernels, hostPipes)
     var token: LoopToken?
     // If the watch fails, the program is woken only by its own inputs.
-    token = try? run.loop.whenReadable(descriptor) { [unowned run] in
+    token = try? run.loop.whenReadable(descriptor) { [unowned self] in
       if let token { run.loop.unwatch(descriptor, token) }
-      if let pipes, !pipes.hasBoth { pipes.watch() }
-      if servesKernels {
+      if let hostPipes, !hostPipes.hasBoth { hostPipes.watch() }
+      if caller.servesKernels {
         run.kill("the Jupyter server that started it has ended")
       } else {
         run.wake("the end of the process that started it")

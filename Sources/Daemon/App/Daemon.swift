@@ -170,7 +170,8 @@ public final class Daemon {
   /// - Parameter id: the only worker, which is the program of the daemon's caller.
   package func programRun(of id: WorkerID) -> ProgramRun {
     ProgramRun(
-      id, shared, components: components, control: control, orphans: orphans, ending: ending)
+      id: id, shared: shared, components: components, control: control, orphans: orphans,
+      ending: ending)
   }
 
   private var services: Services { shared.services }

@@ -10,25 +10,13 @@ import Supervision
 /// Runs the caller's program as the only worker (`DaemonRole.program`), instead of `Daemon.run`.
 /// Fewer of the daemon's components are started: there is no journal, no worker of an earlier
 /// daemon, no restart and no schedule.
-package final class ProgramRun {
-  private let id: WorkerID
-  private let shared: SharedComponents
-  private let components: WorkerComponents
-  private let control: ControlService
-  private let orphans: OrphanReaper
-  private let ending: DaemonEnd
-
-  init(
-    _ id: WorkerID, _ shared: SharedComponents, components: WorkerComponents,
-    control: ControlService, orphans: OrphanReaper, ending: DaemonEnd
-  ) {
-    self.id = id
-    self.shared = shared
-    self.components = components
-    self.control = control
-    self.orphans = orphans
-    self.ending = ending
-  }
+package struct ProgramRun {
+  let id: WorkerID
+  let shared: SharedComponents
+  let components: WorkerComponents
+  let control: ControlService
+  let orphans: OrphanReaper
+  let ending: DaemonEnd
 
   private var services: Services { shared.services }
   private var driver: EngineDriver { shared.driver }
