@@ -13,7 +13,6 @@ final class DayKeeper {
   let store: DayStore
   private let queue: WorkQueue
   private let days: DayRecords
-  private let recent = RecentTallies()
   private let clock: () -> WallTime
   private var ledger = Ledger()
   private var crashes = CrashLedger()
@@ -29,7 +28,7 @@ final class DayKeeper {
     log: @escaping Log
   ) {
     store = DayStore(directory: directory)
-    days = DayRecords(store, recent, log)
+    days = DayRecords(store, log)
     clock = wall
     self.queue = queue
     today = wall().day
@@ -62,7 +61,7 @@ final class DayKeeper {
   /// files have been read.
   func savings(of worker: WorkerID? = nil, at now: Instant) -> RecentSavingsReport {
     ledger.addElapsedTime(at: now)
-    return recent.report(with: ledger.tallies, of: worker)
+    return days.savings(with: ledger.tallies, of: worker)
   }
 
   /// What happened to a worker since the daemon's start.
@@ -81,37 +80,46 @@ final class DayKeeper {
   }
 }
 
-/// The tallies of the current day, and of earlier days that couldn't be written. It is used on the
-/// queue's thread only, in order: if the clock was set back, a day's file is read after it was
-/// written.
+/// The tallies of the last seven days, and of earlier days that couldn't be written. The files are
+/// read and written on the queue's thread only, in order: if the clock was set back, a day's file
+/// is read after it was written. The event loop reads `recent` at any time, and waits for no file.
 private final class DayRecords: Sendable {
+  private struct Recent: Sendable {
+    var today = 0
+    /// The tallies of the six days before.
+    var earlier: [WorkerID: WorkerTally] = [:]
+    var saved: [WorkerID: WorkerTally] = [:]
+  }
+
   private let store: DayStore
-  private let recent: RecentTallies
   private let log: DayKeeper.Log
   private let records = Mutex<[Int: DayRecord]>([:])
+  private let recent = Mutex(Recent())
 
   /// The maximum number of days that are kept while nothing can be written to the disk.
   private static let maxUnwritten = 7
+  private static let recentDays = 7
 
-  init(_ store: DayStore, _ recent: RecentTallies, _ log: @escaping DayKeeper.Log) {
+  init(_ store: DayStore, _ log: @escaping DayKeeper.Log) {
     self.store = store
-    self.recent = recent
     self.log = log
   }
 
+  /// Begins a day, also when the daemon starts.
   func open(_ day: Int) {
     records.withLock { records in
       guard records[day] == nil else { return }
       let record = load(day)
       records[day] = record
-      recent.begin(day, earlier: tallies(before: day), today: record.tallies)
+      let earlier = tallies(before: day)
+      recent.withLock { $0 = Recent(today: day, earlier: earlier, saved: record.tallies) }
     }
   }
 
   /// The sum of the recent days before a day.
   private func tallies(before day: Int) -> [WorkerID: WorkerTally] {
     var sum: [WorkerID: WorkerTally] = [:]
-    for each in (day - RecentTallies.count + 1)..<day {
+    for each in (day - Self.recentDays + 1)..<day {
       // A day that can't be read isn't counted; `dormouse report` reports it.
       if let record = try? store.load(each) { sum.merge(record.tallies, uniquingKeysWith: +) }
     }
@@ -124,7 +132,8 @@ private final class DayRecords: Sendable {
     open(day)
     records.withLock { records in
       records[day]?.add(counted, crashes: crashes)
-      recent.set(day, records[day]?.tallies ?? [:])
+      let tallies = records[day]?.tallies ?? [:]
+      recent.withLock { if $0.today == day { $0.saved = tallies } }
       for (each, record) in records.sorted(by: { $0.key < $1.key }) {
         do {
           try store.save(record)
@@ -148,46 +157,14 @@ private final class DayRecords: Sendable {
     }
     return DayRecord(day: day)
   }
-}
-
-/// The tallies of the last seven days, for `ps` and `status`. The queue's thread reads them from
-/// the files of the days and adds to them. The event loop reads them at any time, and waits for no
-/// file.
-final class RecentTallies: Sendable {
-  private struct Days: Sendable {
-    var today = 0
-    /// The tallies of the six days before.
-    var earlier: [WorkerID: WorkerTally] = [:]
-    var saved: [WorkerID: WorkerTally] = [:]
-  }
-
-  private let days = Mutex(Days())
-
-  static let count = 7
-
-  /// Begins a day, also when the daemon starts.
-  ///
-  /// - Parameter earlier: the tallies of the six days before.
-  func begin(
-    _ day: Int, earlier: [WorkerID: WorkerTally], today: [WorkerID: WorkerTally]
-  ) {
-    days.withLock { $0 = Days(today: day, earlier: earlier, saved: today) }
-  }
-
-  /// Replaces the tallies of a day.
-  func set(_ day: Int, _ tallies: [WorkerID: WorkerTally]) {
-    days.withLock { if $0.today == day { $0.saved = tallies } }
-  }
 
   /// The savings of today and of the last seven days.
   ///
   /// - Parameters:
   ///   - unsaved: what has been counted since the last save.
   ///   - worker: nil for all workers together.
-  func report(with unsaved: [WorkerID: WorkerTally], of worker: WorkerID? = nil)
-    -> RecentSavingsReport
-  {
-    let (earlier, saved) = days.withLock { ($0.earlier, $0.saved) }
+  func savings(with unsaved: [WorkerID: WorkerTally], of worker: WorkerID?) -> RecentSavingsReport {
+    let (earlier, saved) = recent.withLock { ($0.earlier, $0.saved) }
     let today = Self.sum([saved, unsaved], of: worker)
     let week = today + Self.sum([earlier], of: worker)
     return RecentSavingsReport(today: SavingsReport(today), week: SavingsReport(week))
