@@ -26,33 +26,27 @@ struct ImageDisk: Sendable {
     }
   }
 
-  /// Reads the state. It waits for the file system, so it mustn't run on the event loop's thread.
-  ///
-  /// - Parameter workers: their names, their images if they are hibernated, and their bases.
-  static func read(_ directory: String, _ workers: [(name: String, path: String?, base: String)])
-    -> ImageDisk
-  {
-    var result = ImageDisk()
-    result.askFileSystem(directory)
-    for worker in workers {
-      if let path = worker.path { result.images[worker.name] = length(path) ?? 0 }
-      if let base = length(worker.base) { result.bases[worker.name] = base }
-    }
-    return result
-  }
+  /// A worker's image, if it has one, and its base.
+  typealias Files = (worker: String, image: String?, base: String)
 
-  /// Reads the directory and the file system's size. It mustn't run on the event loop's thread.
-  mutating func askFileSystem(_ directory: String) {
-    self.directory = ImageDirectory(of: directory + "/")
+  /// Reads the state. It waits for the file system, so it mustn't run on the event loop's thread.
+  static func read(_ directory: String, _ files: [Files], wrapped: Int64?) -> ImageDisk {
+    var result = ImageDisk(wrapped: wrapped)
+    result.directory = ImageDirectory(of: directory + "/")
+    for each in files {
+      if let image = each.image { result.images[each.worker] = length(image) ?? 0 }
+      if let base = length(each.base) { result.bases[each.worker] = base }
+    }
     var usage = statvfs()
-    guard statvfs(directory, &usage) == 0 else { return }
+    guard statvfs(directory, &usage) == 0 else { return result }
     // File systems without a size of their own report up to 2⁶⁴ blocks.
     func bytes(_ blocks: UInt) -> ByteCount {
       let (product, overflow) = UInt64(blocks).multipliedReportingOverflow(
         by: UInt64(usage.f_frsize))
       return ByteCount(overflow ? .max : Int64(clamping: product))
     }
-    (total, free) = (bytes(usage.f_blocks), bytes(usage.f_bavail))
+    (result.total, result.free) = (bytes(usage.f_blocks), bytes(usage.f_bavail))
+    return result
   }
 
   private static func length(_ path: String) -> Int64? {
@@ -78,23 +72,14 @@ extension ImageDisk {
     CoalescedProbe(jobs, about: "disk of images", within: ImageDiskMonitor.timeout) {
       () -> @Sendable () -> ImageDisk in
       didBegin()
-      if let sharedImages {
-        return {
-          var result = ImageDisk()
-          result.askFileSystem(directory)
-          result.wrapped = sharedImages()
-          return result
-        }
-      }
-      let images = workers.values.map { worker in
+      var files: [Files] = []
+      for worker in workers.values where sharedImages == nil {
         let path = image(worker.id.name)
-        return (
-          name: worker.id.name,
-          path: worker.image?.path ?? (worker.bytesInTrimImage > 0 ? path : nil),
-          base: Hibernator.basePath(of: path)
-        )
+        let trimmed = worker.bytesInTrimImage > 0 ? path : nil
+        files.append(
+          (worker.id.name, worker.image?.path ?? trimmed, Hibernator.basePath(of: path)))
       }
-      return { ImageDisk.read(directory, images) }
+      return { [files] in ImageDisk.read(directory, files, wrapped: sharedImages?()) }
     }
   }
 }

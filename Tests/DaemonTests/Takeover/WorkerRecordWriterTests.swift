@@ -77,8 +77,8 @@ import Testing
     let monitor = ImageDiskMonitor(
       directory: directory, ledger: WriteLedger(path: scratch.path + "/writes"),
       ImageDiskMonitor.Needs(
-        read: { then in then(ImageDisk.read(directory, [])) }, send: { _ in }, save: { _ in },
-        time: { 0 }, log: { _, _ in }))
+        read: { then in then(ImageDisk.read(directory, [], wrapped: nil)) }, send: { _ in },
+        save: { _ in }, time: { 0 }, log: { _, _ in }))
     writer.follow(monitor)
     try makeDirectory(directory, mode: 0o700)
     monitor.sendReading()
