@@ -54,21 +54,20 @@ final class HookRunner {
       !configuration.current.hooks.isEmpty
       || workers.values.contains { !$0.configuration.hooks.isEmpty }
     guard isConfigured else { return chronicle.observe(as: .hooks, nil) }
-    chronicle.observe(as: .hooks) { [unowned self] in offer($0.hookEvents, of: $0.worker, $1) }
+    chronicle.observe(as: .hooks) { [unowned self] in offer($0, $1) }
   }
 
   /// Starts the commands for the start of the daemon, and observes events from now on.
   func begin(version: String, socket: String) {
     self.socket = socket
     follow()
-    offer(
-      [.daemon, .everything], of: nil,
-      EventRecord(
-        time: JournalWriter.wall().text, kind: Notice.Kind.daemon.rawValue,
-        text: "daemon started: version \(version), policy \(configuration.current.policy.name)"))
+    let policy = configuration.current.policy.name
+    let notice = Notice(daemonStarted: version, policy: policy, at: EventLoop.now)
+    offer(notice, EventRecord(notice, wall: JournalWriter.wall()))
   }
 
-  private func offer(_ events: Set<Hooks.Event>, of worker: WorkerID?, _ record: EventRecord) {
+  private func offer(_ notice: Notice, _ record: EventRecord) {
+    let (worker, events) = (notice.worker, notice.hookEvents)
     let workerHooks = worker.flatMap { workers[$0]?.configuration.hooks }
     var input: [UInt8]?
     for hooks in [workerHooks, configuration.current.hooks].compactMap(\.self) where !hooks.isEmpty

@@ -59,10 +59,8 @@ public struct Notice: Hashable, Sendable {
 }
 
 extension Notice {
-  public init(daemonStarted header: SegmentHeader, at now: Instant) {
-    self.init(
-      at: now, kind: .daemon,
-      text: "daemon started: version \(header.version), policy \(header.policy.name)")
+  public init(daemonStarted version: String, policy: String, at now: Instant) {
+    self.init(at: now, kind: .daemon, text: "daemon started: version \(version), policy \(policy)")
   }
 
   public init(gapAt now: Instant) {

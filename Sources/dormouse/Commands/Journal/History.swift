@@ -62,7 +62,7 @@ struct History {
       formatter = EventFormatter()
       switch beginning {
       case .newRun where header.segment == 0:
-        return [Notice(daemonStarted: header, at: step.at)]
+        return [Notice(daemonStarted: header.version, policy: header.policy.name, at: step.at)]
       // The start of the journal isn't an event.
       case .first: return []
       case .newRun, .afterGap: return [Notice(gapAt: step.at)]
