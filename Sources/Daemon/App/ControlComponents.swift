@@ -19,10 +19,11 @@ extension ControlService {
       snapshots: shared.snapshots)
     let startConfirmation = StartConfirmation(
       requests: shared.requests, restarts: shared.restarts, scanner: senses.scanner)
-    let examination = SelfExamination(services.jobs) {
-      [state = shared.state.path, socket = shared.socket] in
+    let examination = CoalescedProbe<ExaminationProgram.Outcome>(
+      services.jobs, about: "doctor", within: .seconds(40)
+    ) { [state = shared.state.path, socket = shared.socket] in
       // Made when it is needed: it has a copy of the environment.
-      ExaminationProgram(stateDirectory: state, socket: socket).run()
+      { ExaminationProgram(stateDirectory: state, socket: socket).run() }
     }
     self.init(
       following: EventFollowing(shared.chronicle) { [unowned server = shared.control] in

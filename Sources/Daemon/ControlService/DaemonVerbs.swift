@@ -6,7 +6,7 @@ import Policy
 struct DaemonVerbs {
   let ending: DaemonEnd
   let reloader: ConfigurationReloader
-  let examination: SelfExamination
+  let examination: CoalescedProbe<ExaminationProgram.Outcome>
   let reporter: DaemonReporter
   let jobs: LoopJobs
 
@@ -22,8 +22,8 @@ struct DaemonVerbs {
 
   /// Tests what the machine allows the daemon. It takes a second or more.
   func doctor(_ call: ControlCall) {
-    examination.examine { outcome in
-      switch outcome {
+    examination.ask { outcome in
+      switch outcome ?? .failure(.overdue) {
       case .success(let report):
         let context = reporter.context(user: report.user, at: ending.timers.now)
         call.answer(.done, report.verdict.text) {

@@ -26,7 +26,7 @@ final class ControlWorld {
   let examined: Examined
 
   final class Examined: Sendable {
-    let outcome = Mutex<SelfExamination.Outcome>(.failure(.overdue))
+    let outcome = Mutex<ExaminationProgram.Outcome>(.failure(.overdue))
   }
 
   /// What was sent to clients that follow events. Without a server, they read it at once.
@@ -77,7 +77,9 @@ final class ControlWorld {
       externals: world.externals, reloads: world.reloads,
       daemon: DaemonVerbs(
         ending: world.ending, reloader: reloader,
-        examination: SelfExamination(world.services.jobs) { outcome.outcome.withLock { $0 } },
+        examination: CoalescedProbe(
+          world.services.jobs, about: "doctor", within: .seconds(40)
+        ) { { outcome.outcome.withLock { $0 } } },
         reporter: reporter, jobs: world.services.jobs))
   }
 

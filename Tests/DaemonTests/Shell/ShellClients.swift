@@ -157,7 +157,9 @@ final class ShellClients {
       externals: world.externals, reloads: supervision.reloads,
       daemon: DaemonVerbs(
         ending: world.ending, reloader: world.reloads.reloader,
-        examination: SelfExamination(processes.jobs) { .failure(.overdue) },
+        examination: CoalescedProbe(processes.jobs, about: "doctor", within: .seconds(40)) {
+          { .failure(.overdue) }
+        },
         reporter: reporter, jobs: processes.jobs))
   }
 

@@ -3,29 +3,6 @@ import Glibc
 import Linux
 import Supervision
 
-/// Tests what the machine allows the daemon, for `doctor`. That may differ from what it allows the
-/// caller's shell. A process that the daemon starts makes the tests, so that they neither disturb
-/// nor delay the daemon. It belongs to the event loop's thread.
-final class SelfExamination {
-  typealias Outcome = Result<DoctorReport, ExaminationFailure>
-
-  private let probe: CoalescedProbe<Outcome>
-
-  /// - Parameter examine: runs the tests, on another thread.
-  init(
-    _ jobs: LoopJobs, within limit: Duration = .seconds(40),
-    examine: @escaping @Sendable () -> Outcome
-  ) {
-    probe = CoalescedProbe(jobs, about: "doctor", within: limit) { examine }
-  }
-
-  /// Runs the tests. `then` is called once, on the event loop, and never before this function
-  /// returns.
-  func examine(then: @escaping (Outcome) -> Void) {
-    probe.ask { then($0 ?? .failure(.overdue)) }
-  }
-}
-
 /// Why a daemon's tests have no result.
 enum ExaminationFailure: Error, Equatable, CustomStringConvertible {
   case notStarted(String)
@@ -42,9 +19,13 @@ enum ExaminationFailure: Error, Equatable, CustomStringConvertible {
   }
 }
 
-/// A process that prints a `DoctorReport` as JSON. It is this program, as the daemon's user, in the
-/// daemon's cgroup and with its rights.
+/// Tests what the machine allows the daemon, for `doctor`. That may differ from what it allows the
+/// caller's shell. A process makes the tests, so that they neither disturb nor delay the daemon. It
+/// is this program, as the daemon's user, in the daemon's cgroup and with its rights, and prints a
+/// `DoctorReport` as JSON.
 struct ExaminationProgram: Sendable {
+  typealias Outcome = Result<DoctorReport, ExaminationFailure>
+
   let path: String
   let arguments: [String]
   let environment: [String: String]
@@ -54,7 +35,7 @@ struct ExaminationProgram: Sendable {
   private static let maxLength = 512 << 10
 
   /// Runs the program and waits for it. It mustn't run on the event loop's thread.
-  func run() -> SelfExamination.Outcome {
+  func run() -> Outcome {
     let deadline = Deadline(in: timeout)
     let output: Descriptor
     let process: SpawnedProcess
