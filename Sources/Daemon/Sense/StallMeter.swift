@@ -14,22 +14,13 @@ struct StallMeter {
   private(set) var someTotal: UInt64?
 
   /// The stalls in percent of the window that ends now; nil the first time, and without PSI
-  /// (`stall` is nil).
+  /// (`stall` is nil). Stalls before the first reading aren't known, and count as none.
   mutating func read(
     _ stall: PressureStall?, at now: Instant, window: Duration
   ) -> (some: Double, full: Double)? {
     someTotal = stall?.some.totalMicroseconds
     guard let stall else { return nil }
-    return add(
-      some: stall.some.totalMicroseconds, full: stall.full?.totalMicroseconds ?? 0, at: now,
-      window: window)
-  }
-
-  /// Computes the shares from totals. Stalls before the first reading aren't known, and count as
-  /// none.
-  mutating func add(
-    some: UInt64, full: UInt64, at now: Instant, window: Duration
-  ) -> (some: Double, full: Double)? {
+    let (some, full) = (stall.some.totalMicroseconds, stall.full?.totalMicroseconds ?? 0)
     history.append((some, full, now))
     let whole = history.lastIndex { $0.at + window <= now } ?? 0
     history.removeFirst(whole)

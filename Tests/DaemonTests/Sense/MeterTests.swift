@@ -44,9 +44,9 @@ import Testing
   func share(readings: [(seconds: Double, some: UInt64, share: Double?)]) {
     var meter = StallMeter()
     for reading in readings {
-      let share = meter.add(
-        some: reading.some, full: 0, at: Instant(nanoseconds: Int64(reading.seconds * 1e9)),
-        window: .seconds(2))?.some
+      let stall = PressureStall(parsing: Array("some avg10=0.00 total=\(reading.some)\n".utf8))
+      let now = Instant(nanoseconds: Int64(reading.seconds * 1e9))
+      let share = meter.read(stall, at: now, window: .seconds(2))?.some
       #expect(share == reading.share, "\(reading)")
     }
   }
