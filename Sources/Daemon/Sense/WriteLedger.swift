@@ -18,8 +18,6 @@ struct WriteLedger: Sendable {
 
   private static let title = "dormouse writes 1"
   private static let span: Int64 = 24
-  /// The maximum length of a file in bytes. A file that the daemon has written is far smaller.
-  private static let maxLength = 16384
 
   private let path: String
   private var hours: [Int64: Costs] = [:]
@@ -66,32 +64,19 @@ struct WriteLedger: Sendable {
 
   /// Writes the counts. Call it on a thread that may wait for the disk.
   func save() throws(SystemCallError) {
-    try StateFile.replace(path, with: Array(encoded.utf8), durability: .none)
-  }
-
-  // MARK: the file
-
-  var encoded: String {
-    var text = Self.title + "\n"
-    for (hour, costs) in hours.sorted(by: { $0.key < $1.key }) {
-      text += "\(hour) \(costs.bytes) \(costs.milliseconds) \(costs.images)\n"
+    let lines = hours.sorted { $0.key < $1.key }.map { hour, costs in
+      "\(hour) \(costs.bytes) \(costs.milliseconds) \(costs.images)"
     }
-    return text + SealedFacts.seal(text.utf8)
+    let text = SealedFacts.text(lines, title: Self.title)
+    try StateFile.replace(path, with: Array(text.utf8), durability: .none)
   }
 
   private static func decode(_ bytes: [UInt8]) -> [Int64: Costs]? {
-    guard bytes.count <= maxLength else { return nil }
-    let text = String(decoding: bytes, as: UTF8.self)
-    var lines = text.split(separator: "\n", omittingEmptySubsequences: false)
-    // The last line has a line end too.
-    guard lines.count >= 3, lines.removeLast().isEmpty, let last = lines.popLast(),
-      lines.first.map(String.init) == title
-    else { return nil }
-    let covered = lines.joined(separator: "\n") + "\n"
-    guard last + "\n" == SealedFacts.seal(covered.utf8) else { return nil }
+    guard let lines = SealedFacts.lines(of: bytes, title: title) else { return nil }
     var hours: [Int64: Costs] = [:]
-    for line in lines.dropFirst() {
-      let numbers = line.split(separator: " ").compactMap { Int64($0) }
+    for line in lines {
+      let numbers = String(decoding: line, as: UTF8.self).split(separator: " ")
+        .compactMap { Int64($0) }
       // The bytes of a day on any disk are far below these limits, so sums can't overflow.
       guard numbers.count == 4, numbers.allSatisfy({ (0...(1 << 50)).contains($0) }) else {
         return nil
