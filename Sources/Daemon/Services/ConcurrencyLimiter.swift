@@ -9,7 +9,6 @@ final class ConcurrencyLimiter {
   private let width: Int
   private let timeout: Duration
   private var waiting: [Start] = []
-  private var next = 0
   private var slots: Set<UInt64> = []
   private var count: UInt64 = 0
 
@@ -25,10 +24,8 @@ final class ConcurrencyLimiter {
   }
 
   private func advance() {
-    while slots.count < width, next < waiting.count {
-      let start = waiting[next]
-      next += 1
-      if next == waiting.count { (waiting, next) = ([], 0) }
+    while slots.count < width, !waiting.isEmpty {
+      let start = waiting.removeFirst()
       count += 1
       let slot = count
       slots.insert(slot)

@@ -19,15 +19,9 @@ final class LoopJobs {
   private let loop: any Timers & DescriptorWatches
   private let jobs: JobPool
   private let mailbox: Mailbox<LoopJobs>
-  private var waiting: [UInt64: Waiting] = [:]
+  /// The jobs that haven't ended. `done` is called on the loop when the job is done.
+  private var waiting: [UInt64: (subject: String, done: () -> Void)] = [:]
   private var count: UInt64 = 0
-
-  private struct Waiting {
-    let subject: String
-    var timer: EventLoop.Token
-    /// Called on the loop when the job is done.
-    var done: () -> Void
-  }
 
   init(
     _ loop: any Timers & DescriptorWatches, _ jobs: JobPool = .files
@@ -60,11 +54,14 @@ final class LoopJobs {
       result.abandon()
       then(.overdue)
     }
-    waiting[id] = Waiting(subject: subject, timer: timer) { [unowned self] in
-      loop.cancel(timer)
-      waiting[id] = nil
-      if let value = result.consume() { then(.done(value)) }
-    }
+    waiting[id] = (
+      subject,
+      { [unowned self] in
+        loop.cancel(timer)
+        waiting[id] = nil
+        if let value = result.consume() { then(.done(value)) }
+      }
+    )
   }
 
   /// Delivers the outcome. The subject names this step for `TurnCheck`.
