@@ -1,8 +1,9 @@
 import Control
+import Journal
 import Lifecycle
 import Policy
 
-// These initializers make reports of the engine's reasons, each with its code.
+// These initializers make reports of the engine's reasons, each with its code, and of tallies.
 
 extension CodedText {
   init(_ cause: Cause) { self.init(cause.code, cause.sentence) }
@@ -80,6 +81,36 @@ extension ExitStatusReport {
     case .exited(let code): self.status = code
     case .signaled(let number): signal = number
     case .outOfMemory, .unknown: break
+    }
+  }
+}
+
+extension WorkerCounters {
+  /// - Parameter written: the bytes that were written to the worker's images.
+  init(_ tally: WorkerTally, written: Int64) {
+    self.init()
+    launches = tally.launches
+    failedLaunches = tally.failedLaunches
+    suspensions = tally.suspensions
+    hibernations = tally.hibernations
+    wakes = tally.wakes
+    resumes = tally.resumes
+    resumeSeconds = Double(tally.resumeNanoseconds) / 1e9
+    trims = tally.trims
+    trimmed = tally.trimmed
+    warnings = tally.warnings
+    freed = tally.freed
+    self.written = written
+    footprintByteSeconds = tally.byteSeconds
+    ends.memory = tally.memoryTerminations
+    ends.watchdog = tally.watchdogTerminations
+    ends.requested = tally.stops
+    ends.completed = tally.exits
+    ends.crashed = tally.crashes
+    states = WorkerState.allCases.compactMap { state in
+      tally.nanoseconds[state.rawValue].map {
+        StateTime(state: state.rawValue, seconds: Double($0) / 1e9)
+      }
     }
   }
 }

@@ -50,7 +50,23 @@ struct DaemonReporter {
 
   /// What the daemon measures about itself and about the machine.
   func measurements(at now: Instant) -> DaemonMeasurements {
-    var measured = DaemonMeasurements(chronicle.counts, driver.state, at: now)
+    let (counts, engine) = (chronicle.counts, driver.state)
+    var measured = DaemonMeasurements(upSeconds: counts.upSeconds(at: now))
+    measured.cpuSeconds = Double(Clocks.processorTime) / 1e9
+    // Without /proc the number isn't known.
+    let bytes = residentMemory(of: CurrentProcess.pid).all
+    measured.resident = bytes == 0 ? nil : Int64(clamping: bytes)
+    let memory = engine.memoryReading
+    measured.someStall = memory?.someStall
+    measured.fullStall = memory?.fullStall
+    measured.swapFree = memory?.swapFree.bytes
+    if let disk = engine.imageDisk {
+      measured.imageDisk = DaemonMeasurements.ImageDisk(
+        images: disk.reading.images.bytes, budget: engine.policy.hibernate.disk.budget.bytes,
+        free: disk.reading.free.bytes, total: disk.reading.total.bytes, least: disk.minFree.bytes)
+    }
+    measured.wakeTimes = counts.wakeTimes
+    measured.jetsamReports = counts.jetsamReports
     measured.hooks = hooks?.report
     return measured
   }
