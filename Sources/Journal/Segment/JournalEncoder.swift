@@ -14,8 +14,21 @@ public struct JournalEncoder: Sendable {
   /// Begins a segment with its header and a checkpoint of the engine.
   public init(_ header: SegmentHeader, engine: Engine) throws {
     profiles = try ProfileCodec(base: header.policy)
-    try begin(header)
-    try record(checkpoint: engine, at: header.at)
+    var fields = FieldWriter()
+    fields.set("journal", "dormouse")
+    fields.set("format", SegmentHeader.format)
+    fields.set("version", header.version)
+    fields.set("run", header.run)
+    fields.set("segment", header.segment)
+    fields.set("t", header.at)
+    fields.set("time", header.wall.text)
+    fields.set("wall", header.wall.nanoseconds)
+    try fields.set("policy", coded: header.policy)
+    append(fields)
+    fields = FieldWriter()
+    fields.set("t", header.at)
+    fields.set("checkpoint", try profiles.checkpoint(engine))
+    append(fields)
   }
 
   /// Returns all bytes that haven't been returned yet, in their order.
@@ -56,27 +69,6 @@ public struct JournalEncoder: Sendable {
     fields.set("t", now)
     fields.set("time", wall.text)
     fields.set("wall", wall.nanoseconds)
-    append(fields)
-  }
-
-  private mutating func begin(_ header: SegmentHeader) throws {
-    var fields = FieldWriter()
-    fields.set("journal", "dormouse")
-    fields.set("format", SegmentHeader.format)
-    fields.set("version", header.version)
-    fields.set("run", header.run)
-    fields.set("segment", header.segment)
-    fields.set("t", header.at)
-    fields.set("time", header.wall.text)
-    fields.set("wall", header.wall.nanoseconds)
-    try fields.set("policy", coded: header.policy)
-    append(fields)
-  }
-
-  private mutating func record(checkpoint engine: Engine, at now: Instant) throws {
-    var fields = FieldWriter()
-    fields.set("t", now)
-    fields.set("checkpoint", try profiles.checkpoint(engine))
     append(fields)
   }
 
