@@ -30,7 +30,7 @@ extension HistoryReader {
       recordUse(worker, selfInitiated: true, at: now)
     case .footprint(let worker, let bytes):
       addElapsedTime(worker, at: now)
-      setFootprint(worker, bytes.bytes)
+      change(worker) { $0.setFootprint(bytes.bytes) }
     case .swapped, .trimmed, .trimFailed, .filled, .trimLost: recordTrim(event, at: now)
     case .memory(let reading): record(reading, at: now)
     default: break
@@ -46,9 +46,9 @@ extension HistoryReader {
       tracked.began[what].map { Double(now - $0) / 1e9 }
     }
     switch event {
-    case .suspended: if let time = since(.suspend) { costs.suspend.add(time) }
-    case .staysAwake: if isOpen { costs.staysAwake.insert(worker) }
-    case .exited: if let time = since(.terminate) { costs.exit.add(time) }
+    case .suspended: if let time = since(.suspend) { history.costs.suspend.add(time) }
+    case .staysAwake: if isOpen { history.costs.staysAwake.insert(worker) }
+    case .exited: if let time = since(.terminate) { history.costs.exit.add(time) }
     case .hibernated(_, let result):
       addElapsedTime(worker, at: now)
       endTrim(worker)
@@ -56,16 +56,16 @@ extension HistoryReader {
       change(worker) { $0.hibernated(before: before, after: after) }
       guard isOpen, before > 0 else { return }
       let bytes = Double(before)
-      costs.hibernate.add(result.duration / .seconds(1) / bytes, weight: bytes)
-      costs.imageShare.add(Double(result.imageSize.bytes) / bytes, weight: bytes)
-      costs.hibernatedFootprint.add(Double(after))
+      history.costs.hibernate.add(result.duration / .seconds(1) / bytes, weight: bytes)
+      history.costs.imageShare.add(Double(result.imageSize.bytes) / bytes, weight: bytes)
+      history.costs.hibernatedFootprint.add(Double(after))
     case .resumed(_, let took):
       guard isOpen else { return }
       let seconds = took / .seconds(1)
       if tracked.sleptIn == .hibernated {
-        costs.resume.add(megabytes: Double(tracked.footprint) / 1_048_576, seconds: seconds)
+        history.costs.resume.add(megabytes: Double(tracked.footprint) / 1_048_576, seconds: seconds)
       } else {
-        costs.suspendedWake.add(seconds)
+        history.costs.suspendedWake.add(seconds)
       }
     default: break
     }
@@ -98,7 +98,7 @@ extension HistoryReader {
       workers[worker]?.launches.add(Double(now - began) / 1e9)
     }
     if to == .resuming { workers[worker]?.sleptIn = from }
-    if isOpen, from == .resuming, to.runs { totals.wakes += 1 }
+    if isOpen, from == .resuming, to.runs { history.recorded.wakes += 1 }
     // A termination for lack of memory is a decision of the policy, and no event of the history.
     if to == .terminated, !isForMemory { end(worker, at: now) }
     setState(worker, to, at: now)
@@ -109,14 +109,10 @@ extension HistoryReader {
   mutating func setState(_ worker: WorkerID, _ state: WorkerState, at now: Int64) {
     addElapsedTime(worker, at: now)
     if !state.isAlive {
-      endUse(worker)
+      workers[worker]?.endUse()
       endTrim(worker)
     }
     change(worker) { $0.setState(state, at: now) }
-  }
-
-  mutating func setFootprint(_ worker: WorkerID, _ bytes: Int64) {
-    change(worker) { $0.setFootprint(bytes) }
   }
 
   private mutating func recordTrim(_ event: Event, at now: Int64) {
@@ -127,10 +123,10 @@ extension HistoryReader {
     case .trimmed(_, let result):
       endTrim(worker)
       change(worker) { $0.trimmed(result) }
-      if isOpen { totals.trims += 1 }
+      if isOpen { history.recorded.trims += 1 }
     case .trimFailed where isOpen:
-      costs.trims.failures += 1
-      costs.workerTrims[worker, default: MeasuredTrims()].failures += 1
+      history.costs.trims.failures += 1
+      history.costs.workerTrims[worker, default: MeasuredTrims()].failures += 1
     case .filled, .trimLost: endTrim(worker)
     default: break
     }
@@ -139,12 +135,12 @@ extension HistoryReader {
   /// Counts the last trim of a worker, whose memory is moved by something else now.
   mutating func endTrim(_ worker: WorkerID) {
     guard let trim = workers[worker]?.endTrim(), isOpen else { return }
-    costs.trims.add(trim)
-    costs.workerTrims[worker, default: MeasuredTrims()].add(trim)
+    history.costs.trims.add(trim)
+    history.costs.workerTrims[worker, default: MeasuredTrims()].add(trim)
   }
 
   /// Changes a worker, and keeps the sum of what all workers hold up to date.
-  private mutating func change(_ worker: WorkerID, _ change: (inout TrackedWorker) -> Void) {
+  mutating func change(_ worker: WorkerID, _ change: (inout TrackedWorker) -> Void) {
     guard var tracked = workers[worker] else { return }
     let before = tracked.held
     change(&tracked)
@@ -154,25 +150,16 @@ extension HistoryReader {
 
   mutating func addElapsedTime(_ worker: WorkerID, at now: Int64) {
     guard isOpen, let sums = workers[worker]?.addElapsedTime(at: now) else { return }
-    totals.byteSeconds += sums.held
-    totals.savedByteSeconds += sums.saved
+    history.recorded.byteSeconds += sums.held
+    history.recorded.savedByteSeconds += sums.saved
   }
 
   mutating func recordUse(_ worker: WorkerID, selfInitiated: Bool, at now: Int64) {
-    guard isOpen, let ended = workers[worker]?.recordUse(selfInitiated: selfInitiated, at: now)
-    else { return }
-    uses[worker, default: []] += ended
-  }
-
-  mutating func endUse(_ worker: WorkerID) {
-    guard let ended = workers[worker]?.endUse(), !ended.isEmpty else { return }
-    uses[worker, default: []] += ended
+    if isOpen { workers[worker]?.recordUse(selfInitiated: selfInitiated, at: now) }
   }
 
   mutating func end(_ worker: WorkerID, at now: Int64) {
-    guard isOpen else { return }
-    endUse(worker)
-    ends[worker, default: []].append(now)
+    if isOpen { workers[worker]?.end(at: now) }
   }
 
   // MARK: the machine
@@ -183,11 +170,13 @@ extension HistoryReader {
 
   private mutating func record(_ reading: MemoryReading, at now: Int64) {
     guard isOpen, reading.total > .zero else { return }
-    memory = reading.total
+    history.memory = reading.total
     let used = reading.total.bytes - reading.available.bytes - held
     let share = min(1, max(0, Double(used) / Double(reading.total.bytes)))
     let rounded = (share / Self.step).rounded() * Self.step
-    if let last = others.last, (last.share - share).magnitude < Self.step { return }
-    others.append(Trace.HostChange(at: others.isEmpty ? 0 : now / 1_000_000, share: rounded))
+    let last = history.trace.others.last
+    if let last, (last.share - share).magnitude < Self.step { return }
+    let time = last == nil ? 0 : now / 1_000_000
+    history.trace.others.append(Trace.HostChange(at: time, share: rounded))
   }
 }

@@ -8,27 +8,17 @@ import Simulation
 /// engine again would take most of a minute for a week.
 public struct HistoryReader {
   private let since: WallTime?
-  private var problems: [JournalProblem] = []
   private var header: SegmentHeader?
-  private var run = ""
   private var wallOffset: Int64 = 0
   /// The clock of the daemon at the last record.
   private var last: Int64?
   /// The clock of the daemon at the time `begunAt` of the history.
   private var base: Int64 = 0
   private var begunAt: Int64 = 0
-  private var from: WallTime?
-  private var to: WallTime?
-  private var gaps = 0
 
   var workers: [WorkerID: TrackedWorker] = [:]
-  var policy = LifecyclePolicy()
-  var uses: [WorkerID: [Trace.Use]] = [:]
-  var ends: [WorkerID: [Int64]] = [:]
-  var others: [Trace.HostChange] = []
-  var memory: ByteCount?
-  var costs = MeasuredCosts()
-  var totals = RecordedHistory.Totals()
+  /// The result, without the workers.
+  var history = RecordedHistory()
   /// What all workers hold, in bytes.
   var held: Int64 = 0
 
@@ -39,7 +29,7 @@ public struct HistoryReader {
   public init(since: WallTime? = nil) { self.since = since }
 
   /// Whether the history has begun.
-  var isOpen: Bool { from != nil }
+  var isOpen: Bool { history.from != nil }
 
   /// Reads segments, which must be in the order of time.
   ///
@@ -50,7 +40,7 @@ public struct HistoryReader {
     for (index, segment) in segments.enumerated() {
       progress(Double(index) / Double(segments.count))
       let problem = segment.forEachRecord { read($0, at: $1.nanoseconds) }
-      if let problem { problems.append(problem) }
+      if let problem { history.problems.append(problem) }
     }
     return finished()
   }
@@ -63,15 +53,15 @@ public struct HistoryReader {
         beginAfterGap(at: at)
       }
       header = new
-      policy = new.policy
+      history.policy = new.policy
     case .checkpoint(let engine): open(engine, at: at)
     case .clock(let wall): wallOffset = wall.nanoseconds &- at
-    case .policy(let new): policy = new
+    case .policy(let new): history.policy = new
     case .event(let event, let directives):
       openIfDue(at: at)
       // Time never runs backwards, although a damaged record may say so.
       last = max(last ?? at, at)
-      if isOpen { to = WallTime(nanoseconds: at &+ wallOffset) }
+      if isOpen { history.to = WallTime(nanoseconds: at &+ wallOffset) }
       self.record(event, directives, at: time)
     }
   }
@@ -84,8 +74,8 @@ public struct HistoryReader {
       return
     }
     (base, last, begunAt) = (at, at, 0)
-    from = WallTime(nanoseconds: at &+ wallOffset)
-    to = from
+    history.from = WallTime(nanoseconds: at &+ wallOffset)
+    history.to = history.from
     for worker in workers.keys {
       workers[worker]?.skip(to: 0)
       workers[worker]?.began = [:]
@@ -101,11 +91,11 @@ public struct HistoryReader {
     let now = time
     (begunAt, base, last) = (now, at, at)
     guard header != nil else { return }
-    if isOpen { gaps += 1 }
+    if isOpen { history.gaps += 1 }
     for worker in workers.keys {
       addElapsedTime(worker, at: now)
       workers[worker]?.began = [:]
-      endUse(worker)
+      workers[worker]?.endUse()
       if workers[worker]?.state.isAlive == true { workers[worker]?.lostAt = now }
     }
   }
@@ -122,7 +112,7 @@ public struct HistoryReader {
       guard isNew else { continue }
       workers[worker]?.open(
         swapped: engine.swapped(of: worker).bytes, engine.snapshot(of: worker)?.trim?.last)
-      setFootprint(worker, footprint.bytes)
+      change(worker) { $0.setFootprint(footprint.bytes) }
     }
     openIfDue(at: at)
   }
@@ -137,7 +127,7 @@ public struct HistoryReader {
     workers[worker, default: TrackedWorker()].profile = profile
     workers[worker]?.lostAt = nil
     setState(worker, state, at: now)
-    if let footprint, before == nil { setFootprint(worker, footprint) }
+    if let footprint, before == nil { change(worker) { $0.setFootprint(footprint) } }
     guard isOpen, state.isAlive, before?.state.isAlive != true else { return }
     // A daemon that begins finds its workers at once. A worker that is found later is in use.
     if now < 10_000_000_000 {
@@ -151,34 +141,29 @@ public struct HistoryReader {
     let now = time
     for worker in workers.keys {
       addElapsedTime(worker, at: now)
-      endUse(worker)
+      workers[worker]?.endUse()
       endTrim(worker)
       if let lostAt = workers[worker]?.lostAt { end(worker, at: lostAt) }
     }
     let seen = workers.filter { $0.value.wasSeen }.sorted { $0.key < $1.key }
-    var trace = Trace(
-      name: "own history", length: now / 1_000_000, workers: [], uses: [], others: others)
     let launches = seen.compactMap { $0.value.launches.value }
     let usual = launches.isEmpty ? 1 : launches.reduce(0, +) / Double(launches.count)
+    var result = history
+    result.trace.length = now / 1_000_000
     for (id, worker) in seen {
-      let number = Int32(trace.workers.count)
-      trace.workers.append(
+      let number = Int32(result.trace.workers.count)
+      result.trace.workers.append(
         worker.worker(named: id.name, launch: worker.launches.value ?? usual))
-      for var use in uses[id] ?? [] {
+      for var use in worker.uses {
         use.worker = number
-        trace.uses.append(use)
+        result.trace.uses.append(use)
       }
-      trace.ends += (ends[id] ?? []).map { Trace.End(at: $0 / 1_000_000, worker: number) }
+      result.trace.ends += worker.ends.map { Trace.End(at: $0 / 1_000_000, worker: number) }
+      result.profiles[id] = worker.profile
+      if worker.profile?.policy.foreground.mode == .manual { result.unobserved.append(id.name) }
     }
-    trace.uses.sort { ($0.at, $0.worker) < ($1.at, $1.worker) }
-    trace.ends.sort { ($0.at, $0.worker) < ($1.at, $1.worker) }
-    let unobserved = seen.filter { $0.value.profile?.policy.foreground.mode == .manual }
-    return RecordedHistory(
-      from: from, to: to, trace: trace, policy: policy,
-      profiles: Dictionary(
-        seen.compactMap { id, worker in worker.profile.map { (id, $0) } }
-      ) { first, _ in first },
-      costs: costs, memory: memory, gaps: gaps, recorded: totals,
-      unobserved: unobserved.map(\.key.name), problems: problems)
+    result.trace.uses.sort { ($0.at, $0.worker) < ($1.at, $1.worker) }
+    result.trace.ends.sort { ($0.at, $0.worker) < ($1.at, $1.worker) }
+    return result
   }
 }

@@ -11,23 +11,23 @@ public struct RecordedHistory: Sendable {
   /// The wall clock at the last record. `nil`: the journal has no record in the time.
   public var to: WallTime?
   /// The workers' uses and footprints. Its time begins at the first record, without gaps.
-  public var trace: Trace
+  public var trace = Trace(name: "own history", length: 0, workers: [], uses: [])
   /// The policy in effect at the end.
-  public var policy: LifecyclePolicy
+  public var policy = LifecyclePolicy()
   /// The workers' last profiles. The policy in each has the worker's own keys applied.
-  public var profiles: [WorkerID: WorkerProfile]
+  public var profiles: [WorkerID: WorkerProfile] = [:]
   /// What operations cost in the journal.
-  public var costs: MeasuredCosts
+  public var costs = MeasuredCosts()
   /// The machine's memory. `nil`: the journal has no memory reading.
   public var memory: ByteCount?
   /// How often the daemon didn't run, or the journal has a gap. That time is left out.
-  public var gaps: Int
-  public var recorded: Totals
+  public var gaps = 0
+  public var recorded = Totals()
   /// The names of workers whose uses weren't recorded while they were awake, because their traffic
   /// isn't observed.
-  public var unobserved: [String]
+  public var unobserved: [String] = []
   /// The parts of the journal that couldn't be read.
-  public var problems: [JournalProblem]
+  public var problems: [JournalProblem] = []
 
   /// What happened, for a comparison with a simulation.
   public struct Totals: Sendable, Hashable {

@@ -26,6 +26,9 @@ struct TrackedWorker {
   private var growth = Growth()
   private var until: Int64 = 0
   private var span: Span?
+  /// Its uses in the history, and when it ended.
+  private(set) var uses: [Trace.Use] = []
+  private(set) var ends: [Int64] = []
 
   enum Operation: Hashable { case launch, suspend, terminate }
 
@@ -45,33 +48,38 @@ struct TrackedWorker {
 
   // MARK: uses
 
-  mutating func recordUse(selfInitiated isSelfInitiated: Bool, at now: Int64) -> [Trace.Use] {
+  mutating func recordUse(selfInitiated isSelfInitiated: Bool, at now: Int64) {
     wasSeen = true
     if var open = span, now - open.ended < Self.pause, isSelfInitiated || !open.isSelfInitiated {
       open.ended = now
       span = open
-      return []
+      return
     }
-    defer { span = Span(began: now, ended: now, isSelfInitiated: isSelfInitiated) }
-    return endUse()
+    endUse()
+    span = Span(began: now, ended: now, isSelfInitiated: isSelfInitiated)
   }
 
-  /// Ends the current use, and returns it as uses of at most `longest`.
-  mutating func endUse() -> [Trace.Use] {
-    guard let open = span else { return [] }
+  /// Ends the current use, and records it as uses of at most `longest`.
+  mutating func endUse() {
+    guard let open = span else { return }
     span = nil
-    var uses: [Trace.Use] = []
     var at = open.began / 1_000_000
     let end = open.ended / 1_000_000
+    var count: Int32 = 1
     repeat {
       let duration = min(end - at, Self.longest)
       uses.append(
         Trace.Use(
-          at: at, worker: 0, duration: Int32(clamping: duration), count: uses.isEmpty ? 1 : 0,
+          at: at, worker: 0, duration: Int32(clamping: duration), count: count,
           isSelfInitiated: open.isSelfInitiated))
+      count = 0
       at += Self.longest
     } while at < end
-    return uses
+  }
+
+  mutating func end(at now: Int64) {
+    endUse()
+    ends.append(now)
   }
 
   // MARK: memory
