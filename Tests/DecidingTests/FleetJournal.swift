@@ -21,7 +21,7 @@ struct FleetJournal {
     change(&machine)
     var simulation = FleetSimulation(
       trace: trace, machine: machine, policy: policy, profiles: profiles)
-    writer.begin(Engine(policy: policy), policy, at: .zero)
+    writer.begin(Engine(policy: policy), at: .zero)
     simulation.observer = { event, directives, _, now in writer.record(event, directives, at: now) }
     report = simulation.run()
     // The last record marks the end of the history.
@@ -37,7 +37,7 @@ struct FleetJournal {
   ) -> RecordedHistory {
     let writer = Writer()
     var engine = Engine(policy: policy)
-    writer.begin(engine, policy, at: .zero)
+    writer.begin(engine, at: .zero)
     for (at, event) in events {
       let now = Instant(nanoseconds: at * 1_000_000_000)
       writer.record(event, engine.handle(event, at: now), at: now)
@@ -61,12 +61,10 @@ struct FleetJournal {
   private final class Writer {
     var encoder: JournalEncoder?
 
-    func begin(_ engine: Engine, _ policy: LifecyclePolicy, at now: Instant) {
+    func begin(_ engine: Engine, at now: Instant) {
       do {
         encoder = try JournalEncoder(
-          SegmentHeader(
-            version: "test", run: "1", segment: 0, at: now, wall: FleetJournal.began,
-            policy: policy), engine: engine)
+          engine, version: "test", run: "1", segment: 0, wall: FleetJournal.began, at: now)
       } catch { preconditionFailure("\(error)") }
     }
 

@@ -83,9 +83,7 @@ struct EpisodeJournal {
     self.episode = episode
     engine = Engine(policy: policy)
     encoder = try JournalEncoder(
-      SegmentHeader(
-        version: "test", run: "1", segment: 0, at: .zero, wall: FleetJournal.began, policy: policy),
-      engine: engine)
+      engine, version: "test", run: "1", segment: 0, wall: FleetJournal.began, at: .zero)
     try send(.disk(Self.disk))
     for (name, _) in Self.sizes {
       let id = WorkerID(name)

@@ -66,10 +66,8 @@ struct Recording {
     private func begin(_ engine: Engine, at now: Instant) throws {
       policy = engine.policy
       encoder = try JournalEncoder(
-        SegmentHeader(
-          version: "test", run: "1", segment: Int64(segments.count), at: now,
-          wall: WallTime(nanoseconds: 1_000_000_000_000 + now.nanoseconds), policy: policy),
-        engine: engine)
+        engine, version: "test", run: "1", segment: Int64(segments.count),
+        wall: WallTime(nanoseconds: 1_000_000_000_000 + now.nanoseconds), at: now)
     }
 
     func finished() -> [[UInt8]] { segments + [encoder?.drainBytes() ?? []] }

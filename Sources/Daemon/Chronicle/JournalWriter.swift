@@ -55,9 +55,7 @@ final class JournalWriter {
     let wall = clock()
     do {
       encoder = try JournalEncoder(
-        SegmentHeader(
-          version: version, run: run, segment: nextSegment, at: now, wall: wall,
-          policy: engine.policy), engine: engine)
+        engine, version: version, run: run, segment: nextSegment, wall: wall, at: now)
     } catch { return giveUp("can't write the engine's state: \(error)", at: now) }
     wallOffset = wall.nanoseconds - now.nanoseconds
     let limit = ByteCount(

@@ -11,22 +11,25 @@ public struct JournalEncoder: Sendable {
   /// The bytes of the segment so far, including those that haven't been returned yet.
   public private(set) var size = 0
 
-  /// Begins a segment with its header and a checkpoint of the engine.
-  public init(_ header: SegmentHeader, engine: Engine) throws {
-    profiles = try ProfileCodec(base: header.policy)
+  /// Begins a segment with its header and a checkpoint of the engine. `SegmentHeader` explains the
+  /// parameters.
+  public init(
+    _ engine: Engine, version: String, run: String, segment: Int64, wall: WallTime, at now: Instant
+  ) throws {
+    profiles = try ProfileCodec(base: engine.policy)
     var fields = FieldWriter()
     fields.set("journal", "dormouse")
     fields.set("format", SegmentHeader.format)
-    fields.set("version", header.version)
-    fields.set("run", header.run)
-    fields.set("segment", header.segment)
-    fields.set("t", header.at)
-    fields.set("time", header.wall.text)
-    fields.set("wall", header.wall.nanoseconds)
-    try fields.set("policy", coded: header.policy)
+    fields.set("version", version)
+    fields.set("run", run)
+    fields.set("segment", segment)
+    fields.set("t", now)
+    fields.set("time", wall.text)
+    fields.set("wall", wall.nanoseconds)
+    try fields.set("policy", coded: engine.policy)
     append(fields)
     fields = FieldWriter()
-    fields.set("t", header.at)
+    fields.set("t", now)
     fields.set("checkpoint", try profiles.checkpoint(engine))
     append(fields)
   }

@@ -17,18 +17,6 @@ public struct SegmentHeader: Hashable, Sendable {
   public var at: Instant
   public var wall: WallTime
   public var policy: LifecyclePolicy
-
-  public init(
-    version: String, run: String, segment: Int64, at: Instant, wall: WallTime,
-    policy: LifecyclePolicy
-  ) {
-    self.version = version
-    self.run = run
-    self.segment = segment
-    self.at = at
-    self.wall = wall
-    self.policy = policy
-  }
 }
 
 /// Adds a checksum at the end of a record, and checks it.
