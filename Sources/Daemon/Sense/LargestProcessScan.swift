@@ -26,23 +26,19 @@ struct LargestProcessScan {
             cgroup: $0.cgroup?.path)
         }
       })
-    jobs.run(about: "largest processes", within: Self.timeout) {
-      Self.read(owners, until: Deadline(in: Self.limit))
+    jobs.run(about: "largest processes", within: Self.timeout) { () -> JetsamRecord.Processes? in
+      let deadline = Deadline(in: Self.limit)
+      // If /proc can't be read, the report lacks them.
+      let largest = try? LargestProcesses.read(upTo: Self.maxProcesses, until: deadline)
+      guard let largest else { return nil }
+      let list = largest.processes.map {
+        JetsamRecord.Process(
+          pid: $0.pid, name: $0.name, resident: $0.resident, worker: owners.worker(of: $0))
+      }
+      return JetsamRecord.Processes(list: list, isComplete: largest.isComplete)
     } then: {
       then($0.value ?? nil)
     }
-  }
-
-  static func read(_ owners: ProcessOwners, until deadline: Deadline) -> JetsamRecord.Processes? {
-    // If /proc can't be read, the report lacks them.
-    guard let largest = try? LargestProcesses.read(upTo: maxProcesses, until: deadline) else {
-      return nil
-    }
-    let list = largest.processes.map {
-      JetsamRecord.Process(
-        pid: $0.pid, name: $0.name, resident: $0.resident, worker: owners.worker(of: $0))
-    }
-    return JetsamRecord.Processes(list: list, isComplete: largest.isComplete)
   }
 }
 
