@@ -47,7 +47,7 @@ extension WorkerConversation {
   /// - Parameter reason: a clause, if the cause isn't the engine's.
   func didResume(after asleep: Duration, reason: String?) {
     let cause = reason ?? engineCause
-    send { .didResume(id: $0, asleepSeconds: asleep.milliseconds, cause: cause) }
+    send { .didResume(id: $0, asleepSeconds: asleep.roundedSeconds, cause: cause) }
     sendPressureIfChanged()
   }
 

@@ -81,7 +81,7 @@ final class WorkerTalk {
     then: @escaping (ConversationReply) -> Void
   ) -> Bool {
     let message = DaemonMessage.request(
-      id: id, deadlineSeconds: max(0, limit.milliseconds), request)
+      id: id, deadlineSeconds: max(0, limit.roundedSeconds), request)
     let asked = socket.connectionIDs.filter { socket.send(message, to: $0) }
     if asked.isEmpty { return false }
     var question = OpenRequest(waiting: Set(asked), then: then)
@@ -214,5 +214,5 @@ enum StrayAnswer: String, CaseIterable {
 
 extension Duration {
   /// The duration in seconds, rounded to milliseconds.
-  var milliseconds: Double { (seconds * 1000).rounded() / 1000 }
+  var roundedSeconds: Double { (seconds * 1000).rounded() / 1000 }
 }
