@@ -131,7 +131,7 @@ public final class Daemon {
     shared.configuration.current.workers = []
     components.schedules.follow()
     runs.rules.follow(configured.adoption)
-    let count = shared.workers.count == 1 ? "1 worker" : "\(shared.workers.count) workers"
+    let count = counted(shared.workers.count, "worker")
     let freezer = control.status.daemon.freezer.text
     services.log(.info, "ready: \(count), policy \(driver.state.policy.name), \(freezer)")
     components.senses.sampling.sampleRegularly()

@@ -42,8 +42,7 @@ struct StatusReporter {
     if request.verb == .status { daemonReport.measurements = daemon.measurements(at: now) }
     return ControlResponse(
       id: request.id, result: .done,
-      text: reports.count == 1 ? "1 worker" : "\(reports.count) workers", workers: reports,
-      daemon: daemonReport)
+      text: counted(reports.count, "worker"), workers: reports, daemon: daemonReport)
   }
 
   private func one(_ name: String, request: UInt64, scan: ProcessScan?) -> ControlResponse {

@@ -175,8 +175,7 @@ struct HookLosses {
   /// Returns the line for the log, and sets the count to 0.
   mutating func drain() -> String {
     defer { count = 0 }
-    let what = count == 1 ? "1 event" : "\(count) events"
-    return "\(what) started no command (on): too many wait "
+    return "\(counted(count, "event")) started no command (on): too many wait "
       + "(last: \(last.map { "\($0)" } ?? "none"))"
   }
 }

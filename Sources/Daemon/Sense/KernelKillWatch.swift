@@ -126,7 +126,7 @@ struct KernelKillWatch {
     log(
       .warning,
       "\(worker.id): the kernel's OOM killer killed "
-        + "\(count == 1 ? "1 process" : "\(count) processes") of it"
+        + "\(counted(count, "process", ending: "es")) of it"
         + (limit.map { " (limits.memory \($0))" } ?? ""))
   }
 
