@@ -54,14 +54,12 @@ final class LoopJobs {
       result.abandon()
       then(.overdue)
     }
-    waiting[id] = (
-      subject,
-      { [unowned self] in
-        loop.cancel(timer)
-        waiting[id] = nil
-        if let value = result.consume() { then(.done(value)) }
-      }
-    )
+    let done = { [unowned self] in
+      loop.cancel(timer)
+      waiting[id] = nil
+      if let value = result.consume() { then(.done(value)) }
+    }
+    waiting[id] = (subject, done)
   }
 
   /// Delivers the outcome. The subject names this step for `TurnCheck`.
