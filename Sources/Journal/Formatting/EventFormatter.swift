@@ -67,13 +67,11 @@ public struct EventFormatter: Sendable {
         took: result.duration, freed: result.freed)
     case .filled(let worker, let swapped):
       let outcome = swapped > .zero ? "\(swapped) are still in swap" : "all of its memory is in RAM"
-      return Notice(
-        at: now, kind: .memory, worker: worker, occasion: .fill, text: "filled: \(outcome)")
+      return memory(.fill, of: worker, "filled: \(outcome)", at: now)
     case .trimFailed(let worker, let reason, _):
       return failed(worker, "can't be trimmed: \(reason)", at: now)
     case .trimLost(let worker, let reason):
-      let text = "all of its trimmed memory came back: \(reason)"
-      return Notice(at: now, kind: .memory, worker: worker, occasion: .fill, text: text)
+      return memory(.fill, of: worker, "all of its trimmed memory came back: \(reason)", at: now)
     case .fillFailed(let worker, let reason):
       return failed(worker, "can't be filled: \(reason)", at: now)
     case .purgeFailed(let worker, let reason):
@@ -87,6 +85,12 @@ public struct EventFormatter: Sendable {
 
   private func failed(_ worker: WorkerID, _ text: String, at now: Instant) -> Notice {
     Notice(at: now, kind: .failed, worker: worker, text: text)
+  }
+
+  private func memory(
+    _ occasion: Notice.Occasion, of worker: WorkerID, _ text: String, at now: Instant
+  ) -> Notice {
+    Notice(at: now, kind: .memory, worker: worker, occasion: occasion, text: text)
   }
 
   /// Returns nil for a worker that had nothing to free on its way to the background.
@@ -119,17 +123,11 @@ public struct EventFormatter: Sendable {
         at: now, kind: .memory, worker: worker, level: notice.level, occasion: .notice,
         text: notice.sentence(of: worker, at: now), took: notice.until - now)
     case .willNotTerminate(let worker, let reason):
-      return Notice(
-        at: now, kind: .memory, worker: worker, occasion: .withdrawn,
-        text: "not terminated: \(reason)")
+      return memory(.withdrawn, of: worker, "not terminated: \(reason)", at: now)
     case .overLimit(let worker, let excess, let consequence):
-      return Notice(
-        at: now, kind: .memory, worker: worker, occasion: .limit,
-        text: "\(excess.sentence): \(consequence)")
+      return memory(.limit, of: worker, "\(excess.sentence): \(consequence)", at: now)
     case .leakSuspected(let worker, let leak):
-      return Notice(
-        at: now, kind: .memory, worker: worker, occasion: .leakSuspected,
-        text: "leak suspected: \(leak.sentence)")
+      return memory(.leakSuspected, of: worker, "leak suspected: \(leak.sentence)", at: now)
     case .protectedLeft(let workers, let level):
       let text = Protection.sentence(onLeft: workers, at: level)
       return Notice(at: now, kind: .pressure, level: level, text: text)
@@ -137,14 +135,11 @@ public struct EventFormatter: Sendable {
       return Notice(at: now, kind: .pressure, level: vain.level, text: vain.sentence)
     case .shed(let worker, let kind, _):
       sheds[worker] = kind
-      guard kind == .memoryWarning else { return nil }
-      return Notice(
-        at: now, kind: .memory, worker: worker, occasion: .warning, text: "memory warning sent")
+      if kind != .memoryWarning { return nil }
+      return memory(.warning, of: worker, "memory warning sent", at: now)
     case .watchdogMissed(let worker, let what): return failed(worker, what, at: now)
     case .expireTask(let worker, let task):
-      return Notice(
-        at: now, kind: .memory, worker: worker, occasion: .task,
-        text: "background task \(task) is out of time")
+      return memory(.task, of: worker, "background task \(task) is out of time", at: now)
     case .answer(let id, let answer): return notice(of: answer, verbs.removeValue(forKey: id), now)
     default: return nil
     }
