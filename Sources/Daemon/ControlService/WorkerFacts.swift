@@ -80,8 +80,8 @@ struct WorkerFactsReader {
       (report.host, report.directory) = (program.host, program.directory)
     }
     report.says = worker.conversation?.statusText
-    report.connections = worker.conversation?.connectionCount
-    report.talk = worker.conversation?.withoutEffect.map { CodedText("without_effect", $0) }
+    report.connections = worker.conversation?.talk?.connectionCount
+    report.talk = worker.conversation?.talk?.withoutEffect.map { CodedText("without_effect", $0) }
     report.resume = worker.sleep?.restoreMode
     report.livenessFailure = worker.liveness?.lastFailure.map { CodedText("probe_failed", $0) }
     report.nextWake = schedules.next(configuration.wakeAt, after: Int64(time(nil)))

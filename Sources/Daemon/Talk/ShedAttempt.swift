@@ -113,7 +113,7 @@ final class ShedAttempt {
       isAsked = true
     case .http, .notify, nil: break
     }
-    if let listeners = conversation?.pressureListeners,
+    if let listeners = conversation?.pressure?.listened,
       attempt({ () throws(ShedRefusal) in try listeners.requestMemory() })
     {
       isAsked = true
@@ -245,7 +245,7 @@ final class ShedAttempt {
   func finish() {
     // It is too late for this request. But the watchdog mustn't wait for a worker that has closed
     // its connections, or that wasn't asked.
-    if case .awaited(let number) = question, conversation?.isAbandoned(number) == true {
+    if case .awaited(let number) = question, conversation?.talk?.isAbandoned(number) == true {
       handle.send(.shedAnswered(id))
     } else if step != .asked {
       handle.send(.shedAnswered(id))
@@ -273,6 +273,6 @@ final class ShedAttempt {
       handle.log(.warning, "its shed request failed: no answer in time")
     }
     request = nil
-    if case .awaited(let number) = question { conversation?.withdraw(number) }
+    if case .awaited(let number) = question { conversation?.talk?.close(number) }
   }
 }

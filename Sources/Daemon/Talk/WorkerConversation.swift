@@ -17,8 +17,8 @@ final class WorkerConversation {
   let conversations: WorkerConversations
 
   private(set) var notifications: NotificationChannel?
-  private var pressure: PressureChannel?
-  private var talk: WorkerTalk?
+  private(set) var pressure: PressureChannel?
+  private(set) var talk: WorkerTalk?
   private var talkWatch: EventLoop.Token?
 
   /// Whether the worker is connected, as the engine was last informed.
@@ -116,12 +116,6 @@ final class WorkerConversation {
   var canShed: Bool { pressure?.hasListened == true || isConnected }
   /// Whether the worker is expected to answer a request for memory.
   var canAnswer: Bool { answersItself || isConnected }
-  /// The socket for requests for memory; nil if nothing listens at `MEMORY_PRESSURE_WATCH`.
-  var pressureListeners: PressureWatch? { pressure?.listened }
-  /// The number of connections, for `status`; nil if there is none.
-  var connectionCount: Int? { talk?.connectionCount }
-  /// The worker's messages that had no effect, as a sentence; nil if there were none.
-  var withoutEffect: String? { talk?.sentence }
 
   // MARK: NOTIFY_SOCKET
 
@@ -255,11 +249,11 @@ final class WorkerConversation {
     if let sentLevel, sentLevel != level { sendPressure() }
   }
 
-  /// Asks every connection, and calls `then` with the outcome: once, or never after `withdraw`.
+  /// Asks every connection, and calls `then` with the outcome: once, or never after `talk.close`.
   ///
   /// - Parameters:
   ///   - limit: the deadline that the question names.
-  ///   - timeout: how long to wait for the answer; nil: until `withdraw`.
+  ///   - timeout: how long to wait for the answer; nil: until `talk.close`.
   /// - Returns: the question's number; nil, without a call of `then`, if there is no connection.
   func ask(
     _ request: DaemonMessage.Request, within limit: Duration, timeout: Duration?,
@@ -272,7 +266,8 @@ final class WorkerConversation {
     return isAsked ? number : nil
   }
 
-  /// Asks the worker for memory, for the engine, without a limit: until `withdraw`.
+  /// Asks the worker for memory, for the engine. The question has no limit: it is open until
+  /// `talk.close`.
   func askForMemory(
     _ request: DaemonMessage.Request, within limit: Duration,
     then: @escaping (ConversationReply) -> Void
@@ -281,10 +276,4 @@ final class WorkerConversation {
     if let number { lastShed = number }
     return number
   }
-
-  /// Stops waiting for an answer. The question isn't called back.
-  func withdraw(_ number: UInt64) { talk?.close(number) }
-
-  /// Whether the worker has closed all connections that were asked, without an answer.
-  func isAbandoned(_ number: UInt64) -> Bool { talk?.isAbandoned(number) == true }
 }

@@ -93,7 +93,7 @@ final class WorkerTalk {
     return true
   }
 
-  /// Closes a request whose answer the caller doesn't wait for any more.
+  /// Closes a request whose answer the caller doesn't wait for any more. It isn't called back.
   func close(_ id: UInt64, wantsAnswer: Bool = true) {
     guard let request = open.removeValue(forKey: id) else { return }
     if let timer = request.timer { timers.cancel(timer) }
@@ -185,7 +185,7 @@ final class WorkerTalk {
 
   /// The answers and connections that had no effect, as a sentence such as `answers without effect:
   /// 2 late, 1 repeated, 3 to unknown requests`; nil if there were none.
-  var sentence: String? {
+  var withoutEffect: String? {
     let answers = StrayAnswer.allCases.compactMap { kind in
       strays[kind].map { "\($0) \(kind.rawValue)" }
     }.joined(separator: ", ")

@@ -79,9 +79,9 @@ import Testing
     world.adopt()
     let worker = try WorkerSocketPeer(path)
     try world.base.finishJobs()
-    #expect(try unit().conversation?.connectionCount == nil)
+    #expect(try unit().conversation?.talk?.connectionCount == nil)
     world.recovered()
-    try world.base.turn { try unit().conversation?.connectionCount == 1 }
+    try world.base.turn { try unit().conversation?.talk?.connectionCount == 1 }
     #expect(try worker.hear().count == 1)
   }
 

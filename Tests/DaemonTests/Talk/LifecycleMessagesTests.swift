@@ -122,7 +122,7 @@ import Testing
     // A `done` for a message that needs none isn't counted as a mistake.
     try worker.say(.done(id: 1))
     try world.watches.serve()
-    #expect(conversation.withoutEffect == nil)
+    #expect(conversation.talk?.withoutEffect == nil)
   }
 
   @Test func `A worker gets no messages after its first process has ended`() throws {
@@ -150,7 +150,7 @@ import Testing
     #expect(world.events.allSatisfy { $0 == .taskEnded(world.id, task: "index") })
     #expect(!world.events.isEmpty)
     world.timers.advance(by: .seconds(60))
-    #expect(conversation.withoutEffect == nil)
+    #expect(conversation.talk?.withoutEffect == nil)
   }
 
   @Test func `Before its end a worker has half of the grace to save, or until it answers`() throws {

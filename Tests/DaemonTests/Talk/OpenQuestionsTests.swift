@@ -129,7 +129,7 @@ private final class TalkWorld {
   }
 
   @Test func `Useless answers are counted, and the first, second, fourth and eighth are logged`() {
-    #expect(talk.sentence == nil)
+    #expect(talk.withoutEffect == nil)
     #expect(
       (1...9).map { _ in talk.count(.late) } == [
         true, true, false, true, false, false, false, true, false,
@@ -137,7 +137,7 @@ private final class TalkWorld {
     #expect(talk.count(.unknown))
     #expect(talk.countRefusal() && talk.countRefusal() && !talk.countRefusal())
     #expect(
-      talk.sentence
+      talk.withoutEffect
         == "answers without effect: 9 late, 1 to unknown requests; "
         + "connections refused or closed by the daemon: 3")
   }

@@ -130,16 +130,16 @@ import Testing
 
   @Test func `A worker that connects to MEMORY_PRESSURE_WATCH can shed for its run`() throws {
     let conversation = try world.begin()
-    #expect(conversation.pressureListeners == nil)
+    #expect(conversation.pressure?.listened == nil)
     let listener = try UnixSocket.connected(to: #require(conversation.pressurePath), .stream)
     // A listener may write a threshold, which has no meaning.
     try listener.writeAll("some 150000 2000000")
     try world.watches.serve()
     #expect(conversation.canShed && !conversation.canAnswer && world.channelChanges == 1)
-    #expect(conversation.pressureListeners != nil)
+    #expect(conversation.pressure?.listened != nil)
     shutdown(listener.raw, Int32(SHUT_RDWR))
     try world.watches.serve()
-    #expect(conversation.pressureListeners == nil && conversation.canShed)
+    #expect(conversation.pressure?.listened == nil && conversation.canShed)
     #expect(world.channelChanges == 1)
   }
 

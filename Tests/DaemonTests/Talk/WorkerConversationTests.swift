@@ -18,27 +18,27 @@ import Testing
   private func ask(
     _ conversation: WorkerConversation, timeout: Duration? = .seconds(1)
   ) throws -> UInt64 {
-    try #require(
-      conversation.ask(.willSuspend, within: .seconds(2), timeout: timeout) {
-        [replies] in replies.all.append($0)
-      })
+    let number = conversation.ask(.willSuspend, within: .seconds(2), timeout: timeout) {
+      [replies] in replies.all.append($0)
+    }
+    return try #require(number)
   }
 
   @Test func `A connection gets the worker's state and the pressure, and can be asked`() throws {
     let world = try ConversationWorld(.launching)
     let conversation = try world.begin()
-    #expect(conversation.connectionCount == nil && !conversation.canShed)
+    #expect(conversation.talk?.connectionCount == nil && !conversation.canShed)
     world.pressure = .urgent
     let worker = try world.connect(conversation)
     #expect(
       try worker.hear() == [
         .hello(version: 1, worker: "web", state: "launching", pressure: "urgent")
       ])
-    #expect(conversation.connectionCount == 1)
+    #expect(conversation.talk?.connectionCount == 1)
     #expect(conversation.canShed && conversation.canAnswer && world.channelChanges == 1)
     _ = try world.connect(conversation)
     // Whether the worker is connected hasn't changed.
-    #expect(conversation.connectionCount == 2 && world.channelChanges == 1)
+    #expect(conversation.talk?.connectionCount == 2 && world.channelChanges == 1)
   }
 
   @Test func `A request is completed once, and later answers are only counted`() throws {
@@ -58,7 +58,7 @@ import Testing
     try world.watches.serve()
     #expect(replies.all == [.answered, .silent])
     #expect(
-      conversation.withoutEffect
+      conversation.talk?.withoutEffect
         == "answers without effect: 1 late, 2 repeated, 1 to unknown requests")
     #expect(world.logged.contains("its answer to request \(second) came too late"))
     #expect(world.timers.pending == [] && world.events == [])
@@ -84,7 +84,7 @@ import Testing
     let numbers = try (0..<2).map { _ in
       let number = try #require(
         conversation.askForMemory(.didEnterBackground, within: .seconds(1)) { _ in })
-      conversation.withdraw(number)
+      conversation.talk?.close(number)
       return number
     }
     try worker.say(.done(id: numbers[0]))
@@ -95,7 +95,7 @@ import Testing
     world.worker.shed = nil
     let last = try #require(
       conversation.askForMemory(.didEnterBackground, within: .seconds(1)) { _ in })
-    conversation.withdraw(last)
+    conversation.talk?.close(last)
     try worker.say(.done(id: last))
     try world.watches.serve()
     #expect(world.events == [.shedAnswered(id)])
@@ -113,7 +113,7 @@ import Testing
     try world.watches.serve()
     #expect(world.events == [] && world.channelChanges == 0)
     #expect(world.logged.count == 3)
-    #expect(conversation.withoutEffect == "connections refused or closed by the daemon: 4")
+    #expect(conversation.talk?.withoutEffect == "connections refused or closed by the daemon: 4")
   }
 
   @Test func `Errors in a snapshot or an offer of memory are reported to the worker`() throws {
@@ -154,10 +154,10 @@ import Testing
     let conversation = try world.begin()
     let worker = try world.connect(conversation)
     let cause = String(repeating: "c", count: 4000)
-    for _ in 0..<10_000 where conversation.connectionCount != nil {
+    for _ in 0..<10_000 where conversation.talk?.connectionCount != nil {
       conversation.send { .didResume(id: $0, asleepSeconds: 1, cause: cause) }
     }
-    #expect(conversation.connectionCount == nil && !conversation.canShed)
+    #expect(conversation.talk?.connectionCount == nil && !conversation.canShed)
     #expect(world.channelChanges == 2)
     #expect(world.logged.last?.contains("it does not read its messages") == true)
     #expect(try eventually { worker.isClosed })
@@ -186,7 +186,7 @@ import Testing
     #expect(world.watches.active == 0 && world.timers.pending == [])
     #expect(try eventually { paths.allSatisfy { access($0, F_OK) != 0 } })
     #expect(conversation.paths == [])
-    #expect(conversation.connectionCount == nil && !conversation.canShed)
+    #expect(conversation.talk?.connectionCount == nil && !conversation.canShed)
     #expect(conversation.offers.inodes.isEmpty && conversation.offers.purge == nil)
     #expect(try eventually { worker.isClosed })
     conversation.end()
@@ -211,13 +211,13 @@ import Testing
     try worker.say(.done(id: old))
     try world.watches.serve()
     #expect(replies.all == [.runEnded])
-    #expect(second.withoutEffect == "answers without effect: 1 to unknown requests")
+    #expect(second.talk?.withoutEffect == "answers without effect: 1 to unknown requests")
   }
 
   @Test func `A worker without a channel can't be asked, and has no signs of life`() throws {
     let conversation = try world.begin(notify: false, pressure: false, talk: false)
     #expect(conversation.paths == [] && world.watches.active == 0)
-    #expect(conversation.lastSign() == nil && conversation.withoutEffect == nil)
+    #expect(conversation.lastSign() == nil && conversation.talk?.withoutEffect == nil)
     #expect(conversation.ask(.willSuspend, within: .seconds(1), timeout: nil) { _ in } == nil)
     conversation.sendPressure()
     conversation.receiveNotifications()
