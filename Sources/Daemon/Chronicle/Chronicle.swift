@@ -14,9 +14,8 @@ final class Chronicle: EngineObserver {
   let days: DayKeeper
   /// The counts since the daemon's start.
   let counts = RunCounts()
-  private let useKeeper: UseKeeper
   /// The uses of workers, with those under earlier daemons.
-  var uses: UseHistory { useKeeper.history }
+  let uses: UseKeeper
   private var phase: DaemonPhase?
   private let queue: WorkQueue
   private var formatter = EventFormatter()
@@ -37,14 +36,14 @@ final class Chronicle: EngineObserver {
         configuration, directory: configuration.path ?? directory, version: version, queue: queue,
         log: log) : nil
     days = DayKeeper(directory: reports, queue: queue, log: log)
-    useKeeper = UseKeeper(directory: reports, queue: queue, log: log)
+    uses = UseKeeper(directory: reports, queue: queue, log: log)
   }
 
   func begin(_ engine: Engine, at now: Instant, phase: DaemonPhase? = nil) {
     self.phase = phase
     journal?.begin(engine, at: now)
     days.begin(engine, at: now)
-    useKeeper.begin(at: now)
+    uses.begin(at: now)
   }
 
   /// Records an event that the engine has handled.
@@ -55,7 +54,7 @@ final class Chronicle: EngineObserver {
     days.record(event, directives: directives, engine: engine, at: now)
     counts.record(event, directives: directives)
     // A daemon that ends wakes the workers that it leaves, and that is no use of them.
-    if phase?.isClosing != true { useKeeper.record(event, at: now) }
+    if phase?.isClosing != true { uses.record(event, at: now) }
     guard isFollowed else { return }
     for notice in formatter.notices(of: event, directives, engine, at: now) { publish(notice) }
   }
@@ -83,7 +82,7 @@ final class Chronicle: EngineObserver {
   func save(at now: Instant, then done: @escaping @Sendable () -> Void) -> JournalLocation {
     journal?.flush(at: now)
     days.save(at: now)
-    useKeeper.save(at: now)
+    uses.save(at: now)
     queue.submit(done)
     return JournalLocation(
       directory: journal?.directory.path, reports: days.store.directory, run: journal?.run,

@@ -91,7 +91,8 @@ struct WorkerFactsReader {
   /// How often a worker is used; nil if the daemon hasn't seen the worker yet. It is computed only
   /// if a report shows it.
   func activity(of id: WorkerID) -> ActivityReport? {
-    guard let worker = workers[id], let uses = chronicle.uses.uses(of: id) else { return nil }
+    guard let worker = workers[id], let uses = chronicle.uses.history.uses(of: id)
+    else { return nil }
     return ActivityReport(
       uses, policy: worker.profile.policy, launchedAt: restarts.launchedAt(of: id),
       sign: worker.sample.sign, source: worker.sample.source,
