@@ -45,7 +45,7 @@ package struct StateDirectory {
   var journal: String { path + "/journal" }
   var reports: String { path + "/reports" }
   private var calls: String { path + "/calls" }
-  /// The directory of `SnapshotStore`.
+  /// The directory of `SnapshotKeeper`.
   var snapshots: String { path + "/snapshots" }
   /// The file of `WriteLedger`.
   var writes: String { path + "/writes" }

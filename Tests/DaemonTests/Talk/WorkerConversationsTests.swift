@@ -38,7 +38,7 @@ import Testing
     let worker = try talk.connect(conversation)
     try worker.say(.snapshot(.text("half done")))
     try talk.watches.serve()
-    var shown: SnapshotStore.Snapshot?
+    var shown: SleepSnapshot?
     try world.turn {
       var isLoaded = false
       world.snapshots.load("web") {

@@ -3,67 +3,40 @@ import Linux
 import Policy
 import WorkerProtocol
 
-/// The snapshots that workers want to be shown while they sleep. Each is a file: the MIME type, a
-/// line end, and then the content as it is. They are on disk because the daemon must stay small. A
-/// snapshot is at most as long as a line of the protocol.
-struct SnapshotStore: Sendable {
-  let directory: String
+/// A snapshot that a worker wants to be shown while it sleeps. It is at most as long as a line of
+/// the protocol.
+struct SleepSnapshot: Hashable, Sendable {
+  var mime: String
+  var content: [UInt8]
+  var isText: Bool { mime == Self.text }
 
-  struct Snapshot: Hashable, Sendable {
-    var mime: String
-    var content: [UInt8]
-    var isText: Bool { mime == SnapshotStore.text }
-  }
-
-  static let text = "text/plain"
+  private static let text = "text/plain"
   private static let maxType = 100
+}
 
-  private func path(_ name: String) -> String { "\(directory)/\(CgroupRoot.sanitised(name))" }
-
+extension SleepSnapshot {
   /// Reads a worker's message.
   ///
   /// - Throws: what is wrong with the message, for the worker.
-  static func read(_ message: WorkerMessage.Snapshot) throws(Refusal) -> Snapshot {
+  init(_ message: WorkerMessage.Snapshot) throws(Refusal) {
     switch message {
-    case .text(let text): return Snapshot(mime: Self.text, content: Array(text.utf8))
+    case .text(let text): self.init(mime: Self.text, content: Array(text.utf8))
     case .image(let mime, let base64):
       guard Self.isType(mime) else { throw Refusal(text: "`snapshot`: `mime` is not a MIME type") }
       guard let content = Base64.decode(base64) else {
         throw Refusal(text: "`snapshot`: `data` is not base64")
       }
-      return Snapshot(mime: mime, content: content)
+      self.init(mime: mime, content: content)
     }
   }
 
-  /// Saves a worker's snapshot in place of the last one. Call it on a thread that may wait for the
-  /// disk.
-  func keep(_ snapshot: Snapshot, of name: String) throws(SystemCallError) {
-    let bytes = Array(snapshot.mime.utf8) + [UInt8(ascii: "\n")] + snapshot.content
-    // There is no fsync: neither the snapshot nor the worker outlives the boot.
-    try StateFile.replace(
-      path(name), with: bytes, durability: .none, partialSuffix: Self.partialSuffix)
-  }
-
-  /// The suffix of a file that is being written. No worker's name ends with it.
-  private static let partialSuffix = "~"
-
-  func load(_ name: String) -> Snapshot? {
-    // A snapshot that can't be read counts as missing.
-    guard let bytes = try? readFile(path(name)),
+  /// Reads a file. A snapshot that can't be read counts as missing.
+  fileprivate init?(path: String) {
+    guard let bytes = try? readFile(path),
       let end = bytes.prefix(Self.maxType + 1).firstIndex(of: UInt8(ascii: "\n"))
     else { return nil }
-    return Snapshot(
+    self.init(
       mime: String(decoding: bytes[..<end], as: UTF8.self), content: Array(bytes[(end + 1)...]))
-  }
-
-  func remove(_ name: String) { discardFile(path(name)) }
-
-  /// Removes the snapshots of workers that don't exist any more.
-  func removeAll(where isGone: (String) -> Bool) {
-    for name in (try? listDirectory(directory)) ?? [] {
-      let isPartial = name.hasSuffix(Self.partialSuffix)
-      if isPartial || isGone(name) { discardFile("\(directory)/\(name)") }
-    }
   }
 
   /// Whether a text has the form `type/subtype`, with no character that could do harm where it is
@@ -81,15 +54,17 @@ struct SnapshotStore: Sendable {
   }
 }
 
-/// Writes snapshots to the disk: at most one a second for each worker, after a burst of `burst`. If
-/// a worker sends more than that, only the latest is written.
+/// Keeps each worker's last snapshot in a file: the MIME type, a line end, and then the content as
+/// it is. They are on disk because the daemon must stay small. At most one a second is written for
+/// each worker, after a burst of `burst`. If a worker sends more than that, only the latest is
+/// written.
 final class SnapshotKeeper {
-  private let store: SnapshotStore
+  private let directory: String
   private let disk: WorkQueue
   private let loop: LoopReturn
   private let log: DaemonLog
   /// By worker, the latest snapshot that isn't written yet.
-  private var latest: [String: SnapshotStore.Snapshot] = [:]
+  private var latest: [String: SleepSnapshot] = [:]
   /// By worker, the time up to which its allowance of writes is used.
   private var paidUntil: [String: Instant] = [:]
 
@@ -97,13 +72,17 @@ final class SnapshotKeeper {
   static let interval = Duration.seconds(1)
   /// The number of writes that may follow each other without a pause.
   static let burst = 4
+  /// The suffix of a file that is being written. No worker's name ends with it.
+  private static let partialSuffix = "~"
 
   init(directory: String, disk: WorkQueue, loop: LoopReturn, log: DaemonLog) {
-    store = SnapshotStore(directory: directory)
+    self.directory = directory
     self.disk = disk
     self.loop = loop
     self.log = log
   }
+
+  private func path(of name: String) -> String { "\(directory)/\(CgroupRoot.sanitised(name))" }
 
   /// Keeps a worker's snapshot.
   ///
@@ -113,7 +92,7 @@ final class SnapshotKeeper {
     _ message: WorkerMessage.Snapshot, of name: String, at now: Instant
   ) throws(Refusal) -> Duration? {
     let isWaiting = latest[name] != nil
-    latest[name] = try SnapshotStore.read(message)
+    latest[name] = try SleepSnapshot(message)
     if isWaiting { return nil }
     let wait = paidUntil[name].map { $0 - now - Self.interval * (Self.burst - 1) } ?? .zero
     if wait > .zero { return wait }
@@ -125,25 +104,35 @@ final class SnapshotKeeper {
   func writeWaiting(of name: String, at now: Instant) {
     guard let snapshot = latest.removeValue(forKey: name) else { return }
     paidUntil[name] = max(now, paidUntil[name] ?? now) + Self.interval
-    disk.write("\(name): can't write its snapshot", log) { [store] in
-      try store.keep(snapshot, of: name)
+    let path = path(of: name)
+    disk.write("\(name): can't write its snapshot", log) {
+      let bytes = Array(snapshot.mime.utf8) + [UInt8(ascii: "\n")] + snapshot.content
+      // There is no fsync: neither the snapshot nor the worker outlives the boot.
+      try StateFile.replace(
+        path, with: bytes, durability: .none, partialSuffix: SnapshotKeeper.partialSuffix)
     }
   }
 
   /// Reads a worker's snapshot. `then` is called later, on the event loop, with what was kept
   /// before this call.
-  func load(_ name: String, then: @escaping (SnapshotStore.Snapshot?) -> Void) {
-    let waiting = latest[name]
-    let done: @Sendable (SnapshotStore.Snapshot?) -> Void = loop.callback(then)
-    disk.submit { [store] in done(waiting ?? store.load(name)) }
+  func load(_ name: String, then: @escaping (SleepSnapshot?) -> Void) {
+    let (waiting, path) = (latest[name], path(of: name))
+    let done: @Sendable (SleepSnapshot?) -> Void = loop.callback(then)
+    disk.submit { done(waiting ?? SleepSnapshot(path: path)) }
   }
 
   func remove(_ name: String) {
     latest[name] = nil
     paidUntil[name] = nil
-    disk.submit { [store] in store.remove(name) }
+    let path = path(of: name)
+    disk.submit { discardFile(path) }
   }
 
-  /// Removes snapshots when the daemon starts.
-  func removeAll(where isGone: (String) -> Bool) { store.removeAll(where: isGone) }
+  /// Removes the snapshots of workers that don't exist any more, when the daemon starts.
+  func removeAll(where isGone: (String) -> Bool) {
+    for name in (try? listDirectory(directory)) ?? [] {
+      let isPartial = name.hasSuffix(Self.partialSuffix)
+      if isPartial || isGone(name) { discardFile("\(directory)/\(name)") }
+    }
+  }
 }
