@@ -1,3 +1,4 @@
+import Control
 import Journal
 import Lifecycle
 import Policy
@@ -38,11 +39,16 @@ struct HookQueue {
   /// For each subject, the time until which its starts so far count: each start counts for one
   /// interval.
   private var paidAt: [Subject: Instant] = [:]
+  /// The number of commands that were dropped since the last `drainLosses`.
+  private(set) var dropped = 0
+  private var lastDropped: Subject?
 
   /// Adds a command. Returns false, and drops it, if too many wait.
   mutating func add(_ entry: Entry) -> Bool {
     let sameSubject = entries.count { $0.subject == entry.subject }
     guard entries.count < Self.maxWaiting, sameSubject < Self.maxWaitingPerSubject else {
+      dropped += 1
+      lastDropped = entry.subject
       return false
     }
     entries.append(entry)
@@ -67,6 +73,13 @@ struct HookQueue {
   func nextStart(at now: Instant, running: Int) -> Instant? {
     guard running < Self.maxRunning else { return nil }
     return entries.map { start(of: $0.subject, at: now) }.min()
+  }
+
+  /// Returns a line for the log about the commands that were dropped, and sets their number to 0.
+  mutating func drainLosses() -> String {
+    defer { dropped = 0 }
+    return "\(counted(dropped, "event")) started no command (on): too many wait "
+      + "(last: \(lastDropped.map { "\($0)" } ?? "none"))"
   }
 
   /// When a command of the subject may start.

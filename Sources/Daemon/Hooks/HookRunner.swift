@@ -21,7 +21,6 @@ final class HookRunner {
   private var runs: [Int: HookRun] = [:]
   private let nextStart: TimedOperation
   private var counts = DaemonMeasurements.Hooks()
-  private var losses = HookLosses()
   private var isConfigured = false
 
   /// The text of an event is cut at this many characters.
@@ -96,7 +95,7 @@ final class HookRunner {
   private func add(_ entry: HookQueue.Entry) {
     guard queue.add(entry) else {
       counts.dropped += 1
-      return recordLoss(entry.subject)
+      return logLossesLater()
     }
     startLater(.zero)
   }
@@ -150,32 +149,12 @@ final class HookRunner {
 
   // MARK: dropped commands
 
-  private func recordLoss(_ subject: HookQueue.Subject) {
-    losses.add(subject)
-    guard losses.count == 1 else { return }
-    services.loop.after(HookLosses.interval) { [weak self] in
+  /// Logs what was dropped in one line, 5 s after the first of it.
+  private func logLossesLater() {
+    guard queue.dropped == 1 else { return }
+    services.loop.after(.seconds(5)) { [weak self] in
       guard let self else { return }
-      services.log(.warning, losses.drain())
+      services.log(.warning, queue.drainLosses())
     }
-  }
-}
-
-/// Counts commands that were dropped, for one line in the log.
-struct HookLosses {
-  static let interval = Duration.seconds(5)
-
-  private(set) var count = 0
-  private var last: HookQueue.Subject?
-
-  mutating func add(_ subject: HookQueue.Subject) {
-    count += 1
-    last = subject
-  }
-
-  /// Returns the line for the log, and sets the count to 0.
-  mutating func drain() -> String {
-    defer { count = 0 }
-    return "\(counted(count, "event")) started no command (on): too many wait "
-      + "(last: \(last.map { "\($0)" } ?? "none"))"
   }
 }

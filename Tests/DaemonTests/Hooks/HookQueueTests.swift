@@ -133,12 +133,12 @@ import Testing
   }
 
   @Test func `Dropped commands are logged in one line, with their number and the last event`() {
-    var losses = HookLosses()
-    for _ in 0..<3 { losses.add(.init(event: .hibernated, worker: "web")) }
-    let line = losses.drain()
+    var queue = HookQueue()
+    for _ in 0..<35 { _ = queue.add(entry(of: "web")) }
+    let line = queue.drainLosses()
     #expect(
       line
         == "3 events started no command (on): too many wait (last: hibernated of web)")
-    #expect(losses.count == 0)
+    #expect(queue.dropped == 0)
   }
 }
