@@ -2,25 +2,18 @@ import Linux
 import Supervision
 
 /// What shows that a worker is used, as a text for the operator.
-enum SignOfUse: Hashable, Sendable {
-  case traffic, output, processes, processor
-  /// A worker that isn't wrapped writes regularly, or uses processor time.
-  case writes, time
+enum SignOfUse: String, Sendable {
+  case traffic = "traffic at its sockets or pipes"
+  case output = "output that it wrote (to standard output or error, or to a log)"
+  case processes = "a process of it that started or ended"
+  case processor = "a thread that ran or waited for a disk"
+  // A worker that isn't wrapped writes regularly, or uses processor time.
+  case writes = "work without traffic: it writes regularly"
+  case time = "work without traffic: processor time from foreground.cpu_below on"
 
   /// - Parameter source: where traffic came from; nil if that isn't known.
   func text(from source: TrafficSource?) -> String {
-    self == .traffic ? source?.text ?? text : text
-  }
-
-  var text: String {
-    switch self {
-    case .traffic: "traffic at its sockets or pipes"
-    case .output: "output that it wrote (to standard output or error, or to a log)"
-    case .processes: "a process of it that started or ended"
-    case .processor: "a thread that ran or waited for a disk"
-    case .writes: "work without traffic: it writes regularly"
-    case .time: "work without traffic: processor time from foreground.cpu_below on"
-    }
+    self == .traffic ? source?.text ?? rawValue : rawValue
   }
 }
 
