@@ -15,8 +15,7 @@ final class LogWriter: Sendable {
   /// nothing waits for the end of the thread.
   private final class Shared: Sendable {
     struct State {
-      var lines: [[UInt8]] = []
-      var bytes = 0
+      var lines: [UInt8] = []
       var lost = 0
       /// Makes the line that reports lost lines.
       var report: (@Sendable (Int) -> [UInt8])?
@@ -44,13 +43,9 @@ final class LogWriter: Sendable {
     private func nextBatch() -> [UInt8]? {
       state.withLock { state in
         if state.lines.isEmpty, state.isEnding { return nil }
-        let next = state.lines.reduce(into: [UInt8]()) { $0 += $1 }
-        state.lines = []
-        state.bytes = 0
-        state.isWriting = true
-        guard state.lost > 0, let report = state.report else { return next }
-        defer { state.lost = 0 }
-        return next + report(state.lost)
+        let report = state.lost > 0 ? state.report?(state.lost) : nil
+        defer { (state.lines, state.lost, state.isWriting) = ([], 0, true) }
+        return state.lines + (report ?? [])
       }
     }
 
@@ -89,13 +84,12 @@ final class LogWriter: Sendable {
   /// stands for lost lines.
   func write(_ line: [UInt8], report: @escaping @Sendable (Int) -> [UInt8]) {
     let needsThread = shared.state.withLock { state in
-      if state.bytes + line.count > Self.maxWaiting {
+      if state.lines.count + line.count > Self.maxWaiting {
         state.lost += 1
         state.report = report
         return false
       }
-      state.lines.append(line)
-      state.bytes += line.count
+      state.lines += line
       defer { state.hasThread = true }
       return !state.hasThread
     }
