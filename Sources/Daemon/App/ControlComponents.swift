@@ -32,9 +32,7 @@ extension ControlService {
         server.send($0, to: $1)
       }, status: status,
       explanations: ExplanationVerbs(status: status, resumeOverride: role.resumeOverride),
-      history: HistoryVerbs(
-        clock: loop, driver: driver, chronicle: shared.chronicle, jetsam: shared.jetsam,
-        loopReturn: services.loopReturn),
+      jetsam: shared.jetsam, loopReturn: services.loopReturn,
       workers: WorkerVerbs(
         externals: runs.externals, startConfirmation: startConfirmation,
         memory: runs.sleeps.memory),

@@ -8,7 +8,8 @@ struct ControlService {
   let following: EventFollowing
   let status: StatusReporter
   let explanations: ExplanationVerbs
-  let history: HistoryVerbs
+  let jetsam: JetsamKeeper
+  let loopReturn: LoopReturn
   let workers: WorkerVerbs
   let undeclared: UndeclaredWorkers
   let externals: ExternalAdoption
@@ -60,8 +61,8 @@ struct ControlService {
     switch request.verb {
     case .ps: status.report(request, then: call.respond)
     case .status: reportStatus(call)
-    case .jetsam: history.showJetsam(call)
-    case .events: history.events(call)
+    case .jetsam: showJetsam(call)
+    case .events: locateJournal(call)
     case .explain where isWrapped, .policy where isWrapped: relay(call)
     case .explain: explanations.explain(call)
     case .explainSavings: explanations.explainSavings(call)

@@ -66,9 +66,7 @@ final class ControlWorld {
         sent.server?.send(response, to: client)
       }, status: status,
       explanations: ExplanationVerbs(status: status, resumeOverride: nil),
-      history: HistoryVerbs(
-        clock: world.timers, driver: world.driver, chronicle: world.chronicle,
-        jetsam: world.jetsam, loopReturn: world.services.loopReturn),
+      jetsam: world.jetsam, loopReturn: world.services.loopReturn,
       workers: WorkerVerbs(
         externals: world.externals, startConfirmation: startConfirmation, memory: memory),
       undeclared: UndeclaredWorkers(

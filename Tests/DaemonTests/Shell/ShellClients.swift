@@ -144,9 +144,7 @@ final class ShellClients {
         send($0, to: $1)
       }, status: status,
       explanations: ExplanationVerbs(status: status, resumeOverride: nil),
-      history: HistoryVerbs(
-        clock: clock, driver: driver, chronicle: world.chronicle, jetsam: processes.jetsam,
-        loopReturn: processes.services.loopReturn),
+      jetsam: processes.jetsam, loopReturn: processes.services.loopReturn,
       workers: WorkerVerbs(
         externals: world.externals, startConfirmation: supervision.startConfirmation,
         memory: world.memory),
