@@ -36,10 +36,6 @@ extension ControlService {
       workers: WorkerVerbs(
         externals: runs.externals, startConfirmation: startConfirmation,
         memory: runs.sleeps.memory),
-      undeclared: UndeclaredWorkers(
-        declared: components.declared, requests: shared.requests,
-        startConfirmation: startConfirmation, supervision: components.supervision,
-        jobs: services.jobs, logs: shared.state.logs),
       externals: runs.externals, reloads: components.reloads,
       daemon: DaemonVerbs(
         ending: ending, reloader: reloader, examination: examination, reporter: reporter,

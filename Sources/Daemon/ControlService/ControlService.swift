@@ -11,7 +11,6 @@ struct ControlService {
   let jetsam: JetsamKeeper
   let loopReturn: LoopReturn
   let workers: WorkerVerbs
-  let undeclared: UndeclaredWorkers
   let externals: ExternalAdoption
   let reloads: WorkerReloads
   let daemon: DaemonVerbs
@@ -67,8 +66,8 @@ struct ControlService {
     case .explain: explanations.explain(call)
     case .explainSavings: explanations.explainSavings(call)
     case .policy: explanations.policyInForce(call)
-    case .run: undeclared.run(call)
-    case .remove, .removeRunning: undeclared.remove(call)
+    case .run: runWorker(call)
+    case .remove, .removeRunning: removeWorker(call)
     case .adopt: externals.adopt(call)
     case .release: externals.release(call)
     case .previewAdoption: daemon.previewAdoption(call)

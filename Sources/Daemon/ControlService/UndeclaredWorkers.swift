@@ -4,18 +4,12 @@ import Linux
 import Policy
 import PolicyFile
 
-/// The verbs `run` and `rm`, for workers that no configuration declares. It belongs to the event
-/// loop's thread.
-struct UndeclaredWorkers {
-  let declared: DeclaredWorkers
-  let requests: WorkerRequests
-  let startConfirmation: StartConfirmation
-  let supervision: WorkerSupervision
-  let jobs: LoopJobs
-  /// The directory of workers' logs.
-  let logs: String
+// The verbs `run` and `rm`, for workers that no configuration declares.
+extension ControlService {
+  private var declared: DeclaredWorkers { externals.declared }
+  private var requests: WorkerRequests { externals.ends.requests }
 
-  func run(_ call: ControlCall) {
+  func runWorker(_ call: ControlCall) {
     if declared.phase.isClosing { return call.answerEnding() }
     guard let name = call.request.worker, let launch = call.request.launch, !launch.command.isEmpty
     else { return call.answer(.badRequest, "`run` needs a name and a command") }
@@ -41,8 +35,8 @@ struct UndeclaredWorkers {
       WorkerUnit(
         configuration: configuration, environment: launch.environment, isDeclared: false))
     let id = WorkerID(name)
-    requests.request(.start, id) { [startConfirmation] in
-      startConfirmation.watch(id, $0) { call.answer($0) }
+    requests.request(.start, id) { [confirmation = workers.startConfirmation] in
+      confirmation.watch(id, $0) { call.answer($0) }
     }
   }
 
@@ -56,7 +50,7 @@ struct UndeclaredWorkers {
     return "\(name) is in the configuration; start it with `dormouse start \(name)`"
   }
 
-  func remove(_ call: ControlCall) {
+  func removeWorker(_ call: ControlCall) {
     if declared.phase.isClosing { return call.answerEnding() }
     guard let name = call.request.worker else {
       return call.answer(.badRequest, "`remove` needs a worker")
@@ -81,7 +75,7 @@ struct UndeclaredWorkers {
       return call.answer(
         .refused, "\(name) is running: stop it first, or use `dormouse rm -f \(name)`")
     }
-    supervision.operatorRequested(.stop, id)
+    externals.ends.supervision.operatorRequested(.stop, id)
     requests.request(.stop, id) { answer in
       if answer.code == .done { finishRemoval(id, call) } else { call.answer(answer) }
     }
@@ -89,9 +83,10 @@ struct UndeclaredWorkers {
 
   /// Removes a worker and its log.
   private func finishRemoval(_ id: WorkerID, _ call: ControlCall) {
-    supervision.removeWorker(id)
+    externals.ends.supervision.removeWorker(id)
     requests.driver.send(.removed(id))
-    jobs.run(about: "log of \(id)", within: .seconds(20)) { [logs] in
+    daemon.jobs.run(about: "log of \(id)", within: .seconds(20)) {
+      [logs = status.facts.state.logs] in
       WorkerLogs.remove(of: id.name, from: logs)
     } then: { outcome in
       let failure: String? =

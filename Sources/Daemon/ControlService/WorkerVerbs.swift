@@ -5,7 +5,7 @@ import Policy
 /// The verbs about one worker that the engine answers. It belongs to the event loop's thread.
 final class WorkerVerbs {
   private let externals: ExternalAdoption
-  private let startConfirmation: StartConfirmation
+  let startConfirmation: StartConfirmation
   private let memory: any WorkerMemory
   /// The workers whose hibernation waits for a reading of the disk, with later requests about them.
   private var awaitingDisk: [WorkerID: [() -> Void]] = [:]

@@ -69,9 +69,6 @@ final class ControlWorld {
       jetsam: world.jetsam, loopReturn: world.services.loopReturn,
       workers: WorkerVerbs(
         externals: world.externals, startConfirmation: startConfirmation, memory: memory),
-      undeclared: UndeclaredWorkers(
-        declared: world.declared, requests: world.requests, startConfirmation: startConfirmation,
-        supervision: world.supervision, jobs: world.services.jobs, logs: world.state.logs),
       externals: world.externals, reloads: world.reloads,
       daemon: DaemonVerbs(
         ending: world.ending, reloader: reloader,

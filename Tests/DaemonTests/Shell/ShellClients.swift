@@ -148,10 +148,6 @@ final class ShellClients {
       workers: WorkerVerbs(
         externals: world.externals, startConfirmation: supervision.startConfirmation,
         memory: world.memory),
-      undeclared: UndeclaredWorkers(
-        declared: world.declared, requests: world.requests,
-        startConfirmation: supervision.startConfirmation, supervision: supervision.real,
-        jobs: processes.jobs, logs: "/nonexistent"),
       externals: world.externals, reloads: supervision.reloads,
       daemon: DaemonVerbs(
         ending: world.ending, reloader: world.reloads.reloader,
