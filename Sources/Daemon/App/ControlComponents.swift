@@ -37,8 +37,6 @@ extension ControlService {
         externals: runs.externals, startConfirmation: startConfirmation,
         memory: runs.sleeps.memory),
       externals: runs.externals, reloads: components.reloads,
-      daemon: DaemonVerbs(
-        ending: ending, reloader: reloader, examination: examination, reporter: reporter,
-        jobs: services.jobs))
+      ending: ending, reloader: reloader, examination: examination, jobs: services.jobs)
   }
 }

@@ -185,7 +185,7 @@ final class ControlServer {
     }
     if request.verb == .shutdown || request.verb == .leave {
       waitingForEnd.append((client, request.id))
-      service?.daemon.end(by: request.verb)
+      service?.end(by: request.verb)
       return
     }
     client.unanswered.append(request.id)

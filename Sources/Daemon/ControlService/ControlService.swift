@@ -2,8 +2,8 @@ import Control
 import Lifecycle
 import Policy
 
-/// The verbs of the control socket. It passes a client's request to the component that carries it
-/// out, and answers it when that is done. It belongs to the event loop's thread.
+/// The verbs of the control socket. It carries out a client's request, or passes it to the
+/// component that does, and answers it when that is done. It belongs to the event loop's thread.
 struct ControlService {
   let following: EventFollowing
   let status: StatusReporter
@@ -13,7 +13,10 @@ struct ControlService {
   let workers: WorkerVerbs
   let externals: ExternalAdoption
   let reloads: WorkerReloads
-  let daemon: DaemonVerbs
+  let ending: DaemonEnd
+  let reloader: ConfigurationReloader
+  let examination: CoalescedProbe<ExaminationProgram.Outcome>
+  let jobs: LoopJobs
 
   private var wrappers: RegisteredWrappers { status.wrappers }
 
@@ -70,15 +73,15 @@ struct ControlService {
     case .remove, .removeRunning: removeWorker(call)
     case .adopt: externals.adopt(call)
     case .release: externals.release(call)
-    case .previewAdoption: daemon.previewAdoption(call)
+    case .previewAdoption: previewAdoption(call)
     case .reloadWorker: reloads.reloadWorker(call)
-    case .setPressure: daemon.setPressure(call)
-    case .doctor: daemon.doctor(call)
-    case .reload, .previewReload: daemon.reload(call)
+    case .setPressure: setPressure(call)
+    case .doctor: doctor(call)
+    case .reload, .previewReload: reload(call)
     case .start, .restart, .stop, .foreground, .background, .suspend, .hibernate, .wake, .terminate,
       .warn, .trim, .fill, .shadow, .enforce, .protect, .unprotect:
       askEngine(call)
-    case .register, .shutdown, .leave: break  // `handle` and `DaemonVerbs.end` handle them.
+    case .register, .shutdown, .leave: break  // `handle` and `end(by:)` handle them.
     }
   }
 

@@ -2,15 +2,9 @@ import Control
 import Lifecycle
 import Policy
 
-/// The verbs about the daemon as a whole. It belongs to the event loop's thread.
-struct DaemonVerbs {
-  let ending: DaemonEnd
-  let reloader: ConfigurationReloader
-  let examination: CoalescedProbe<ExaminationProgram.Outcome>
-  let reporter: DaemonReporter
-  let jobs: LoopJobs
-
-  var driver: EngineDriver { reloader.driver }
+// The verbs about the daemon as a whole.
+extension ControlService {
+  private var driver: EngineDriver { reloader.driver }
 
   /// Ends the daemon, by `shutdown` or `leave`. `ControlServer.announceEnd` answers the request.
   func end(by verb: ControlRequest.Verb) {
@@ -25,7 +19,7 @@ struct DaemonVerbs {
     examination.ask { outcome in
       switch outcome ?? .failure(.overdue) {
       case .success(let report):
-        let context = reporter.context(user: report.user, at: ending.timers.now)
+        let context = status.daemon.context(user: report.user, at: ending.timers.now)
         call.answer(.done, report.verdict.text) {
           $0.doctor = DaemonExamination(context: context, report: report)
         }
@@ -54,7 +48,7 @@ struct DaemonVerbs {
 
 // `dormouse pressure set` sets the engine's pressure level for a while, so that the operator can
 // try a policy.
-extension DaemonVerbs {
+extension ControlService {
   /// The longest time for which a level may be set, in seconds. A forgotten level ends the next
   /// day.
   private static let maxSeconds = 86_400.0

@@ -85,7 +85,7 @@ extension ControlService {
   private func finishRemoval(_ id: WorkerID, _ call: ControlCall) {
     externals.ends.supervision.removeWorker(id)
     requests.driver.send(.removed(id))
-    daemon.jobs.run(about: "log of \(id)", within: .seconds(20)) {
+    jobs.run(about: "log of \(id)", within: .seconds(20)) {
       [logs = status.facts.state.logs] in
       WorkerLogs.remove(of: id.name, from: logs)
     } then: { outcome in

@@ -129,6 +129,14 @@ import Testing
     #expect(!world.wrappers.leads(WorkerID("job")))
   }
 
+  @Test func `A shutdown ends the daemon with its workers, and leave without them`() throws {
+    try world.add("web")
+    control.service.end(by: .leave)
+    #expect(world.phase.isLeaving && !world.phase.isEnding && world.asked.isEmpty)
+    control.service.end(by: .shutdown)
+    #expect(world.phase.isEnding && world.asked == ["stop web"])
+  }
+
   // MARK: undeclared workers
 
   @Test func `The settings of a run are the worker's, and a wrong one is refused`() throws {

@@ -70,12 +70,10 @@ final class ControlWorld {
       workers: WorkerVerbs(
         externals: world.externals, startConfirmation: startConfirmation, memory: memory),
       externals: world.externals, reloads: world.reloads,
-      daemon: DaemonVerbs(
-        ending: world.ending, reloader: reloader,
-        examination: CoalescedProbe(
-          world.services.jobs, about: "doctor", within: .seconds(40)
-        ) { { outcome.outcome.withLock { $0 } } },
-        reporter: reporter, jobs: world.services.jobs))
+      ending: world.ending, reloader: reloader,
+      examination: CoalescedProbe(world.services.jobs, about: "doctor", within: .seconds(40)) {
+        { outcome.outcome.withLock { $0 } }
+      }, jobs: world.services.jobs)
   }
 
   func ask(_ request: ControlRequest) -> Heard {

@@ -67,7 +67,7 @@ final class ShellClients {
     send(request, from: clients[2])
   }
 
-  func askToLeave() { service.daemon.end(by: .leave) }
+  func askToLeave() { service.end(by: .leave) }
 
   /// Whether requests had no answer when the daemon ended.
   private(set) var wereCutOff = false
@@ -149,12 +149,10 @@ final class ShellClients {
         externals: world.externals, startConfirmation: supervision.startConfirmation,
         memory: world.memory),
       externals: world.externals, reloads: supervision.reloads,
-      daemon: DaemonVerbs(
-        ending: world.ending, reloader: world.reloads.reloader,
-        examination: CoalescedProbe(processes.jobs, about: "doctor", within: .seconds(40)) {
-          { .failure(.overdue) }
-        },
-        reporter: reporter, jobs: processes.jobs))
+      ending: world.ending, reloader: world.reloads.reloader,
+      examination: CoalescedProbe(processes.jobs, about: "doctor", within: .seconds(40)) {
+        { .failure(.overdue) }
+      }, jobs: processes.jobs)
   }
 
   /// Makes a scanner whose scans are slow, and may fail.
