@@ -30,8 +30,7 @@ extension ControlService {
         server.unreadBytes(of: $0)
       } send: { [unowned server = shared.control] in
         server.send($0, to: $1)
-      }, status: status,
-      explanations: ExplanationVerbs(status: status, resumeOverride: role.resumeOverride),
+      }, status: status, resumeOverride: role.resumeOverride,
       jetsam: shared.jetsam, loopReturn: services.loopReturn,
       workers: WorkerVerbs(
         externals: runs.externals, startConfirmation: startConfirmation,

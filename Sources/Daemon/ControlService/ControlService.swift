@@ -1,4 +1,5 @@
 import Control
+import Hibernation
 import Lifecycle
 import Policy
 
@@ -7,7 +8,8 @@ import Policy
 struct ControlService {
   let following: EventFollowing
   let status: StatusReporter
-  let explanations: ExplanationVerbs
+  /// Overrides the policies' way to resume.
+  let resumeOverride: ResumePreference?
   let jetsam: JetsamKeeper
   let loopReturn: LoopReturn
   let workers: WorkerVerbs
@@ -20,7 +22,9 @@ struct ControlService {
 
   private var wrappers: RegisteredWrappers { status.wrappers }
 
-  private static let statusTimeout = Duration.seconds(2)
+  /// How long to wait for a wrapper's report or reasons. If it doesn't answer by then, its last
+  /// report counts, and the worker is reported without reasons.
+  static let statusTimeout = Duration.seconds(2)
   /// How long to wait for a wrapper, which may take a while to end gracefully or to write its
   /// memory.
   private static let wrapperTimeout = Duration.seconds(600)
@@ -66,9 +70,9 @@ struct ControlService {
     case .jetsam: showJetsam(call)
     case .events: locateJournal(call)
     case .explain where isWrapped, .policy where isWrapped: relay(call)
-    case .explain: explanations.explain(call)
-    case .explainSavings: explanations.explainSavings(call)
-    case .policy: explanations.policyInForce(call)
+    case .explain: explain(call)
+    case .explainSavings: explainSavings(call)
+    case .policy: policyInForce(call)
     case .run: runWorker(call)
     case .remove, .removeRunning: removeWorker(call)
     case .adopt: externals.adopt(call)

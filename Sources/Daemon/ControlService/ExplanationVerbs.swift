@@ -4,17 +4,8 @@ import Lifecycle
 import Policy
 import PolicyFile
 
-/// The verbs that ask for reasons: `explain`, its `--savings`, and `policy`. It belongs to the
-/// event loop's thread.
-struct ExplanationVerbs {
-  let status: StatusReporter
-  /// Overrides the policies.
-  let resumeOverride: ResumePreference?
-
-  /// How long `explainSavings` waits for a wrapper. A worker whose wrapper doesn't answer by then
-  /// is reported without reasons.
-  private static let wrapperTimeout = Duration.seconds(2)
-
+// The verbs that ask for reasons: `explain`, its `--savings`, and `policy`.
+extension ControlService {
   private var facts: WorkerFactsReader { status.facts }
   var engine: Engine { status.daemon.driver.state }
   var origins: Origins { status.daemon.configuration.current.origins }
@@ -98,7 +89,7 @@ struct ExplanationVerbs {
       }
       missing += 1
       let request = ControlRequest(id: call.request.id, verb: .explain, worker: worker.name)
-      status.wrappers.relay(request, timeout: Self.wrapperTimeout) { answer in
+      status.wrappers.relay(request, timeout: Self.statusTimeout) { answer in
         add(worker, answer.explanation)
         didAnswer()
       }

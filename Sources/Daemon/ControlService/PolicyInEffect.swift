@@ -6,7 +6,7 @@ import PolicyFile
 
 // These functions make the report of `policy show --effective`: every value of the policy that is
 // in effect now, and where it comes from.
-extension ExplanationVerbs {
+extension ControlService {
   /// The values of a worker's policy.
   ///
   /// - Parameters:

@@ -74,7 +74,7 @@ import WorkerProtocol
     #expect(try ask(.explain).ranking?.termination.map(\.worker) == ["web"])
     var facts = try #require(world.makeFacts().read(WorkerID("web")))
     facts.unwatched = ["a file lock"]
-    let explanation = control.service.explanations.explanation(of: WorkerID("web"), facts)
+    let explanation = control.service.explanation(of: WorkerID("web"), facts)
     #expect(explanation?.unwatched == ["a file lock"])
   }
 

@@ -64,9 +64,8 @@ final class ControlWorld {
       } send: { [sent] response, client in
         sent.responses.append(response)
         sent.server?.send(response, to: client)
-      }, status: status,
-      explanations: ExplanationVerbs(status: status, resumeOverride: nil),
-      jetsam: world.jetsam, loopReturn: world.services.loopReturn,
+      }, status: status, resumeOverride: nil, jetsam: world.jetsam,
+      loopReturn: world.services.loopReturn,
       workers: WorkerVerbs(
         externals: world.externals, startConfirmation: startConfirmation, memory: memory),
       externals: world.externals, reloads: world.reloads,

@@ -142,9 +142,8 @@ final class ShellClients {
         unreadBytes(of: $0)
       } send: { [unowned self] in
         send($0, to: $1)
-      }, status: status,
-      explanations: ExplanationVerbs(status: status, resumeOverride: nil),
-      jetsam: processes.jetsam, loopReturn: processes.services.loopReturn,
+      }, status: status, resumeOverride: nil, jetsam: processes.jetsam,
+      loopReturn: processes.services.loopReturn,
       workers: WorkerVerbs(
         externals: world.externals, startConfirmation: supervision.startConfirmation,
         memory: world.memory),
