@@ -87,17 +87,17 @@ final class ImageDiskMonitor {
 
   // MARK: events
 
-  /// Records an image that was written.
+  /// Records an image that was written by a hibernation or a trim.
   ///
   /// - Parameters:
-  ///   - length: the image's length in bytes.
+  ///   - length: the image's length in bytes; for a trim, with its base.
   ///   - bytes: the number of bytes that were written for it.
-  ///   - took: the time from the engine's directive until the worker sleeps.
-  func didWriteImage(of worker: String, length: Int64, bytes: Int64, took: Duration) {
+  ///   - took: the time from the engine's directive until the worker sleeps, or is trimmed.
+  func didWriteImage(of worker: WorkerUnit, length: Int64, bytes: Int64, took: Duration) {
     written += 1
-    disk.images[worker] = length
-    ledger.add(
-      bytes: bytes, milliseconds: took.wholeNanoseconds / 1_000_000, at: needs.time())
+    disk.images[worker.id.name] = length
+    worker.recordImageWritten(bytes)
+    ledger.add(bytes: bytes, milliseconds: took.wholeNanoseconds / 1_000_000, at: needs.time())
     needs.save(ledger)
   }
 
@@ -159,8 +159,8 @@ final class ImageDiskMonitor {
   }
 }
 
-// These functions record the costs of hibernations and trims: for reports, for the disk of the
-// images, and in the log.
+// These functions record the costs of hibernations: for reports, for the disk of the images, and in
+// the log.
 extension ImageDiskMonitor {
   /// Records a hibernation that has succeeded.
   ///
@@ -173,8 +173,7 @@ extension ImageDiskMonitor {
   ) {
     let id = worker.id
     let written = Int64(summary.written)
-    didWriteImage(of: id.name, length: Int64(summary.imageLength), bytes: written, took: duration)
-    worker.recordImageWritten(written)
+    didWriteImage(of: worker, length: Int64(summary.imageLength), bytes: written, took: duration)
     worker.lastHibernation = LastHibernation(
       written: written, unchanged: Int64(summary.unchanged), seconds: duration.seconds,
       footprintBefore: before)
@@ -185,18 +184,6 @@ extension ImageDiskMonitor {
         "\(id): its next hibernation compares pages: writes can't be tracked: \(reason)")
     }
     if let files = summary.filePages { record(files, of: id) }
-  }
-
-  /// Records the image of a trim.
-  ///
-  /// - Parameters:
-  ///   - length: the length of the image and its base, in bytes.
-  ///   - written: the number of bytes of them that were written now.
-  func record(
-    trimImage length: Int64, written: Int64, of worker: WorkerUnit, took duration: Duration
-  ) {
-    didWriteImage(of: worker.id.name, length: length, bytes: written, took: duration)
-    worker.recordImageWritten(written)
   }
 
   private func record(_ files: FilePages.Outcome, of id: WorkerID) {

@@ -75,7 +75,7 @@ import Testing
     var isDone = false
     monitor.sendReading { isDone = true }
     monitor.didBeginReading()
-    monitor.didWriteImage(of: "web", length: 10, bytes: 10, took: .seconds(1))
+    monitor.didWriteImage(of: .forTest("web"), length: 10, bytes: 10, took: .seconds(1))
     disk.answer(reading())
     #expect(disk.readings.isEmpty && !isDone)
     monitor.didBeginReading()
@@ -84,8 +84,8 @@ import Testing
   }
 
   @Test func `The bytes that are written to the disk in a day are counted and kept`() {
-    monitor.didWriteImage(of: "web", length: 10, bytes: 7, took: .milliseconds(1500))
-    monitor.didWriteImage(of: "web", length: 10, bytes: 3, took: .milliseconds(500))
+    monitor.didWriteImage(of: .forTest("web"), length: 10, bytes: 7, took: .milliseconds(1500))
+    monitor.didWriteImage(of: .forTest("web"), length: 10, bytes: 3, took: .milliseconds(500))
     #expect(monitor.costs == WriteLedger.Costs(bytes: 10, milliseconds: 2000, images: 2))
     #expect(disk.saved.count == 2)
     disk.time += 86_400 * 2

@@ -70,8 +70,8 @@ extension WorkerSleep {
       worker?.sample.anonymous = UInt64(clamping: summary.residentAfter)
       missing = summary.missing
       if let worker, let length = outcome.imageLength {
-        sleeps.imageDisk.record(
-          trimImage: length, written: Int64(clamping: summary.written), of: worker, took: took)
+        sleeps.imageDisk.didWriteImage(
+          of: worker, length: length, bytes: Int64(clamping: summary.written), took: took)
         sleeps.imageDisk.sendReading()
       }
       let result = TrimResult(
