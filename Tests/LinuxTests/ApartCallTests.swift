@@ -34,8 +34,15 @@ struct ApartCallTests {
       return 1
     }
     #expect(result == nil)
-    let seen = try #require(entered.consume())
-    #expect(try listDirectory("/proc/\(seen[0])/fd") == [seen[1]])
+    // On a busy machine the thread may begin only now.
+    var seen: [String]?
+    #expect(
+      try eventually {
+        seen = entered.consume()
+        return seen != nil
+      })
+    let thread = try #require(seen)
+    #expect(try listDirectory("/proc/\(thread[0])/fd") == [thread[1]])
     wait.signal()
     ended.wait()
     #expect(ends.read.apart { $0.unreadBytes } == 0)
