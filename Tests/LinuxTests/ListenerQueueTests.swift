@@ -41,7 +41,8 @@ import Testing
     #expect(try acceptConnection(listener) == nil)
 
     _ = connected()
-    #expect(try list().map(\.isEmpty) == [true])
+    // A child that another test has just forked still has the client's end.
+    #expect(try eventually { try list().map(\.isEmpty) == [true] })
     let silent = connected()
     let speaker = connected()
     #expect(write(speaker.raw, "hello", 5) == 5)
@@ -50,10 +51,11 @@ import Testing
       let brief = connected()
       #expect(write(brief.raw, "bye", 3) == 3)
     }
-    let all = try list()
-    #expect(all.count == 4)
-    #expect(all.filter(\.isEmpty).count == 1)
-    #expect(all.map(\.unread).sorted() == [0, 0, 3, 5])
+    let areListed = try eventually {
+      let all = try list()
+      return all.map(\.unread).sorted() == [0, 0, 3, 5] && all.filter(\.isEmpty).count == 1
+    }
+    #expect(areListed)
     #expect(try SocketFacts.read(listener).unread == 4)
 
     // The oldest connection is accepted first, and isn't in the list any more.
