@@ -1,5 +1,6 @@
 import CLinux
 import Glibc
+import TestSupport
 import Testing
 
 @testable import Linux
@@ -41,7 +42,7 @@ struct PopulatedPagesTests {
   /// Writes to some pages and reads others, so that those have the page of zeros. Returns the
   /// accessed pages.
   private func touch(_ ranges: [PageRange]) throws -> Set<UInt64> {
-    var random = SystemRandomNumberGenerator()
+    var random = TestRandom()
     var touched: Set<UInt64> = []
     for page in ranges.flatMap(\.pages) where Int.random(in: 0..<5, using: &random) == 0 {
       let byte = try #require(UnsafeMutablePointer<UInt8>(bitPattern: UInt(page)))

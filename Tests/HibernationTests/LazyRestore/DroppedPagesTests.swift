@@ -1,10 +1,11 @@
+import TestSupport
 import Testing
 
 @testable import Hibernation
 
 struct DroppedPagesTests {
   @Test func `Dropped ranges are joined, whatever their order, and each address has one answer`() {
-    var random = SystemRandomNumberGenerator()
+    var random = TestRandom()
     for _ in 0..<200 {
       var pages = DroppedPages()
       var expected: Set<UInt64> = []
