@@ -84,9 +84,11 @@ import Testing
   {
     let worker = try TestWorker("sh", "-c", "exec sleep 60")
     #expect(worker.process.memory == nil, "a launch would wait for the second exec")
+    // It has its name before it has its arguments.
     #expect(
       try eventually {
-        try ProcessStat.read(worker.process.identity.pid).name == "sleep"
+        let stat = try ProcessStat.read(worker.process.identity.pid)
+        return stat.name == "sleep" && stat.state == .sleeping
       })
     try worker.process.refreshMemory()
     let memory = try #require(worker.process.memory)
