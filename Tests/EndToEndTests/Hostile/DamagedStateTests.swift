@@ -32,7 +32,7 @@ import Testing
   func damagedImage(damage: Damage, setting: Setting) throws {
     let web = try WebWorker(megabytes: 1)
     let daemon = try TestDaemon(MainJobTests.patient + web.entry(setting), setting: setting)
-    try daemon.wait("web", toBe: "foreground")
+    try web.waitUntilReady(under: daemon)
     try daemon.done("hibernate", "web")
     let pid = try #require(try daemon.worker("web").pid)
     try damage.inflict(on: "\(daemon.state)/images/web.image")

@@ -19,7 +19,7 @@ import Testing
     let workers = try ["one", "two"].map { try WebWorker(megabytes: 2, name: $0) }
     let daemon = try TestDaemon(
       Self.policy + workers.map { $0.entry(.frozen) }.joined(), setting: .frozen)
-    for worker in workers { try daemon.wait(worker.name, toBe: "foreground") }
+    for worker in workers { try worker.waitUntilReady(under: daemon) }
     for worker in workers { try daemon.done("hibernate", worker.name) }
     let pids = try workers.map { try #require(try daemon.worker($0.name).pid) }
     try daemon.crash()

@@ -33,7 +33,7 @@ extension TestMachine {
   @Test func `Only the daemon's user can read images and their directory`() throws {
     let web = try WebWorker(megabytes: 1)
     let daemon = try TestDaemon(MainJobTests.patient + web.entry())
-    try daemon.wait("web", toBe: "foreground")
+    try web.waitUntilReady(under: daemon)
     try daemon.done("hibernate", "web")
     #expect(try mode("\(daemon.state)") == 0o700)
     #expect(try mode("\(daemon.state)/images") == 0o700)
@@ -83,7 +83,7 @@ extension TestMachine {
   func keyIsGone(setting: Setting) throws {
     let web = try WebWorker(megabytes: 1)
     let daemon = try TestDaemon(Self.encrypted + web.entry(setting), setting: setting)
-    try daemon.wait("web", toBe: "foreground")
+    try web.waitUntilReady(under: daemon)
     try daemon.done("hibernate", "web")
     let pid = try #require(try daemon.worker("web").pid)
     try daemon.crash()

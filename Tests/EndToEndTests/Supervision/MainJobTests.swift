@@ -114,7 +114,7 @@ import Testing
   func overThreshold() throws {
     let web = try WebWorker(megabytes: 30)
     let daemon = try TestDaemon(Self.patient + web.entry())
-    try daemon.wait("web", toBe: "foreground")
+    try web.waitUntilReady(under: daemon)
     try daemon.done("suspend", "web")
     let status = try daemon.done("status", "web")
     #expect(status.contains("over hibernate.max_footprint, 32 MB"), "\(status)")

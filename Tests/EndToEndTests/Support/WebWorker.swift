@@ -18,9 +18,15 @@ struct WebWorker {
     self.more = more
   }
 
-  /// Waits until it is in the foreground. Returns a connection to it, and the digest of its state.
-  func answer(under daemon: TestDaemon) throws -> (HTTPConnection, digest: String) {
+  /// Waits until it is in the foreground, and no hang-up is left that would wake it from a sleep.
+  func waitUntilReady(under daemon: TestDaemon) throws {
     try daemon.wait(name, toBe: "foreground")
+    try waitForItsReads()
+  }
+
+  /// Waits until it is ready. Returns a connection to it, and the digest of its state.
+  func answer(under daemon: TestDaemon) throws -> (HTTPConnection, digest: String) {
+    try waitUntilReady(under: daemon)
     let connection = try HTTPConnection(port: port)
     return (connection, try connection.get("/digest"))
   }

@@ -30,24 +30,27 @@ import Testing
     let web = try WebWorker()
     let daemon = try TestDaemon(Self.manual + web.entry(setting), setting: setting)
     try daemon.wait("web", toBe: "foreground")
+    func putToSleep() throws {
+      // A hang-up that it hasn't read would wake it.
+      try web.waitForItsReads()
+      try daemon.done("hibernate", "web")
+      try daemon.expectSleep("web", "hibernated")
+    }
     var connection: HTTPConnection? = try HTTPConnection(port: web.port)
     let digest = try connection?.get("/digest")
     #expect(try connection?.get("/count") == "1")
 
-    try daemon.done("hibernate", "web")
-    try daemon.expectSleep("web", "hibernated")
+    try putToSleep()
     #expect(try HTTPConnection(port: web.port).get("/count") == "2")
     try daemon.wait("web", toBe: "background")
     try daemon.waitForLogText("a connection on port \(web.port)")
 
-    try daemon.done("hibernate", "web")
-    try daemon.expectSleep("web", "hibernated")
+    try putToSleep()
     #expect(try connection?.get("/count") == "3")
     try daemon.waitForLogText("data on a connection to port \(web.port)")
     #expect(try connection?.get("/digest") == digest)
 
-    try daemon.done("hibernate", "web")
-    try daemon.expectSleep("web", "hibernated")
+    try putToSleep()
     connection = nil
     try daemon.wait("web", toBe: "background")
     try daemon.waitForLogText("a hang-up on a connection to port \(web.port)")
