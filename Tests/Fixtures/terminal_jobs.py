@@ -124,18 +124,25 @@ def lives(pid):
         return False
 
 
+def command(pid):
+    try:
+        return open(f"/proc/{pid}/cmdline", "rb").read()
+    except OSError:  # it has ended
+        return b""
+
+
 def all_end(pids):
     end = time.monotonic() + PATIENCE
     while any(lives(pid) for pid in pids):
         if time.monotonic() > end:
-            left = [(pid, open(f"/proc/{pid}/cmdline").read()) for pid in pids if lives(pid)]
+            left = [(pid, command(pid)) for pid in pids if lives(pid)]
             raise Wrong(f"these live: {left}")
         time.sleep(0.05)
 
 
 def wrapper(terminal):
     for pid in tree(terminal.pid):
-        if b"\0wrap\0" in open(f"/proc/{pid}/cmdline", "rb").read():
+        if b"\0wrap\0" in command(pid):
             return pid
     raise Wrong("there is no wrapper")
 
@@ -340,7 +347,7 @@ def orphans(terminal, wrap):
     terminal.type("\n")
     terminal.prompt()
     asleep()
-    held = [pid for pid in tree(terminal.pid) if b"hold" in open(f"/proc/{pid}/cmdline", "rb").read()]
+    held = [pid for pid in tree(terminal.pid) if b"hold" in command(pid)]
     if len(held) != 1 or anonymous(held[0]) > 4000:
         raise Wrong(f"{held}: {[anonymous(pid) for pid in held]} KB")
     terminal.type("exit 3\n")
