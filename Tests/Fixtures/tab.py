@@ -22,7 +22,7 @@ def main():
 
     def wait(done):
         nonlocal shown
-        end = time.monotonic() + 20
+        end = time.monotonic() + 60
         while not done() and time.monotonic() < end:
             if select.select([terminal], [], [], 0.2)[0]:
                 try:
