@@ -56,7 +56,7 @@ import Testing
       workers:
         a: { command: [\(TestMachine.python), -c, "import time; x = b'x' * 20000000; \
       time.sleep(670)"] }
-      """)
+      """, isCalm: false)
     try daemon.wait("a", toBe: "foreground")
     #expect(try eventually { try daemon.worker("a").footprint > 20_000_000 })
     let plan = try daemon.done("pressure", "set", "critical", "--dry-run")

@@ -80,12 +80,15 @@ final class TestDaemon {
   /// The machine that the tests run on stalls now and then for 0.2 s, and policies terminate
   /// sleeping workers for that. A test that isn't about pressure must not depend on it.
   private static func calm(_ text: String) -> String {
-    let overrides = "policy_overrides:\n"
     let subjects = ["pressure:", "budget:", "mode: shadow", "mode: enforce"]
-    let isAbout = subjects.contains { text.contains($0) }
-    guard !isAbout, text.hasPrefix(overrides) else { return text }
-    let rule = "  pressure: { warning: never, urgent: never, critical: { available_below: 1% } }\n"
-    return overrides + rule + String(text.dropFirst(overrides.count))
+    if subjects.contains(where: { text.contains($0) }) { return text }
+    let rule = "pressure: { warning: never, urgent: never, critical: { available_below: 1% } }"
+    for (start, entry) in [
+      ("policy_overrides:\n", "  \(rule)\n"), ("policy_overrides: { ", "\(rule), "),
+    ] where text.hasPrefix(start) {
+      return start + entry + String(text.dropFirst(start.count))
+    }
+    return text
   }
 
   /// Tests count on the values of ios-5. Without a name the policy is `standard`, which
