@@ -19,8 +19,11 @@ struct TreeTests {
     try #require(first.first == "sum")
     var births = try #require(Int(first[2]))
     var hibernated = 0
-    let rounds = Nightly.rounds(8, of: 20)
-    for round in 0..<rounds {
+    var round = 0
+    let end = Deadline(in: .seconds(60))
+    // On a busy machine, a process may be between vfork and exec in each of the first rounds.
+    while round < Nightly.rounds(8, of: 20) || hibernated * 7 < round && !end.hasPassed {
+      round += 1
       try victim.suspend()
       // No process starts, ends or runs while the tree is suspended.
       let before = try Self.state(of: victim)
@@ -46,7 +49,7 @@ struct TreeTests {
       #expect(now >= births)
       births = now
     }
-    #expect(hibernated * 7 >= rounds, "only \(hibernated) of \(rounds) rounds were possible")
+    #expect(hibernated * 7 >= round, "only \(hibernated) of \(round) rounds were possible")
     // The processes still fork and execute.
     let forks = try eventually {
       let fields = try victim.ask("sum").split(separator: " ")
