@@ -68,7 +68,7 @@ struct SignalTests {
     "A signal without a handler doesn't interrupt the call of a sleeping process",
     arguments: Nightly.one(of: Victim.Parking.available))
   func ignored(parking: Victim.Parking) throws {
-    let victim = try Victim(ready: "timeouts", "signal", "800", "epoll_wait", parking: parking)
+    let victim = try Victim(ready: "timeouts", "signal", "3000", "epoll_wait", parking: parking)
     try victim.waitUntilBlocked()
     let service = HibernationService()
     let path = try victim.sleep(service)
