@@ -71,7 +71,7 @@ struct PagerDeathTests {
     try probe.talk.send("verify")
     try probe.order("resume")
     let isDead = try pollDescriptor(
-      probe.daemon.pidfd.raw, for: POLLIN, until: Deadline(in: .seconds(10)))
+      probe.daemon.pidfd.raw, for: POLLIN, until: Deadline(in: .seconds(20)))
     if !isDead { return false }
     #expect(try recoverAndCheck(probe, "handing-over"))
     #expect(access(probe.image + ".base", F_OK) != 0)
