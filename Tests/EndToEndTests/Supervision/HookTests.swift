@@ -95,14 +95,14 @@ import Testing
       on:
         suspended: [sh, -c, "trap 'echo asked > asked' TERM; sleep 1000 & echo $! > child; while \
       :; do sleep 1; done"]
-        timeout: 5s
+        timeout: 20s
       workers:
         web: { command: [sleep, "1000"] }
       """)
     try daemon.done("suspend", "web")
     let child = try wait(daemon, "child") { !$0.isEmpty }
     #expect(try daemon.ask(.ps).result == .done)
-    try daemon.waitForLogText("was ended after 5 s")
+    try daemon.waitForLogText("was ended after 20 s")
     #expect(lines(daemon, "asked") == ["asked"])
     let pid = try #require(Int32(child[0]))
     // Reaped, or a zombie that is about to be.
