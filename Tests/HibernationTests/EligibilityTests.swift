@@ -50,12 +50,9 @@ struct EligibilityTests {
     if isSuspended { try victim.suspend() }
     let before = try victim.anonymousMemory()
     let path = Fixture.imagePath()
-    let target = victim.target
     let error = try #require(
       #expect(throws: HibernationError.self) {
-        try service.wait { (h) throws(HibernationError) in
-          try h.hibernate(HibernationRequest(target, to: path))
-        }
+        try service.hibernate(HibernationRequest(victim.target, to: path))
       })
     #expect(error.description.contains(kind.cause), "\(error)")
     #expect(error.aftermath == kind.aftermath)

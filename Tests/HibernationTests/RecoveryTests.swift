@@ -99,7 +99,7 @@ struct RecoveryTests {
     kill(probe.victim.pid, SIGCONT)
     usleep(20_000)
     let error = #expect(throws: HibernationError.self) {
-      try recover(probe.target, from: probe.image)
+      try service.recover(probe.target, from: probe.image)
     }
     let aftermath = try #require(error?.aftermath)
     #expect(aftermath == .unverifiable || aftermath == .vanished)
@@ -147,7 +147,7 @@ struct RecoveryTests {
     try probe.die(during: "hibernate")
     let pid = probe.victim.pid
     let error = #expect(throws: HibernationError.self) {
-      try whileTraced(pid) { try recover(probe.target, from: probe.image) }
+      try whileTraced(pid) { try service.recover(probe.target, from: probe.image) }
     }
     #expect(error?.aftermath == .intact)
     #expect(error?.description.contains("can't trace process \(pid): process") == true)
@@ -238,15 +238,11 @@ struct RecoveryTests {
     return value
   }
 
-  private func recover(_ target: HibernationTarget, from image: String) throws {
-    _ = try service.wait { (h) throws(HibernationError) in try h.recover(target, from: image) }
-  }
-
   func recoverAndCheck(
     _ probe: Probe, _ sum: String, _ comment: Comment? = nil, in group: WorkerCgroup? = nil
   ) throws {
     let image = probe.image
-    try recover(target(of: probe, in: group), from: image)
+    try service.recover(target(of: probe, in: group), from: image)
     try #require(try probe.talk.ask("sum") == sum, comment)
     #expect(try probe.talk.ask("wake").hasPrefix("woke"), comment)
     let errors = try probe.talk.ask("errors")

@@ -102,9 +102,7 @@ struct RestartableSequencesTests {
       let restore: ResumePreference = mode == .eager ? .eager : .lazy
       #expect(try victim.sleep(service, at: path, restore: restore).moved > 0)
       try move(victim, to: round + 1)
-      _ = try service.wait { (h) throws(HibernationError) in
-        try h.resume(target, from: RestingImage(path: path, mode))
-      }
+      try service.resume(target, from: RestingImage(path: path, mode))
       try #require(try victim.ask("check") == "wrong 0", "round \(round)")
       try service.awaitFill(of: target.name)
       try #require(try victim.ask("check") == "wrong 0", "round \(round), all there")

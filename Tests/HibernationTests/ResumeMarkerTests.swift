@@ -30,12 +30,10 @@ struct ResumeMarkerTests {
     let target = victim.target
     #expect(Hibernator.isAtRest(target, on: path))
     #expect(try ResumeMarker.read(of: victim.cgroup) == nil)
-    _ = try service.wait { (h) throws(HibernationError) in
-      try h.resume(target, from: summary.image) {
-        // From here on its image can't be removed.
-        #expect(rename(directory, directory + ".away") == 0)
-        return Self.obstacle
-      }
+    try service.resume(target, from: summary.image) {
+      // From here on its image can't be removed.
+      #expect(rename(directory, directory + ".away") == 0)
+      return Self.obstacle
     }
     #expect(rename(directory + ".away", directory) == 0)
     let mark = try #require(summary.image.expectation.mark)
@@ -46,18 +44,14 @@ struct ResumeMarkerTests {
     // time.
     try victim.suspend()
     #expect(!Hibernator.isAtRest(target, on: path))
-    _ = try HibernationService().wait { (h) throws(HibernationError) in
-      try h.recover(target, from: path)
-    }
+    try HibernationService().recover(target, from: path)
     #expect(!fileExists(path))
     #expect(try victim.ask("verify") == "same")
 
     // The marker says nothing about a later image.
     let later = try victim.sleep(service, at: path)
     #expect(Hibernator.isAtRest(target, on: path))
-    _ = try service.wait { (h) throws(HibernationError) in
-      try h.resume(target, from: later.image)
-    }
+    try service.resume(target, from: later.image)
     #expect(try victim.ask("verify") == "same")
   }
 
@@ -65,11 +59,8 @@ struct ResumeMarkerTests {
   func refused() throws {
     let path = Fixture.imagePath()
     let (victim, summary) = try sleeping(.traced, at: path)
-    let target = victim.target
     let error = #expect(throws: HibernationError.self) {
-      _ = try service.wait { (h) throws(HibernationError) in
-        try h.resume(target, from: summary.image) { Self.obstacle }
-      }
+      try service.resume(victim.target, from: summary.image) { Self.obstacle }
     }
     #expect(error?.aftermath == .intact && error?.reason.contains(Self.obstacle) == true)
     #expect(fileExists(path))
@@ -87,9 +78,7 @@ struct ResumeMarkerTests {
     let summary = try victim.sleep(service, at: path, restore: .lazy)
     let image = RestingImage(
       path: path, expecting: summary.image.expectation, restore: RestorePlan(.lazy(learns: true)))
-    let resumed = try service.wait { (h) throws(HibernationError) in
-      try h.resume(target, from: image) { Self.obstacle }
-    }
+    let resumed = try service.resume(target, from: image) { Self.obstacle }
     #expect(resumed.eagerReason == nil)
     #expect(try ResumeMarker.read(of: victim.cgroup) == summary.image.expectation.mark)
     #expect(try victim.ask("verify") == "same")

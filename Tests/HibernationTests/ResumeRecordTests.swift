@@ -33,14 +33,12 @@ struct ResumeRecordTests {
     try victim.sleep(service, at: path, restore: mode == .eager ? .eager : .lazy)
     let calls = Mutex(0)
     let cgroup = try #require(victim.cgroup)
-    let resumed = try service.wait { (h) throws(HibernationError) in
-      try h.resume(target, from: RestingImage(path: path, mode)) {
-        calls.withLock { $0 += 1 }
-        #expect(access(path, F_OK) == 0)
-        #expect((try? cgroup.isFrozen) == true)
-        #expect(!Self.isReadable(announced))
-        return nil
-      }
+    let resumed = try service.resume(target, from: RestingImage(path: path, mode)) {
+      calls.withLock { $0 += 1 }
+      #expect(access(path, F_OK) == 0)
+      #expect((try? cgroup.isFrozen) == true)
+      #expect(!Self.isReadable(announced))
+      return nil
     }
     #expect(resumed.eagerReason == nil)
     #expect(Self.isReadable(announced) == (mode != .eager))

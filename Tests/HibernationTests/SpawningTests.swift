@@ -39,9 +39,7 @@ struct SpawningTests {
     let target = victim.target
     if parking == .frozen { try victim.suspend() }
     let error = #expect(throws: HibernationError.self) {
-      try service.wait { (h) throws(HibernationError) in
-        try h.hibernate(HibernationRequest(target, to: Fixture.imagePath()))
-      }
+      try service.hibernate(HibernationRequest(target, to: Fixture.imagePath()))
     }
     #expect(error?.aftermath == .intact)
     #expect(try victim.tracedThreads().isEmpty)

@@ -70,12 +70,9 @@ struct TimeoutTests {
       waits.willRest(try target.discover())
       try victim.suspend()
       waits.didRest(try target.discover())
-      let (target, path, sleep) = (target, path, sleep)
       if sleep == .suspended { return }
-      _ = try service.wait { (h) throws(HibernationError) in
-        try h.hibernate(
-          HibernationRequest(target, to: path, restore: sleep == .lazy ? .lazy : .eager))
-      }
+      try service.hibernate(
+        HibernationRequest(target, to: path, restore: sleep == .lazy ? .lazy : .eager))
     }
 
     private func wakeUp() throws {
@@ -83,21 +80,15 @@ struct TimeoutTests {
         target.restartInterruptedSyscalls()
         return try target.wake()
       }
-      let (target, path, sleep) = (target, path, sleep)
-      _ = try service.wait { (h) throws(HibernationError) in
-        try h.resume(
-          target, from: RestingImage(path: path, sleep == .lazy ? .lazy(learns: true) : .eager))
-      }
+      try service.resume(
+        target, from: RestingImage(path: path, sleep == .lazy ? .lazy(learns: true) : .eager))
     }
 
     /// Wakes the worker as a new daemon, which has only the data that its predecessor has kept, or
     /// not even that.
     func wakeByAnother(keeping: Bool) throws {
       target.waits = keeping ? try #require(waits.kept).restored : TimedWaits()
-      let (target, path) = (target, path)
-      _ = try HibernationService().wait { (h) throws(HibernationError) in
-        try h.recover(target, from: path)
-      }
+      try HibernationService().recover(target, from: path)
     }
 
     /// Returns the duration of each call in ms, by kind.

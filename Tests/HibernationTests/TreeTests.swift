@@ -105,12 +105,8 @@ struct TreeTests {
       try victim.suspend()
       if hibernates {
         let path = Fixture.imagePath()
-        _ = try service.wait { (h) throws(HibernationError) in
-          try h.hibernate(HibernationRequest(target, to: path))
-        }
-        _ = try service.wait { (h) throws(HibernationError) in
-          try h.resume(target, from: RestingImage(path: path))
-        }
+        try service.hibernate(HibernationRequest(target, to: path))
+        try service.resume(target, from: RestingImage(path: path))
       } else {
         try target.wake(isStopped: parking == .traced)
       }

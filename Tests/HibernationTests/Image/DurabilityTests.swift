@@ -115,11 +115,9 @@ struct ImageCacheTests {
     let path = Fixture.imagePath()
     let victim = try Victim(ready: "torture", "4", "14", "5")
     let sum = try victim.ask("sum")
-    let target = victim.target
     try victim.suspend()
-    _ = try service.wait { (h) throws(HibernationError) in
-      try h.hibernate(HibernationRequest(target, to: path, storage: ImageStorage(dropsCache: true)))
-    }
+    try service.hibernate(
+      HibernationRequest(victim.target, to: path, storage: ImageStorage(dropsCache: true)))
     guard try !Self.isInMemory(path) else {
       return notTestedHere("images are on a file system in memory")
     }

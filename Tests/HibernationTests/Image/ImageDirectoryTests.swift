@@ -53,19 +53,16 @@ struct ImageDirectoryTests {
     let image = try victim.sleep(service, at: path).image
     let target = victim.target
     try exchangeDirectory()
-    let path = path
     let resuming = #expect(throws: HibernationError.self) {
-      _ = try service.wait { (h) throws(HibernationError) in try h.resume(target, from: image) }
+      try service.resume(target, from: image)
     }
     // The next daemon knows the image from the worker's record.
     let recovering = #expect(throws: HibernationError.self) {
-      _ = try HibernationService().wait { (h) throws(HibernationError) in
-        try h.recover(target, from: path, expecting: image.expectation)
-      }
+      try HibernationService().recover(target, from: path, expecting: image.expectation)
     }
     #expect(resuming?.aftermath == .intact && recovering?.aftermath == .intact)
     bringDirectoryBack()
-    _ = try service.wait { (h) throws(HibernationError) in try h.resume(target, from: image) }
+    try service.resume(target, from: image)
     #expect(try victim.ask("verify") == "same")
   }
 
@@ -81,11 +78,8 @@ struct ImageDirectoryTests {
     let expected = ImageExpectation.unknown(in: try #require(ImageDirectory(of: path)))
     try probe.die(during: "resume")
     try exchangeDirectory()
-    let target = probe.target
     func recover() throws {
-      _ = try HibernationService().wait { (h) throws(HibernationError) in
-        try h.recover(target, from: path, expecting: expected)
-      }
+      try HibernationService().recover(probe.target, from: path, expecting: expected)
     }
     let error = #expect(throws: HibernationError.self) { try recover() }
     #expect(error?.aftermath == .intact)
@@ -99,11 +93,8 @@ struct ImageDirectoryTests {
     let victim = try Victim(ready: "layers", "256")
     let image = try victim.sleep(service, at: path).image
     #expect(unlink(path) == 0)
-    let target = victim.target
     let error = #expect(throws: HibernationError.self) {
-      _ = try service.wait { (h) throws(HibernationError) in
-        try h.recover(target, from: image.path, expecting: image.expectation)
-      }
+      try service.recover(victim.target, from: image.path, expecting: image.expectation)
     }
     #expect(error?.aftermath == .unverifiable)
   }

@@ -44,11 +44,8 @@ struct MemoryOwnerTests {
   }
 
   private func refusal(_ victim: Victim, from image: RestingImage) throws -> HibernationError {
-    let target = victim.target
-    let error = #expect(throws: HibernationError.self) {
-      try service.wait { (h) throws(HibernationError) in try h.resume(target, from: image) }
-    }
-    return try #require(error)
+    try #require(
+      #expect(throws: HibernationError.self) { try service.resume(victim.target, from: image) })
   }
 
   @Test(arguments: Nightly.one(of: Victim.Parking.available))
@@ -99,9 +96,7 @@ struct MemoryOwnerTests {
     #expect(!Hibernator.isAtRest(target, on: path, expecting: expected))
     if parking == .frozen {
       let error = #expect(throws: HibernationError.self) {
-        try HibernationService().wait { (h) throws(HibernationError) in
-          try h.recover(target, from: path, expecting: expected)
-        }
+        try HibernationService().recover(target, from: path, expecting: expected)
       }
       #expect(error?.aftermath == .unverifiable)
     }
@@ -122,9 +117,7 @@ struct MemoryOwnerTests {
     try other.sleep(service, at: otherPath)
     let target = victim.target
     let error = #expect(throws: HibernationError.self) {
-      try HibernationService().wait { (h) throws(HibernationError) in
-        try h.recover(target, from: otherPath, expecting: .hibernated)
-      }
+      try HibernationService().recover(target, from: otherPath, expecting: .hibernated)
     }
     #expect(error?.aftermath == .unverifiable)
     #expect(access(otherPath, F_OK) == 0, "it is another worker's memory")

@@ -128,9 +128,8 @@ struct OverlayDeathTests {
   }
 
   private func recoverAndCheck(_ probe: Probe, _ comment: Comment? = nil) throws {
-    let target = probe.target
-    let image = probe.image
-    _ = try service.wait { (h) throws(HibernationError) in try h.recover(target, from: image) }
+    let (target, image) = (probe.target, probe.image)
+    try service.recover(target, from: image)
     try #require(try probe.talk.ask("verify") == "same", comment)
     for file in [image, image + ".partial", image + ".base"] {
       #expect(access(file, F_OK) != 0, "\(file) is left")
@@ -143,12 +142,8 @@ struct OverlayDeathTests {
           || $0.executable && !$0.writable && !$0.hasFile && $0.name.isEmpty
       }, comment)
     // The worker can be hibernated again.
-    _ = try service.wait { (h) throws(HibernationError) in
-      try h.hibernate(HibernationRequest(target, to: image, overlay: true))
-    }
-    _ = try service.wait { (h) throws(HibernationError) in
-      try h.resume(target, from: RestingImage(path: image))
-    }
+    try service.hibernate(HibernationRequest(target, to: image, overlay: true))
+    try service.resume(target, from: RestingImage(path: image))
     try #require(try probe.talk.ask("verify") == "same", comment)
   }
 }

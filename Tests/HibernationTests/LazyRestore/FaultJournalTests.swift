@@ -236,9 +236,7 @@ struct FaultJournalTests {
     let flags = try #require(info.split(separator: "\n").first { $0.hasPrefix("flags:") })
     #expect(flags.last == "0", "O_RDONLY: \(flags)")
     #expect(try FaultJournal.all(in: pid).map(\.header.isTrusted) == [true])
-    _ = try service.wait { (h) throws(HibernationError) in
-      try h.resume(target, from: RestingImage(path: path, .lazy(learns: true)))
-    }
+    try service.resume(target, from: RestingImage(path: path, .lazy(learns: true)))
     try service.awaitFill(of: target.name)
   }
 }

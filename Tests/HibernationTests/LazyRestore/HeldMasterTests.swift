@@ -41,7 +41,7 @@ struct HeldMasterTests {
       StandbyPager.run(input: theirs, lock: nil) { _ in lines.add(1, ordering: .relaxed) }
       #expect(lines.load(ordering: .relaxed) == 1)
     } else {
-      _ = try service.wait { (h) throws(HibernationError) in try h.recover(target, from: image) }
+      try service.recover(target, from: image)
     }
     #expect(try probe.talk.line().hasSuffix("errors 0"))
     #expect(try ProcessStat.read(root).state != .stopped)

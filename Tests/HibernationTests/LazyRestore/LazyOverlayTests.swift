@@ -19,22 +19,17 @@ struct LazyOverlayTests {
     _ victim: Victim, _ service: HibernationService, keepsWorkingSet: Bool = false
   ) throws(HibernationError) -> HibernationSummary {
     try service.awaitFill(of: victim.target.name)
-    let target = victim.target
     try attempt(.stopping) { try victim.suspend() }
-    return try service.wait { [path] (h) throws(HibernationError) in
-      try h.hibernate(
-        HibernationRequest(
-          target, to: path, restore: .lazy, overlay: true, keepsWorkingSet: keepsWorkingSet))
-    }
+    return try service.hibernate(
+      HibernationRequest(
+        victim.target, to: path, restore: .lazy, overlay: true, keepsWorkingSet: keepsWorkingSet))
   }
 
   private func wake(
     _ victim: Victim, _ service: HibernationService
   ) throws -> ResumeSummary {
-    let target = victim.target
-    return try service.wait { [path] (h) throws(HibernationError) in
-      try h.resume(target, from: RestingImage(path: path, .lazy(learns: true)), keepsBase: true)
-    }
+    try service.resume(
+      victim.target, from: RestingImage(path: path, .lazy(learns: true)), keepsBase: true)
   }
 
   @Test(

@@ -24,11 +24,8 @@ struct LazyRestoreTests {
   private func wake(
     _ victim: Victim, from path: String, learns: Bool = true, keepsBase: Bool = false
   ) throws -> ResumeSummary {
-    let target = victim.target
-    return try service.wait { (h) throws(HibernationError) in
-      try h.resume(
-        target, from: RestingImage(path: path, .lazy(learns: learns)), keepsBase: keepsBase)
-    }
+    try service.resume(
+      victim.target, from: RestingImage(path: path, .lazy(learns: learns)), keepsBase: keepsBase)
   }
 
   @Test(
@@ -168,9 +165,7 @@ struct LazyRestoreTests {
         if index % 2 == 0 { try memory.writeBytes([1, 2, 3, 4], at: last) }
         _ = try memory.readBytes(at: range.address, count: 8)
       }
-      _ = try service.wait { (h) throws(HibernationError) in
-        try h.resume(target, from: RestingImage(path: path, .lazy(learns: true)))
-      }
+      try service.resume(target, from: RestingImage(path: path, .lazy(learns: true)))
       #expect(try victim.ask("verify").hasSuffix("errors 0"))
       try service.awaitFill(of: target.name)
       #expect(try victim.ask("verify").hasSuffix("errors 0"))

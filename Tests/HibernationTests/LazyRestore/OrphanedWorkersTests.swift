@@ -54,9 +54,7 @@ struct OrphanedWorkersTests {
         } == 2
       })
     let service = HibernationService()
-    _ = try service.wait { (h) throws(HibernationError) in
-      try h.recover(target, from: image, keepsTrims: true)
-    }
+    try service.recover(target, from: image, keepsTrims: true)
     #expect(try probe.talk.line() == "right")
     #expect(try probe.talk.ask("check") == "whole")
     try service.fill(target)

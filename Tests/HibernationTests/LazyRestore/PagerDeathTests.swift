@@ -97,8 +97,7 @@ struct PagerDeathTests {
     try probe.perform("hibernate")
     try probe.talk.send("sum")
     try probe.die(during: "resume")
-    let (target, image) = (probe.target, probe.image)
-    _ = try service.wait { (h) throws(HibernationError) in try h.recover(target, from: image) }
+    try service.recover(probe.target, from: probe.image)
     #expect(try probe.talk.line() == sum)
     #expect(try probe.talk.ask("wake").hasPrefix("woke"))
     // Recovery without a frozen group can't correct calls that it never saw; no call may need that.
@@ -148,8 +147,7 @@ struct PagerDeathTests {
     let sum = try probe.talk.ask("sum")
     try probe.perform("hibernate")
     try probe.die(during: "resume")
-    let (target, image) = (probe.target, probe.image)
-    _ = try service.wait { (h) throws(HibernationError) in try h.recover(target, from: image) }
+    try service.recover(probe.target, from: probe.image)
     #expect(try probe.talk.ask("sum") == sum)
   }
 
@@ -198,8 +196,7 @@ struct PagerDeathTests {
       try probe.order("resume")
       usleep(UInt32.random(in: 0..<60_000, using: &random))
       try probe.daemonDies(by: SIGKILL)
-      let (target, image) = (probe.target, probe.image)
-      _ = try service.wait { (h) throws(HibernationError) in try h.recover(target, from: image) }
+      try service.recover(probe.target, from: probe.image)
       var answer = try probe.talk.line()
       if answer.hasPrefix("woke") { answer = try probe.talk.line() }
       try #require(answer == sum, "seed \(seed)")
@@ -252,7 +249,7 @@ struct PagerDeathTests {
   private func recoverAndCheck(_ probe: Probe, _ comment: Comment) throws -> Bool {
     let (target, image) = (probe.target, probe.image)
     do {
-      _ = try service.wait { (h) throws(HibernationError) in try h.recover(target, from: image) }
+      try service.recover(target, from: image)
     } catch {
       try #require(error.aftermath == .unverifiable, "\(comment): \(error)")
       try #require(error.reason.contains("forked"), "\(comment): \(error)")

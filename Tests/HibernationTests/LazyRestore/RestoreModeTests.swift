@@ -97,11 +97,9 @@ struct RestoreModeTests {
       isSealed: mode == .encrypted)
     try Self.hibernate(service, request)
     #expect(try victim.anonymousMemory() <= 64 * pageSize)
-    _ = try service.wait { (h) throws(HibernationError) in
-      try h.resume(
-        target, from: RestingImage(path: path, mode.isLazy ? .lazy(learns: true) : .eager),
-        keepsBase: mode.isOverlay)
-    }
+    try service.resume(
+      target, from: RestingImage(path: path, mode.isLazy ? .lazy(learns: true) : .eager),
+      keepsBase: mode.isOverlay)
   }
 
   /// Hibernates, again if another test's child interferes. A child that another test is forking has
@@ -113,7 +111,7 @@ struct RestoreModeTests {
     let deadline = Deadline(in: .seconds(60))
     while true {
       do {
-        _ = try service.wait { (h) throws(HibernationError) in try h.hibernate(request) }
+        try service.hibernate(request)
         return
       } catch {
         guard "\(error)".contains("handles its own page faults"), !deadline.hasPassed else {

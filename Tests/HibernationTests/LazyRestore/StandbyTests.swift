@@ -81,9 +81,7 @@ struct StandbyTests {
     let path = Fixture.imagePath()
     try victim.sleep(service, at: path, restore: .lazy)
     let target = victim.target
-    _ = try service.wait { (h) throws(HibernationError) in
-      try h.resume(target, from: RestingImage(path: path, .lazy(learns: true)))
-    }
+    try service.resume(target, from: RestingImage(path: path, .lazy(learns: true)))
     try service.awaitFill(of: target.name)
     let deadline = Deadline(in: .seconds(60))
     var lines: [Substring] = []

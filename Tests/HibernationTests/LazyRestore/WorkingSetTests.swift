@@ -51,9 +51,7 @@ struct WorkingSetTests {
     let target = victim.target
     try victim.sleep(service, at: path, restore: .lazy)
     try victim.send(command)
-    let woken = try service.wait { (h) throws(HibernationError) in
-      try h.resume(target, from: RestingImage(path: path, .lazy(learns: true)))
-    }
+    let woken = try service.resume(target, from: RestingImage(path: path, .lazy(learns: true)))
     #expect(woken.backgroundFill > 4 << 20)
     #expect(try victim.line() == answer)
     try service.awaitFill(of: target.name)

@@ -5,6 +5,39 @@ import Testing
 @testable import Hibernation
 @testable import Linux
 
+/// The same operations as the hibernator's, each performed before it returns.
+extension HibernationService {
+  @discardableResult
+  func hibernate(_ request: HibernationRequest) throws(HibernationError) -> HibernationSummary {
+    try wait { (h) throws(HibernationError) in try h.hibernate(request) }
+  }
+
+  @discardableResult
+  func resume(
+    _ target: HibernationTarget, from image: RestingImage, keepsBase: Bool = false,
+    recorded: @escaping @Sendable () -> String? = { nil }
+  ) throws(HibernationError) -> ResumeSummary {
+    try wait { (h) throws(HibernationError) in
+      try h.resume(target, from: image, keepsBase: keepsBase, recorded: recorded)
+    }
+  }
+
+  @discardableResult
+  func recover(
+    _ target: HibernationTarget, from path: String, expecting: ImageExpectation = .unknown(),
+    keepsTrims: Bool = false
+  ) throws(HibernationError) -> ResumeSummary {
+    try wait { (h) throws(HibernationError) in
+      try h.recover(target, from: path, expecting: expecting, keepsTrims: keepsTrims)
+    }
+  }
+
+  @discardableResult
+  func trim(_ request: TrimRequest) throws(HibernationError) -> TrimSummary {
+    try wait { (h) throws(HibernationError) in try h.trim(request) }
+  }
+}
+
 extension Victim {
   /// Suspends and hibernates the program.
   @discardableResult
@@ -13,13 +46,10 @@ extension Victim {
     overlay: Bool = false, sealed: Bool = false, dropsFilePages: Bool = false
   ) throws -> HibernationSummary {
     try suspend()
-    let target = target
-    return try service.wait { (h) throws(HibernationError) in
-      try h.hibernate(
-        HibernationRequest(
-          target, to: path, restore: restore, overlay: overlay, isSealed: sealed,
-          dropsFilePages: dropsFilePages))
-    }
+    return try service.hibernate(
+      HibernationRequest(
+        target, to: path, restore: restore, overlay: overlay, isSealed: sealed,
+        dropsFilePages: dropsFilePages))
   }
 
   /// Suspends and hibernates the program. Returns the path of its image.
@@ -35,9 +65,7 @@ extension Victim {
   ) throws {
     var target = target
     target.masters = masters
-    _ = try service.wait { [target] (h) throws(HibernationError) in
-      try h.resume(target, from: RestingImage(path: path), keepsBase: keepsBase)
-    }
+    try service.resume(target, from: RestingImage(path: path), keepsBase: keepsBase)
   }
 
   /// Hibernates and resumes the program.

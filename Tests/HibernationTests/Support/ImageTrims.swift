@@ -23,13 +23,19 @@ extension HibernationService {
     let request = TrimRequest(
       HibernationRequest(target, to: path, overlay: keepsBase), record: path + ".trim",
       mechanism: .userfaultfd)
-    return try wait { (h) throws(HibernationError) in try h.trim(request) }
+    return try trim(request)
   }
 
   /// Brings all memory of a trimmed worker back.
   @discardableResult
   func fill(_ target: HibernationTarget) throws -> TrimSummary {
     try wait { (h) throws(HibernationError) in try h.fill(target) }
+  }
+
+  /// Does what a new daemon does with a trimmed worker.
+  func adoptTrimmed(_ probe: Probe, keepsTrims: Bool = false) throws {
+    try Hibernator.repairTrim(record: probe.image + ".trim", of: probe.victim)
+    try recover(probe.target, from: probe.image, keepsTrims: keepsTrims)
   }
 }
 

@@ -23,9 +23,7 @@ struct FurtherTrimTests {
     // A worker that has ended has no state.
     image.obstacle = { _ in (try? ProcessStat.read(pid).state) == .traced ? "no room" : nil }
     let request = TrimRequest(image, record: path + ".trim", mechanism: .userfaultfd)
-    return #expect(throws: HibernationError.self) {
-      try service.wait { (h) throws(HibernationError) in try h.trim(request) }
-    }
+    return #expect(throws: HibernationError.self) { try service.trim(request) }
   }
 
   private func fill(_ victim: Victim, _ path: String) throws {
@@ -188,9 +186,7 @@ struct FurtherTrimTests {
     try probe.perform("trim to image")
     try probe.daemonDies(by: SIGKILL)
     let (target, image) = (probe.target, probe.image)
-    _ = try service.wait { (h) throws(HibernationError) in
-      try h.recover(target, from: image, keepsTrims: true)
-    }
+    try service.recover(target, from: image, keepsTrims: true)
     for _ in 0..<2 {
       let summary = try service.trim(target, to: image)
       #expect(try #require(summary.missing).bytes > UInt64(summary.residentBefore))
@@ -222,10 +218,7 @@ struct FurtherTrimTests {
     try probe.die(during: "trim to image")
     try probe.talk.send("verify")
     let (target, image) = (probe.target, probe.image)
-    try Hibernator.repairTrim(record: image + ".trim", of: probe.victim)
-    _ = try service.wait { (h) throws(HibernationError) in
-      try h.recover(target, from: image, keepsTrims: keepsTrims)
-    }
+    try service.adoptTrimmed(probe, keepsTrims: keepsTrims)
     try #require(try probe.talk.line().hasSuffix("errors 0"), "\(point.0)")
     #expect(try probe.target.isFrozen() == false)
     for _ in 0..<2 {

@@ -51,17 +51,14 @@ struct ImageTrimTests {
     var request = TrimRequest(
       HibernationRequest(victim.target, to: path), record: path + ".trim", mechanism: .auto,
       imageObstacle: "no images here")
-    let trim = { [service, request] in
-      try service.wait { (h) throws(HibernationError) in try h.trim(request) }
-    }
     // Swap may be on.
-    switch Result(catching: trim) {
+    switch Result(catching: { try service.trim(request) }) {
     case .success(let summary): #expect(summary.mechanism != .userfaultfd)
     case .failure(let error): #expect("\(error)".contains("; or: no images here"), "\(error)")
     }
     #expect(isGone(path))
     request.mechanism = .userfaultfd
-    let summary = try service.wait { [request] (h) throws(HibernationError) in try h.trim(request) }
+    let summary = try service.trim(request)
     #expect(summary.mechanism == .userfaultfd)
   }
 

@@ -112,10 +112,7 @@ struct QuietPagerTests {
       while !end.wait(within: .zero) { Self.makeBlocking(handle) }
     }
     #expect(isStarted)
-    let target = victim.target
-    let filled = Result {
-      try service.wait { (h) throws(HibernationError) in try h.fill(target) }
-    }
+    let filled = Result { try service.fill(victim.target) }
     end.signal()
     #expect(try filled.get().swapped == 0)
     #expect(!fileExists(path))

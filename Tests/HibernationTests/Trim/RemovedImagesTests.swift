@@ -21,7 +21,7 @@ struct RemovedImagesTests {
     let target = victim.target
     let request = TrimRequest(
       HibernationRequest(target, to: path), record: directory + ".trim", mechanism: .userfaultfd)
-    let trimmed = try service.wait { (h) throws(HibernationError) in try h.trim(request) }
+    let trimmed = try service.trim(request)
     let missing = try #require(trimmed.missing)
     if step != "trim" { _ = try #require(try service.freezeTrimmed(target.name)) }
     for file in try listDirectory(directory) { unlink(directory + "/" + file) }

@@ -69,11 +69,8 @@ struct RepeatedTrimTests {
       // A worker that waits for a page can't be frozen.
       try service.awaitFill(of: victim.target.name)
       let slept = try victim.sleep(service, at: path, restore: isLazy ? .lazy : .eager)
-      let target = victim.target
       #expect(slept.moved > 1 << 20)
-      _ = try service.wait { (h) throws(HibernationError) in
-        try h.resume(target, from: slept.image)
-      }
+      try service.resume(victim.target, from: slept.image)
       try #require(try victim.isWhole, "round \(round)")
     }
   }

@@ -25,7 +25,7 @@ struct StandstillTests {
     }
     let request = TrimRequest(
       image, record: path + ".trim", mechanism: .userfaultfd, maxStandstill: limit)
-    return try service.wait { (h) throws(HibernationError) in try h.trim(request) }
+    return try service.trim(request)
   }
 
   private func checkGivenUp(_ victim: Victim, to path: String, keepsBase: Bool) throws {

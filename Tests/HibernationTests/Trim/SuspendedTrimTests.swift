@@ -46,16 +46,14 @@ struct SuspendedTrimTests {
     var request = HibernationRequest(target, to: path, restore: isLazy ? .lazy : .eager)
     request.obstacle = { waits in waits ? obstacle : nil }
     change(&request)
-    return try service.wait { [request] (h) throws(HibernationError) in try h.hibernate(request) }
+    return try service.hibernate(request)
   }
 
   @discardableResult
   private func resume(
     _ target: HibernationTarget, from image: RestingImage, keepsBase: Bool = false
   ) throws -> ResumeSummary {
-    let summary = try service.wait { (h) throws(HibernationError) in
-      try h.resume(target, from: image, keepsBase: keepsBase)
-    }
+    let summary = try service.resume(target, from: image, keepsBase: keepsBase)
     try service.awaitFill(of: target.name)
     return summary
   }
@@ -210,14 +208,6 @@ struct SuspendedTrimTests {
     return probe
   }
 
-  private func recover(_ probe: Probe, keepsTrims: Bool = true) throws {
-    let (target, image) = (probe.target, probe.image)
-    try Hibernator.repairTrim(record: image + ".trim", of: probe.victim)
-    _ = try service.wait { (h) throws(HibernationError) in
-      try h.recover(target, from: image, keepsTrims: keepsTrims)
-    }
-  }
-
   /// Checks that the worker can be trimmed, suspended and hibernated as before.
   private func check(_ probe: Probe) throws {
     let (target, image) = (probe.target, probe.image)
@@ -247,7 +237,7 @@ struct SuspendedTrimTests {
         #expect(try target.isFrozen())
         try resume(target, from: asleep.image)
       } else {
-        try recover(probe)
+        try service.adoptTrimmed(probe, keepsTrims: true)
         #expect(try anonymousBytes(of: [probe.victim.pid]) < missing.bytes)
       }
       try #require(try probe.talk.ask("verify").hasSuffix("errors 0"))
@@ -275,7 +265,7 @@ struct SuspendedTrimTests {
       // The standby pager, if there is one, doesn't know it any more.
       #expect(try !probe.talk.hasSome)
     }
-    try recover(probe, keepsTrims: !hasStandby)
+    try service.adoptTrimmed(probe, keepsTrims: !hasStandby)
     try #require(try probe.talk.line().hasSuffix("errors 0"), "\(point.0)")
     #expect(try target.isFrozen() == false)
     try check(probe)

@@ -27,8 +27,7 @@ struct TrimDeathTests {
   private func repairAndAdopt(_ probe: Probe) throws {
     try Hibernator.repairTrim(record: record(of: probe), of: probe.victim)
     #expect(!fileExists(record(of: probe)))
-    let (target, image) = (probe.target, probe.image)
-    _ = try service.wait { (h) throws(HibernationError) in try h.recover(target, from: image) }
+    try service.recover(probe.target, from: probe.image)
   }
 
   private func check(_ probe: Probe, _ sum: String) throws {

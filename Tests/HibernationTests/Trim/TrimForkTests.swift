@@ -49,9 +49,7 @@ struct TrimForkTests {
       // The next daemon's lock ends the standby pager.
       try #require(flock(lock.raw, LOCK_EX) == 0)
     }
-    _ = try service.wait { (h) throws(HibernationError) in
-      try h.recover(target, from: image, keepsTrims: true)
-    }
+    try service.recover(target, from: image, keepsTrims: true)
     #expect(try early ?? probe.talk.line() == "right")
     #expect(fileExists(image))
     try service.trim(target, to: image)
@@ -73,9 +71,7 @@ struct TrimForkTests {
       try probe.daemonDies(by: SIGKILL)
       let (target, image) = (probe.target, probe.image)
       do {
-        _ = try service.wait { (h) throws(HibernationError) in
-          try h.recover(target, from: image, keepsTrims: true)
-        }
+        try service.recover(target, from: image, keepsTrims: true)
       } catch {
         // The kill came during a fork, with a signal just before it.
         try #require(error.aftermath == .unverifiable, "seed \(seed): \(error)")
@@ -114,9 +110,7 @@ struct TrimForkTests {
     try waitForStart(2)
     try probe.daemonDies(by: SIGKILL)
     let (target, path) = (probe.target, probe.image)
-    _ = try service.wait { (h) throws(HibernationError) in
-      try h.recover(target, from: path, keepsTrims: true)
-    }
+    try service.recover(target, from: path, keepsTrims: true)
     #expect(fileExists(path))
     try #require(try probe.talk.ask("sum") == sum)
     try fill(target, path)

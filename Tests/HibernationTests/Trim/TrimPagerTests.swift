@@ -28,15 +28,6 @@ struct TrimPagerTests {
     #expect(fileExists(probe.image))
   }
 
-  /// Does what a new daemon does.
-  private func recover(_ probe: Probe, keepsTrims: Bool = false) throws {
-    let (target, image) = (probe.target, probe.image)
-    try Hibernator.repairTrim(record: image + ".trim", of: probe.victim)
-    _ = try service.wait { (h) throws(HibernationError) in
-      try h.recover(target, from: image, keepsTrims: keepsTrims)
-    }
-  }
-
   /// Checks that the worker has all of its memory, and that it can be trimmed again.
   private func check(_ probe: Probe) throws {
     try #require(try probe.talk.ask("verify").hasSuffix("errors 0"))
@@ -64,7 +55,7 @@ struct TrimPagerTests {
     }
     try probe.daemonDies(by: SIGKILL)
     try probe.talk.send("verify")
-    try recover(probe, keepsTrims: keepsTrims)
+    try service.adoptTrimmed(probe, keepsTrims: keepsTrims)
     #expect(fileExists(probe.image) == keepsTrims)
     try #require(try probe.talk.line().hasSuffix("errors 0"))
     try check(probe)
@@ -77,18 +68,18 @@ struct TrimPagerTests {
     try probe.daemonDies(by: SIGKILL)
     let (target, image) = (probe.target, probe.image)
     try #require(rename(image, image + ".away") == 0)
-    let removed = #expect(throws: HibernationError.self) { try recover(probe, keepsTrims: true) }
+    let removed = #expect(throws: HibernationError.self) {
+      try service.adoptTrimmed(probe, keepsTrims: true)
+    }
     #expect(removed?.aftermath == .unverifiable)
     // Its record says that the image is in another directory than the one that is there now.
     let expected = ImageExpectation.awake(in: ImageDirectory(text: "1-2"))
     let away = #expect(throws: HibernationError.self) {
-      _ = try service.wait { (h) throws(HibernationError) in
-        try h.recover(target, from: image, expecting: expected, keepsTrims: true)
-      }
+      try service.recover(target, from: image, expecting: expected, keepsTrims: true)
     }
     #expect(away?.aftermath == .intact && Hibernator.mayNeedImage(target))
     try #require(rename(image + ".away", image) == 0)
-    try recover(probe, keepsTrims: true)
+    try service.adoptTrimmed(probe, keepsTrims: true)
     try check(probe)
     #expect(!Hibernator.mayNeedImage(target))
   }
@@ -106,7 +97,7 @@ struct TrimPagerTests {
     let received = try #require(try handle.journal.read(from: handle.userfault))
     #expect(Int(received.message.event) == CLINUX_UFFD_PAGEFAULT)
     try probe.daemonDies(by: SIGKILL)
-    try recover(probe, keepsTrims: true)
+    try service.adoptTrimmed(probe, keepsTrims: true)
     try #require(try probe.talk.line().hasSuffix("errors 0"))
     try check(probe)
   }
@@ -118,7 +109,7 @@ struct TrimPagerTests {
     try probe.daemonDies(by: SIGKILL)
     try #require(try probe.talk.ask("verify").hasSuffix("errors 0"))
     try #require(try probe.talk.ask("churn 1").hasSuffix("errors 0"))
-    try recover(probe)
+    try service.adoptTrimmed(probe)
     try check(probe)
   }
 
@@ -136,7 +127,7 @@ struct TrimPagerTests {
     let probe = try start(Self.churn(), fault: fault, hasStandby: hasStandby)
     try probe.die(during: "trim to image")
     try probe.talk.send("verify")
-    try recover(probe)
+    try service.adoptTrimmed(probe)
     try #require(try probe.talk.line().hasSuffix("errors 0"), "\(fault)")
     try check(probe)
   }
@@ -155,7 +146,7 @@ struct TrimPagerTests {
       }
       usleep(UInt32.random(in: 0..<60_000, using: &random))
       try probe.daemonDies(by: SIGKILL)
-      do { try recover(probe) } catch let error as HibernationError {
+      do { try service.adoptTrimmed(probe) } catch let error as HibernationError {
         // The kill came during a fork, with a signal just before it.
         try #require(error.aftermath == .unverifiable, "seed \(seed): \(error)")
         try #require(error.reason.contains("forked"), "seed \(seed): \(error)")
@@ -181,7 +172,7 @@ struct TrimPagerTests {
       try probe.order("trim to image")
       usleep(UInt32.random(in: 0..<60_000, using: &random))
       try probe.daemonDies(by: SIGKILL)
-      try recover(probe, keepsTrims: seed % 3 == 0)
+      try service.adoptTrimmed(probe, keepsTrims: seed % 3 == 0)
       let answer = try probe.talk.ask("run")
       try #require(answer == "right", "seed \(seed)")
       try service.fill(probe.target)
@@ -199,7 +190,7 @@ struct TrimPagerTests {
     try probe.talk.send("verify")
     kill(probe.victim.pid, SIGKILL)
     reap(probe.victim.pid)
-    let error = #expect(throws: HibernationError.self) { try recover(probe) }
+    let error = #expect(throws: HibernationError.self) { try service.adoptTrimmed(probe) }
     #expect(error?.aftermath == .vanished)
     #expect(isGone(probe.image))
   }

@@ -31,11 +31,6 @@ struct TrimTests {
     return summary
   }
 
-  private func start(_ command: [String], parking: Victim.Parking = .traced) throws -> Victim {
-    let victim = try Victim(ready: command, parking: parking)
-    return victim
-  }
-
   /// The mechanisms that this process may use without a cgroup.
   static let direct: [TrimSummary.Mechanism] =
     isRoot ? [.processMadvise, .borrowedThread] : [.borrowedThread]
@@ -44,7 +39,7 @@ struct TrimTests {
     "A trimmed worker runs on with its memory in swap, and a fill brings it back",
     .enabled(if: TestSwap.isAvailable, "no swap can be made here"), arguments: direct)
   func trimmed(mechanism: TrimSummary.Mechanism) throws {
-    let victim = try start(Self.command())
+    let victim = try Victim(ready: Self.command())
     let sum = try victim.ask("sum")
     for _ in 0..<2 {
       let summary = try trim(victim, by: [mechanism])
@@ -57,8 +52,7 @@ struct TrimTests {
       #expect(try victim.ask("sum") == sum)
     }
     _ = try trim(victim, by: [mechanism])
-    let target = victim.target
-    let filled = try service.wait { (h) throws(HibernationError) in try h.fill(target) }
+    let filled = try service.fill(victim.target)
     #expect(filled.mechanism == nil)
     #expect(filled.swapped == 0, "\(filled)")
     #expect(try victim.ask("sum") == sum)
@@ -72,7 +66,7 @@ struct TrimTests {
     var features = KernelFeatures.detect()
     features.processMadviseSelf = false
     features.pagemapScan = false
-    let victim = try start(Self.command(threads: 2))
+    let victim = try Victim(ready: Self.command(threads: 2))
     let sum = try victim.ask("sum")
     let summary = try trim(victim, by: [.borrowedThread], features: features)
     #expect(summary.swapped > 8 << 20, "\(summary)")
@@ -84,7 +78,7 @@ struct TrimTests {
     "The memory of a worker's own cgroup is reclaimed if the group has a memory controller",
     .enabled(if: TestSwap.isAvailable && Victim.cgroupRoot != nil, "no cgroup with swap here"))
   func reclaimed() throws {
-    let victim = try start(Self.command(threads: 2), parking: .frozen)
+    let victim = try Victim(ready: Self.command(threads: 2), parking: .frozen)
     guard victim.cgroup?.canReclaim == true else {
       return notTestedHere("a worker's cgroup has no memory.reclaim")
     }
@@ -110,7 +104,7 @@ struct TrimTests {
       for line in sys.stdin:
           print(sum(shared[::4096]) + sum(own[::4096]), flush=True)
       """
-    let victim = try start(["python3", "-c", program])
+    let victim = try Victim(ready: ["python3", "-c", program])
     let sum = try victim.ask("sum")
     let summary = try trim(victim, by: [mechanism])
     #expect(summary.swapped > 8 << 20, "\(summary)")
@@ -123,7 +117,7 @@ struct TrimTests {
     "Locked memory stays in RAM", .enabled(if: TestSwap.isAvailable, "no swap can be made here"),
     arguments: direct)
   func locked(mechanism: TrimSummary.Mechanism) throws {
-    let victim = try start([try Fixture.compile("mlocked")])
+    let victim = try Victim(ready: [try Fixture.compile("mlocked")])
     let sum = try victim.ask("sum")
     let summary = try trim(victim, by: [mechanism])
     #expect(summary.residentAfter >= 1 << 20, "\(summary)")
@@ -134,7 +128,7 @@ struct TrimTests {
     "A worker that another program has stopped isn't touched by borrowed threads",
     .enabled(if: TestSwap.isAvailable, "no swap can be made here"))
   func stoppedByOthers() throws {
-    let victim = try start(Self.command(threads: 1))
+    let victim = try Victim(ready: Self.command(threads: 1))
     try victim.suspend()
     let error = #expect(throws: HibernationError.self) {
       try trim(victim, by: [.borrowedThread])
@@ -148,7 +142,7 @@ struct TrimTests {
     "A worker that never waits runs on, and the refusal says so",
     .enabled(if: TestSwap.isAvailable, "no swap can be made here"))
   func busy() throws {
-    let victim = try start([try Fixture.compile("busy")])
+    let victim = try Victim(ready: [try Fixture.compile("busy")])
     // Once it has used some processor time, it has left the call that wrote its line.
     try #require(try eventually { try ProcessStat.read(victim.process.pid).cpuTicks >= 3 })
     let error = #expect(throws: HibernationError.self) {
