@@ -68,9 +68,7 @@ struct ResumeMarkerTests {
     #expect(try victim.ask("verify") == "same")
   }
 
-  @Test(
-    .enabled(
-      if: Victim.cgroupRoot != nil && LazyRestoreTests.isPermitted(), "userfaultfd takes root"))
+  @Test(.needsUserfaults)
   func `A lazy restore that can't be recorded is noted in the worker's cgroup`() throws {
     let path = Fixture.imagePath()
     let victim = try Victim(ready: "layers", "1024", parking: .frozen)

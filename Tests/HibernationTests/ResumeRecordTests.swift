@@ -17,8 +17,7 @@ struct ResumeRecordTests {
 
   @Test(
     "Until a resume is recorded, its image exists, the worker rests, and no pager knows of it",
-    .enabled(
-      if: Victim.cgroupRoot != nil && LazyRestoreTests.isPermitted(), "userfaultfd takes root"),
+    .needsUserfaults,
     arguments: [RestoreMode.eager, .lazy(learns: true)])
   func order(mode: RestoreMode) throws {
     let service = HibernationService()

@@ -64,7 +64,7 @@ struct ShortageTests {
     }
   }
 
-  @Test(.enabled(if: LazyRestoreTests.isPermitted(), "userfaultfd takes root"))
+  @Test(.needsUserfaults)
   func `A lazy wake that can't open a file leaves the worker asleep, or fills it later`() throws {
     try eachStep(lazy: true) { victim, hibernator, restingImage in
       try hibernator.resume(victim.target, from: restingImage)

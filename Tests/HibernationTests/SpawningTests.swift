@@ -13,7 +13,7 @@ struct SpawningTests {
 
   @Test(
     "A worker inside vfork is woken at once, none of its threads stays traced, and it continues",
-    .enabled(if: Victim.cgroupRoot != nil, "needs a cgroup"))
+    .needsCgroup)
   func longVfork() throws {
     let victim = try Victim(ready: "longvfork", "6000", parking: .frozen)
     #expect(try eventually { try victim.hasThread(in: .uninterruptible) })

@@ -217,8 +217,7 @@ struct FaultJournalTests {
 
   @Test(
     "A worker prepared for lazy restore has two more descriptors; the journal's only reads",
-    .enabled(
-      if: Victim.cgroupRoot != nil && LazyRestoreTests.isPermitted(), "userfaultfd takes root"))
+    .needsUserfaults)
   func inWorker() throws {
     let service = HibernationService()
     let victim = try Victim(ready: "churn", "2", "4", "64", parking: .frozen)

@@ -7,8 +7,7 @@ import Testing
 @testable import Linux
 
 /// A daemon may die while it keeps the masters of a prefork server stopped.
-@Suite(
-  .serialized, .enabled(if: Victim.cgroupRoot != nil && geteuid() == 0, "needs root, a cgroup"))
+@Suite(.serialized, .needsUserfaults)
 struct HeldMasterTests {
   private let service = HibernationService()
 

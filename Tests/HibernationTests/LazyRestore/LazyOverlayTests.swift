@@ -7,11 +7,7 @@ import Testing
 
 /// Lazy restores of workers whose images have only the pages that have changed since an earlier
 /// one.
-@Suite(
-  .serialized,
-  .enabled(
-    if: Victim.cgroupRoot != nil && LazyRestoreTests.isPermitted(),
-    "needs a cgroup for workers, and root for userfaultfd"))
+@Suite(.serialized, .needsUserfaults)
 struct LazyOverlayTests {
   private let path = Fixture.imagePath()
 

@@ -30,7 +30,7 @@ struct LazyRestoreTests {
 
   @Test(
     "A process with a thread in every kind of blocking call keeps every byte over lazy restores",
-    .enabled(if: isPermitted(), "userfaultfd for workers takes root here"),
+    .needsUserfaults,
     arguments: [false, true])
   func torture(overlays: Bool) throws {
     let victim = try Victim(ready: "torture", "8", "16", "7", parking: .frozen)
@@ -68,7 +68,7 @@ struct LazyRestoreTests {
 
   @Test(
     "A program that changes its mappings and forks while pages are missing keeps its memory",
-    .enabled(if: isPermitted(), "userfaultfd for workers takes root here"),
+    .needsUserfaults,
     arguments: Nightly.oneOfEach(
       [1, 4, 12].map { threads in [false, true].map { (threads, $0) } }))
   func churn(threads: Int, overlays: Bool) throws {
@@ -92,7 +92,7 @@ struct LazyRestoreTests {
 
   @Test(
     "A program that unmaps and drops memory while pages are missing isn't halted for that",
-    .enabled(if: isPermitted(), "userfaultfd for workers takes root here"))
+    .needsUserfaults)
   func neverHalted() throws {
     let victim = try Victim(ready: "churn", "6", "6", "64", "drops", parking: .frozen)
     let path = Fixture.imagePath()
@@ -113,7 +113,7 @@ struct LazyRestoreTests {
   /// The kernel doesn't find the mapping for which it had to wait, and reports that first.
   @Test(
     "Memory that is moved at the moment when a page of it is filled keeps that page",
-    .enabled(if: isPermitted(), "userfaultfd for workers takes root here"))
+    .needsUserfaults)
   func movedWhileFilled() throws {
     let victim = try Victim([try Fixture.compile("checkerboard"), "16384"], parking: .frozen)
     #expect(try victim.line().hasPrefix("ready"))
@@ -132,7 +132,7 @@ struct LazyRestoreTests {
 
   @Test(
     "Threads that drop memory all the time don't keep another one from what it needs",
-    .enabled(if: isPermitted(), "userfaultfd for workers takes root here"))
+    .needsUserfaults)
   func storm() throws {
     let victim = try Victim([try Fixture.compile("checkerboard"), "2048", "4"], parking: .frozen)
     #expect(try victim.line().hasPrefix("ready"))
@@ -146,7 +146,7 @@ struct LazyRestoreTests {
 
   static let churnRounds = Nightly.rounds(5, of: 20, variable: "DORMOUSE_CHURN_ROUNDS")
 
-  @Test(.enabled(if: isPermitted(), "userfaultfd for workers takes root here"))
+  @Test(.needsUserfaults)
   func `Pages that another process has touched during the sleep are restored`() throws {
     let victim = try Victim(ready: "churn", "2", "4", "64", parking: .frozen)
     let path = Fixture.imagePath()
@@ -172,7 +172,7 @@ struct LazyRestoreTests {
     }
   }
 
-  @Test(.enabled(if: isPermitted(), "userfaultfd for workers takes root here"))
+  @Test(.needsUserfaults)
   func `A lazily restored python server answers on the same connection`() throws {
     guard Program.find("python3") != nil else {
       return notTestedHere("python3 is not installed")
@@ -197,7 +197,7 @@ struct LazyRestoreTests {
     #expect(try connection.get("/digest") == digest)
   }
 
-  @Test(.enabled(if: isPermitted(), "userfaultfd for workers takes root here"))
+  @Test(.needsUserfaults)
   func `Missing pages count as the worker's memory until all of them are filled`() throws {
     let victim = try Victim(ready: "churn", "2", "16", "64", parking: .frozen)
     let pid = victim.process.pid

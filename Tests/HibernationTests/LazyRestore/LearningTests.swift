@@ -64,10 +64,7 @@ import Testing
     #expect(set.isLearned)
   }
 
-  @Test(
-    .enabled(
-      if: LazyRestoreTests.isPermitted() && Victim.cgroupRoot != nil,
-      "userfaultfd for workers takes root here"))
+  @Test(.needsUserfaults)
   func `A worker that has needed few pages still learns page by page, from small chunks`() throws {
     let service = HibernationService()
     let victim = try Victim(ready: "churn", "2", "4", "64", parking: .frozen)
@@ -96,9 +93,7 @@ import Testing
 
   @Test(
     "A working set that is kept stays in memory, isn't in the image, and is learned no further",
-    .enabled(
-      if: LazyRestoreTests.isPermitted() && Victim.cgroupRoot != nil,
-      "userfaultfd for workers takes root here"))
+    .needsUserfaults)
   func kept() throws {
     let service = HibernationService()
     let victim = try Victim(

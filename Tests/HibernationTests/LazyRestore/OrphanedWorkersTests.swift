@@ -7,7 +7,7 @@ import Testing
 @testable import Linux
 
 /// What the standby pager does for trimmed workers whose daemon was killed.
-@Suite(.serialized, .trimsToImages)
+@Suite(.serialized, .needsUserfaults)
 struct OrphanedWorkersTests {
   private let lock: Descriptor
   private var lockPath: String { readLink("/proc/self/fd/\(lock.raw)") ?? "" }

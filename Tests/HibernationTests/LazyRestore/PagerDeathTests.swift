@@ -7,8 +7,7 @@ import Testing
 
 /// The daemon is killed (`kill -9`) while pages are missing. A new daemon fills them, or reports
 /// that it can't prove that the result is right.
-@Suite(
-  .serialized, .enabled(if: Victim.cgroupRoot != nil && geteuid() == 0, "needs root, a cgroup"))
+@Suite(.serialized, .needsUserfaults)
 struct PagerDeathTests {
   let service = HibernationService()
 

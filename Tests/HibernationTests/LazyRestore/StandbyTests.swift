@@ -71,8 +71,7 @@ struct StandbyTests {
 
   @Test(
     "A resume is announced before the worker runs, and retracted when all pages are filled",
-    .enabled(
-      if: Victim.cgroupRoot != nil && LazyRestoreTests.isPermitted(), "userfaultfd takes root"))
+    .needsUserfaults)
   func announced() throws {
     let file = Fixture.imagePath()
     let service = HibernationService()

@@ -5,8 +5,7 @@ import Testing
 @testable import Linux
 
 /// Lazy restores with a known working set, whose pages lie beside other pages.
-@Suite(
-  .serialized, .enabled(if: Victim.cgroupRoot != nil && geteuid() == 0, "needs root, a cgroup"))
+@Suite(.serialized, .needsUserfaults)
 struct WorkingSetTests {
   let service = HibernationService()
 

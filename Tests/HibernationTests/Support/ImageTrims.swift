@@ -5,8 +5,8 @@ import Testing
 @testable import Linux
 
 extension Trait where Self == ConditionTrait {
-  /// For tests that trim workers to images: that takes userfaultfd and a cgroup.
-  static var trimsToImages: Self {
+  /// For tests of trims to images and lazy restores: they take userfaultfd and a cgroup.
+  static var needsUserfaults: Self {
     let reason: Comment =
       LazyRestoreTests.isPermitted()
       ? "no cgroup for workers can be made here" : "userfaultfd for workers takes root here"

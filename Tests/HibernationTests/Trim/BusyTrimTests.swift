@@ -7,7 +7,7 @@ import Testing
 
 /// Workers that change their memory all the time, also while it is copied before a trim by
 /// userfaultfd: what was copied too early must not come back.
-@Suite(.serialized, .trimsToImages)
+@Suite(.serialized, .needsUserfaults)
 struct BusyTrimTests {
   let service = HibernationService()
 

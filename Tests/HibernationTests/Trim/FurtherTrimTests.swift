@@ -7,7 +7,7 @@ import Testing
 @testable import Linux
 
 /// Trims by userfaultfd of workers that are trimmed already: what is missing stays on disk.
-@Suite(.serialized, .trimsToImages)
+@Suite(.serialized, .needsUserfaults)
 struct FurtherTrimTests {
   let service = HibernationService()
 

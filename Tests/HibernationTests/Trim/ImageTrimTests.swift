@@ -6,7 +6,7 @@ import Testing
 @testable import Linux
 
 /// Workers that run while their memory is in an image (userfaultfd).
-@Suite(.serialized, .trimsToImages)
+@Suite(.serialized, .needsUserfaults)
 struct ImageTrimTests {
   let service = HibernationService()
 

@@ -7,7 +7,7 @@ import Testing
 
 /// Pagers of trimmed workers that have needed nothing for a while: they have dropped what they can
 /// read again.
-@Suite(.serialized, .trimsToImages)
+@Suite(.serialized, .needsUserfaults)
 struct QuietPagerTests {
   let service = HibernationService()
 

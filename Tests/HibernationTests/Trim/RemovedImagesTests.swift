@@ -6,7 +6,7 @@ import Testing
 @testable import Linux
 
 /// Trimmed workers whose images were removed: this daemon still has them open.
-@Suite(.serialized, .trimsToImages)
+@Suite(.serialized, .needsUserfaults)
 struct RemovedImagesTests {
   let service = HibernationService()
 

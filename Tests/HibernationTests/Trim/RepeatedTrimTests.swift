@@ -6,7 +6,7 @@ import Testing
 @testable import Linux
 
 /// What follows a trim by userfaultfd: another one, a fill, a hibernation, the worker's end.
-@Suite(.serialized, .trimsToImages)
+@Suite(.serialized, .needsUserfaults)
 struct RepeatedTrimTests {
   let service = HibernationService()
 

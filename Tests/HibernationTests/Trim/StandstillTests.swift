@@ -6,7 +6,7 @@ import Testing
 @testable import Linux
 
 /// Trims by userfaultfd that are given up, because the worker has stood still for too long.
-@Suite(.serialized, .trimsToImages)
+@Suite(.serialized, .needsUserfaults)
 struct StandstillTests {
   let service = HibernationService()
 

@@ -8,7 +8,7 @@ import Testing
 
 /// Workers that are trimmed by userfaultfd, and then suspended and hibernated: what is missing
 /// stays on disk.
-@Suite(.serialized, .trimsToImages)
+@Suite(.serialized, .needsUserfaults)
 struct SuspendedTrimTests {
   let service = HibernationService()
 

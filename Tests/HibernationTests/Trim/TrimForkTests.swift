@@ -6,7 +6,7 @@ import Testing
 @testable import Linux
 
 /// Workers that fork while they are trimmed by userfaultfd: they stay trimmed.
-@Suite(.serialized, .trimsToImages)
+@Suite(.serialized, .needsUserfaults)
 struct TrimForkTests {
   let service = HibernationService()
 

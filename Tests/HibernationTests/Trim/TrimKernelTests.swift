@@ -9,7 +9,7 @@ import Testing
 /// What the kernel does with memory that isn't in RAM because its worker was trimmed by
 /// userfaultfd. Each test has a program of its own, which tries one thing and knows what its memory
 /// must have.
-@Suite(.serialized, .trimsToImages)
+@Suite(.serialized, .needsUserfaults)
 struct TrimKernelTests {
   let service = HibernationService()
 

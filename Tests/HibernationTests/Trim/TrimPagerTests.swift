@@ -8,7 +8,7 @@ import Testing
 
 /// Trimmed workers whose daemon doesn't answer or is killed: their threads wait for missing pages,
 /// and nothing is lost.
-@Suite(.serialized, .trimsToImages)
+@Suite(.serialized, .needsUserfaults)
 struct TrimPagerTests {
   let service = HibernationService()
 

@@ -6,7 +6,7 @@ import Testing
 @testable import Linux
 
 /// Files can't be opened while a trimmed worker is hibernated.
-@Suite(.serialized, .trimsToImages)
+@Suite(.serialized, .needsUserfaults)
 struct TrimShortageTests {
   private let service = HibernationService()
 
