@@ -102,8 +102,7 @@ struct DeadlineTests {
   @Test(arguments: [WorkerState.background, .suspended, .hibernated])
   func `An adopted worker continues in the state in which it was found`(_ state: WorkerState) {
     var world = World()
-    let profile = WorkerProfile(policy: LifecyclePolicy())
-    let directives = world.send(.adopted(web, profile, state))
+    let directives = world.adopt(web, in: state)
     #expect(directives.brief == ["web: terminated → \(state)", "measure web"])
     world.sizes[web] = .megabytes(8)
     world.obey(directives)

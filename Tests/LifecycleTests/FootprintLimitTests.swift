@@ -17,9 +17,7 @@ struct FootprintLimitTests {
     change(&policy)
     var world = World(policy)
     world.add(web, size: .megabytes(10), canShed: canShed, in: state)
-    var profile = WorkerProfile(policy: policy, canShed: canShed)
-    profile.footprintLimits = limits
-    world.send(.profileChanged(web, profile))
+    world.changeProfile(of: web) { $0.footprintLimits = limits }
     world.obey(world.live(.seconds(120)))
     return world
   }
@@ -192,10 +190,7 @@ struct FootprintLimitTests {
 
   @Test func `A worker that another program supervises isn't restarted for its footprint`() {
     var world = world(FootprintLimits(restart: .megabytes(30)))
-    var profile = WorkerProfile(policy: world.engine.policy)
-    profile.footprintLimits = FootprintLimits(restart: .megabytes(30))
-    profile.mayBeTerminated = false
-    world.send(.profileChanged(web, profile))
+    world.changeProfile(of: web) { $0.mayBeTerminated = false }
     let all = measure(&world, 31, for: 600)
     #expect(reports(all).count == 1 && all.deeds.isEmpty)
   }
@@ -212,14 +207,11 @@ struct FootprintLimitTests {
   @Test func `A change of the limits applies at once, and removed limits have no effect`() {
     var world = world(FootprintLimits(restart: .megabytes(100)))
     measure(&world, 50, for: 60)
-    var profile = WorkerProfile(policy: world.engine.policy)
-    profile.footprintLimits = FootprintLimits(restart: .megabytes(40))
-    world.send(.profileChanged(web, profile))
-    profile.footprintLimits = nil
-    world.send(.profileChanged(web, profile))
+    let lower = FootprintLimits(restart: .megabytes(40))
+    world.changeProfile(of: web) { $0.footprintLimits = lower }
+    world.changeProfile(of: web) { $0.footprintLimits = nil }
     #expect(measure(&world, 50, for: 60).deeds.isEmpty)
-    profile.footprintLimits = FootprintLimits(restart: .megabytes(40))
-    world.send(.profileChanged(web, profile))
+    world.changeProfile(of: web) { $0.footprintLimits = lower }
     // The deadline needs no other measurement.
     #expect(world.live(.seconds(31)).deeds == ["terminate web"])
   }

@@ -49,7 +49,7 @@ struct LastWakeTests {
   func adopted() {
     var world = World()
     world.now = world.now + .seconds(5)
-    world.send(.adopted(web, WorkerProfile(policy: world.engine.policy), .suspended))
+    world.adopt(web, in: .suspended)
     #expect(world.engine.snapshot(of: web)?.asleepSince == nil)
   }
 }

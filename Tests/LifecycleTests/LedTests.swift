@@ -18,11 +18,11 @@ struct LedTests {
     policy.ladder.critical.insert(.hibernate, at: 0)
     change(&policy)
     var world = World(policy)
-    var profile = WorkerProfile(policy: policy)
-    profile.leader = "its wrapper, pid 1"
-    profile.mayBeTerminated = mayBeTerminated
-    profile.canShed = canShed
-    world.send(.adopted(clangd, profile, state))
+    world.adopt(clangd, in: state) { profile in
+      profile.leader = "its wrapper, pid 1"
+      profile.mayBeTerminated = mayBeTerminated
+      profile.canShed = canShed
+    }
     world.sizes[clangd] = .megabytes(90)
     world.send(.footprint(clangd, .megabytes(90)))
     return world

@@ -109,9 +109,7 @@ struct ProtectionTests {
 
   @Test func `A worker that another engine leads can be protected, too`() {
     var world = world()
-    var profile = WorkerProfile(policy: world.engine.policy)
-    profile.leader = "its wrapper, pid 1"
-    world.send(.adopted(maps, profile, .suspended))
+    world.adopt(maps, in: .suspended) { $0.leader = "its wrapper, pid 1" }
     world.send(.footprint(maps, .megabytes(200)))
     #expect(world.ask(.protect, maps).deeds == ["done"])
     #expect(world.read(available: 20).victims == ["mail"])

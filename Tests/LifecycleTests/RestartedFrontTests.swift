@@ -64,12 +64,11 @@ struct RestartedFrontTests {
   @Test
   func `A worker is adopted in the foreground where there is room, otherwise in the background`() {
     var world = World()
-    let profile = WorkerProfile(policy: LifecyclePolicy())
-    world.obey(world.send(.adopted(web, profile, .foreground)))
+    world.obey(world.adopt(web, in: .foreground))
     #expect(world.state(web) == .foreground)
     world.live(.seconds(600))
     #expect(world.state(web) == .foreground)
-    world.obey(world.send(.adopted(other, profile, .foreground)))
+    world.obey(world.adopt(other, in: .foreground))
     #expect(world.state(web) == .foreground && world.state(other) == .background)
   }
 }

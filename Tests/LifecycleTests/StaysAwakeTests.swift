@@ -43,9 +43,7 @@ private let reason = "it has no clients and works by its own timer (1 s)"
   @Test func `It is suspended as soon as it has been over its limit of the footprint long enough`()
   {
     var world = refused()
-    var profile = WorkerProfile(policy: Self.policy, canShed: false)
-    profile.footprintLimits = FootprintLimits(hibernate: .megabytes(30))
-    world.send(.profileChanged(web, profile))
+    world.changeProfile(of: web) { $0.footprintLimits = FootprintLimits(hibernate: .megabytes(30)) }
     world.send(.footprint(web, .megabytes(31)))
     // Its use ends after 45 s.
     #expect(world.pass(.seconds(46)).deeds.isEmpty)
@@ -55,9 +53,7 @@ private let reason = "it has no clients and works by its own timer (1 s)"
 
   @Test func `Over its limit, one that its timer has woken isn't tried again and again`() {
     var world = refused()
-    var profile = WorkerProfile(policy: Self.policy, canShed: false)
-    profile.footprintLimits = FootprintLimits(hibernate: .megabytes(30))
-    world.send(.profileChanged(web, profile))
+    world.changeProfile(of: web) { $0.footprintLimits = FootprintLimits(hibernate: .megabytes(30)) }
     world.send(.footprint(web, .megabytes(20)))
     world.obey(world.ask(.suspend, web))
     #expect(world.state(web) == .suspended)

@@ -98,9 +98,7 @@ struct TimedProtectionTests {
 
   @Test func `A worker that another engine leads is protected for a time, too`() {
     var world = world()
-    var profile = WorkerProfile(policy: world.engine.policy)
-    profile.leader = "its wrapper, pid 1"
-    world.send(.adopted(web, profile, .suspended))
+    world.adopt(web, in: .suspended) { $0.leader = "its wrapper, pid 1" }
     world.requests += 1
     world.send(
       .request(Request(id: world.requests, verb: .protect, worker: web, lasting: .seconds(60))))

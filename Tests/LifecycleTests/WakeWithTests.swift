@@ -225,9 +225,7 @@ struct WakeWithTests {
   @Test func `A worker that another engine leads isn't woken with others`() {
     var world = chain()
     let editor = WorkerID("editor")
-    var profile = WorkerProfile(policy: LifecyclePolicy())
-    profile.leader = "its wrapper, pid 1"
-    world.send(.adopted(editor, profile, .suspended))
+    world.adopt(editor, in: .suspended) { $0.leader = "its wrapper, pid 1" }
     world.wake([editor], with: web)
     #expect(world.send(.wakeNeeded(web, "data")).deeds == ["resume web"])
   }
@@ -242,8 +240,6 @@ struct WakeWithTests {
 
 extension World {
   fileprivate mutating func wake(_ others: [WorkerID], with worker: WorkerID) {
-    guard var profile = engine.profile(of: worker) else { return }
-    profile.wakeWith = others
-    send(.profileChanged(worker, profile))
+    changeProfile(of: worker) { $0.wakeWith = others }
   }
 }

@@ -72,7 +72,7 @@ struct LeakReportTests {
     #expect(leak(&world, times: 8).isEmpty)
     var next = world.successor()
     var relaunched = next
-    next.send(.adopted(web, WorkerProfile(policy: world.engine.policy), .background))
+    next.adopt(web, in: .background)
     next.obey(next.live(.seconds(1)))
     #expect(leak(&next, times: 3).isEmpty)
     #expect(leak(&next, times: 1) == ["web"])
@@ -83,10 +83,8 @@ struct LeakReportTests {
   @Test func `A worker that another program may have restarted meanwhile begins again`() {
     var world = world()
     #expect(leak(&world, times: 8).isEmpty)
-    var profile = WorkerProfile(policy: world.engine.policy)
-    profile.mayBeTerminated = false
     var next = world.successor()
-    next.send(.adopted(web, profile, .background))
+    next.adopt(web, in: .background) { $0.mayBeTerminated = false }
     next.obey(next.live(.seconds(1)))
     #expect(leak(&next, times: 11).isEmpty)
   }

@@ -45,6 +45,22 @@ struct World {
     bring(worker, to: state)
   }
 
+  /// Adds a worker that runs already: an earlier daemon's, or another engine's.
+  @discardableResult
+  mutating func adopt(
+    _ worker: WorkerID, in state: WorkerState, _ change: (inout WorkerProfile) -> Void = { _ in }
+  ) -> [Directive] {
+    var profile = WorkerProfile(policy: engine.policy)
+    change(&profile)
+    return send(.adopted(worker, profile, state))
+  }
+
+  mutating func changeProfile(of worker: WorkerID, _ change: (inout WorkerProfile) -> Void) {
+    guard var profile = engine.profile(of: worker) else { return }
+    change(&profile)
+    send(.profileChanged(worker, profile))
+  }
+
   @discardableResult
   mutating func send(_ event: Event) -> [Directive] {
     let directives = engine.handle(event, at: now)

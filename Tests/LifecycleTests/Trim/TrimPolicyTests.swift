@@ -108,8 +108,7 @@ struct TrimPolicyTests {
   @Test("A worker that was adopted is trimmed, and its earlier trims aren't known")
   func adopted() {
     var world = trimWorld()
-    let profile = WorkerProfile(policy: world.engine.policy)
-    world.send(.adopted(mail, profile, .foreground))
+    world.adopt(mail, in: .foreground)
     world.send(.footprint(mail, .megabytes(30)))
     #expect(world.engine.snapshot(of: mail)?.trim?.count == 0)
     #expect(world.pass(.seconds(300)).deeds.contains("trim mail"))
