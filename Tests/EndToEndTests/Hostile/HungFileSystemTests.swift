@@ -170,7 +170,7 @@ import Testing
       """, setting: setting)
     try daemon.waitUntilRuns("locks")
     // Where userfaultfd(2) is refused, no program can hold the lock.
-    guard try readText("\(daemon.state)/logs/locks.log") == "locked\n" else { return }
+    guard daemon.workerLog("locks") == "locked\n" else { return }
     // It still answers after several measurements.
     let end = ContinuousClock.now + .seconds(4)
     while ContinuousClock.now < end {

@@ -121,7 +121,7 @@ import Testing
           readiness: { log_pattern: "^(found|nothing)" }
       """, wrapper: holder)
     #expect(try eventually { try daemon.worker("reader").state != "launching" })
-    let said = try readText("\(daemon.state)/logs/reader.log")
+    let said = daemon.workerLog("reader")
     #expect(said.hasPrefix("nothing: "), "\(said)")
   }
 
@@ -139,11 +139,9 @@ import Testing
           command: [sh, -c, "\(show); exec sleep 600"]
           limits: { oom_score_adj: 777 }
       """, wrapper: ["choom", "-n", "300", "--"])
-    func says(_ path: String, _ text: String) throws -> Bool {
-      try eventually { (try? readText(path)) == text }
-    }
-    #expect(try says("\(daemon.state)/logs/usual.log", "300\n"))
-    #expect(try says("\(daemon.state)/logs/offered.log", "777\n"))
-    #expect(try says("\(daemon.scratch.path)/probe", "300\n"))
+    #expect(try eventually { daemon.workerLog("usual") == "300\n" })
+    #expect(try eventually { daemon.workerLog("offered") == "777\n" })
+    let probe = "\(daemon.scratch.path)/probe"
+    #expect(try eventually { (try? readText(probe)) == "300\n" })
   }
 }

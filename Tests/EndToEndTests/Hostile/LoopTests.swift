@@ -46,10 +46,7 @@ import Testing
     let daemon = try TestDaemon(
       "workers: { many: { command: [\(program), \"20000\", \"20\"] } }", setting: .traced)
     try daemon.wait("many", toBe: "foreground")
-    let path = "\(daemon.state)/logs/many.log"
-    guard try eventually({ (try? readText(path))?.contains("ready") == true }) else {
-      throw TestFailure("it didn't become ready")
-    }
+    try daemon.waitForWorkerLog("many", "ready")
     let taken = try ask(daemon, times: 100)
     #expect(try median(taken) < Self.bound)
     #expect(try !daemon.hasEnded(), "\(daemon.logText)")
@@ -144,8 +141,7 @@ import Testing
       "workers: { rude: { command: [\(TestMachine.python), \(path)], fdstore: 1 } }",
       setting: .traced)
     try daemon.wait("rude", toBe: "foreground")
-    let log = "\(daemon.state)/logs/rude.log"
-    let taken = try ask(daemon, times: 1000) { (try? readText(log))?.contains("sent") != true }
+    let taken = try ask(daemon, times: 1000) { !daemon.workerLog("rude").contains("sent") }
     let after = try ask(daemon, times: 50)
     // A close that waits takes the 20 s that the worker asked for.
     #expect((taken + after).allSatisfy { $0 < .seconds(15) })

@@ -15,8 +15,7 @@ import Testing
     try daemon.wait("counter", toBe: "foreground")
     var original = rlimit()
     #expect(getrlimit(__rlimit_resource_t(7 /* RLIMIT_NOFILE */), &original) == 0)
-    let path = "\(daemon.state)/logs/counter.log"
-    #expect(try eventually { try readText(path) == "\(original.rlim_cur)\n" })
+    #expect(try eventually { daemon.workerLog("counter") == "\(original.rlim_cur)\n" })
     let limits = try readText("/proc/\(daemon.pid)/limits").split(separator: "\n")
     let line = try #require(limits.first { $0.hasPrefix("Max open files") })
     let soft = try #require(line.split(separator: " ").dropFirst(3).first.flatMap { UInt64($0) })

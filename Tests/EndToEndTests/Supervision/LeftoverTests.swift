@@ -90,9 +90,8 @@ import Testing
     let limits = try readText("/proc/\(daemon.pid)/limits")
     #expect(limit(limits)?.first == "0")
     #expect(try readText("/proc/\(daemon.pid)/coredump_filter") == "00000000\n")
-    let log = "\(daemon.state)/logs/looker.log"
-    #expect(try eventually { try readText(log).contains("00000023") })
-    let seen = try readText(log)
+    try daemon.waitForWorkerLog("looker", "00000023")
+    let seen = daemon.workerLog("looker")
     #expect(limit(seen)?.first.map(String.init) == softLimit, "\(seen)")
   }
 }
@@ -111,8 +110,7 @@ import Testing
 
       """#)
     try daemon.wait("loud", toBe: "foreground")
-    let log = "\(daemon.state)/logs/loud.log"
-    #expect(try eventually { try readText(log).contains("red\n") })
+    try daemon.waitForWorkerLog("loud", "red\n")
     #expect(
       try daemon.done("logs", "loud") == "a\u{1B}]0;owned\u{7}b\u{9B}c\u{202E}d\u{1B}[31mred\n")
     var command = Command(arguments: [

@@ -61,7 +61,7 @@ import Testing
     let first = try talk("\(port)", "hello")
     #expect(first.dropFirst() == ["1", "hello"])
     #expect(try daemon.worker("lazy").pid.map { "\($0)" } == first.first)
-    let log = try readText("\(daemon.state)/logs/lazy.log")
+    let log = daemon.workerLog("lazy")
     #expect(log.hasPrefix("up 2 http:admin True\n"), "\(log)")
 
     // It exits with status 0, and the next connection starts another run.
