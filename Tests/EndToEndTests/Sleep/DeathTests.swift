@@ -15,6 +15,8 @@ import Testing
 
   /// The resources that a daemon holds, for a comparison before and after.
   private struct Holdings {
+    /// The cgroup of the workers' cgroups.
+    let parent: String?
     var descriptors: Int
     var zombies: [String]
     var images: [String]
@@ -22,6 +24,7 @@ import Testing
     var groups: [String]
 
     init(_ daemon: TestDaemon, groupsIn parent: String?) throws {
+      self.parent = parent
       descriptors = try daemon.descriptorCount()
       zombies = try daemon.zombies()
       images = try listDirectory("\(daemon.state)/images")
@@ -37,35 +40,35 @@ import Testing
   }
 
   private func expectNothingLeft(
-    of before: Holdings, in daemon: TestDaemon, _ parent: String?,
-    sourceLocation: SourceLocation = #_sourceLocation
+    of before: Holdings, in daemon: TestDaemon, sourceLocation: SourceLocation = #_sourceLocation
   ) throws {
     var after = before
     let same = try eventually {
-      after = try Holdings(daemon, groupsIn: parent)
+      after = try Holdings(daemon, groupsIn: before.parent)
       return after.isNoMore(than: before)
     }
     #expect(same, "\(before) → \(after); \(daemon.logText)", sourceLocation: sourceLocation)
     #expect(try !daemon.hasEnded(), sourceLocation: sourceLocation)
   }
 
-  private func groupParent(_ daemon: TestDaemon, _ worker: String) -> String? {
-    daemon.record(worker)["cgroup"].map { path in
+  /// A daemon with a worker that has run once, and what the daemon holds while nothing runs.
+  private func stopped(_ setting: Setting) throws -> (WebWorker, TestDaemon, Holdings) {
+    let web = try WebWorker(megabytes: 1, more: "autostart: false")
+    let daemon = try TestDaemon(Self.configuration + web.entry(setting), setting: setting)
+    try daemon.done("start", "web")
+    let parent = daemon.record("web")["cgroup"].map { path in
       "/" + path.split(separator: "/").dropLast().joined(separator: "/")
     }
+    try daemon.done("stop", "web")
+    _ = try daemon.ask(.ps)
+    return (web, daemon, try Holdings(daemon, groupsIn: parent))
   }
 
   @Test(
     "A worker killed in any state becomes terminated with the cause, and leaves nothing behind",
     arguments: Nightly.one(of: Setting.ofTestUser))
   func killedInState(setting: Setting) throws {
-    let web = try WebWorker(megabytes: 1, more: "autostart: false")
-    let daemon = try TestDaemon(Self.configuration + web.entry(setting), setting: setting)
-    try daemon.done("start", "web")
-    let parent = groupParent(daemon, "web")
-    try daemon.done("stop", "web")
-    _ = try daemon.ask(.ps)
-    let before = try Holdings(daemon, groupsIn: parent)
+    let (web, daemon, before) = try stopped(setting)
     for verb in [ControlRequest.Verb.foreground, .background, .suspend, .hibernate] {
       try daemon.done("start", "web")
       let answer = try daemon.ask(verb, "web")
@@ -77,7 +80,7 @@ import Testing
       #expect(report.lastExit?.text == "ended by SIGKILL", "\(verb)")
       #expect(report.reason.text == "ended by SIGKILL", "\(verb)")
       #expect(report.pid == nil)
-      try expectNothingLeft(of: before, in: daemon, parent)
+      try expectNothingLeft(of: before, in: daemon)
     }
     try daemon.done("start", "web")
     #expect(try HTTPConnection(port: web.port).get("/count") == "1")
@@ -87,13 +90,7 @@ import Testing
     "A worker killed at any moment of a hibernation or a resume becomes terminated and never hangs",
     arguments: Nightly.one(of: Setting.ofTestUser))
   func killedInBetween(setting: Setting) throws {
-    let web = try WebWorker(megabytes: 1, more: "autostart: false")
-    let daemon = try TestDaemon(Self.configuration + web.entry(setting), setting: setting)
-    try daemon.done("start", "web")
-    let parent = groupParent(daemon, "web")
-    try daemon.done("stop", "web")
-    _ = try daemon.ask(.ps)
-    let before = try Holdings(daemon, groupsIn: parent)
+    let (_, daemon, before) = try stopped(setting)
     var random = TestRandom()
     for round in 0..<Nightly.rounds(9, of: 24) {
       let started = try daemon.ask(.start, "web")
@@ -111,6 +108,6 @@ import Testing
       try daemon.wait("web", toBe: "terminated")
       #expect(hasEnded(pid), "round \(round)")
     }
-    try expectNothingLeft(of: before, in: daemon, parent)
+    try expectNothingLeft(of: before, in: daemon)
   }
 }
