@@ -6,11 +6,6 @@ import Testing
 @Suite("The executable") struct LinkageTests {
   private static let file = Result { try ELFFile(TestMachine.executable) }
 
-  /// Yams, which reads YAML, brings all of Foundation. Without it, ArgumentParser brings
-  /// FoundationEssentials.
-  private static let hasYams =
-    (try? readText("\(TestMachine.root)/Package.swift"))?.contains("Yams") == true
-
   private static let foundation = [
     "libFoundation.so", "libFoundationInternationalization.so", "lib_FoundationICU.so",
     "libFoundationNetworking.so", "libFoundationXML.so",
@@ -28,8 +23,8 @@ import Testing
     #expect(file.undefined.contains("dlopen"))
   }
 
-  @Test(.disabled(if: hasYams, "Yams is linked with all of Foundation"))
-  func `The executable links no part of Foundation except FoundationEssentials`() throws {
+  /// ArgumentParser brings FoundationEssentials.
+  @Test func `The executable links no part of Foundation except FoundationEssentials`() throws {
     let file = try Self.file.get()
     #expect(file.needed.filter(Self.foundation.contains) == [])
     // `$s10Foundation…` is a symbol of the module Foundation; ICU's begin with u and its version.
