@@ -10,6 +10,7 @@ import Testing
     let scratch: Scratch
     var directory: String { "\(scratch.path)/project" }
     var state: String { "\(scratch.path)/state" }
+    private var log: String { "\(scratch.path)/log" }
 
     init(_ files: [String: String]) throws {
       scratch = try Scratch(files.merging(["project/x": ""]) { $1 })
@@ -34,13 +35,19 @@ import Testing
 
     func read(_ name: String) throws -> String { try readText("\(scratch.path)/\(name)") }
 
-    /// Starts the server as a host would, and has it sleep; all that it answered.
-    func serve(_ file: String, log: String, _ keys: String...) throws -> Outcome {
+    /// Edits the file of a host so that its servers sleep soon.
+    func wrap(_ arguments: String...) throws -> Outcome {
       try run(
-        [
-          TestMachine.python, TestMachine.fixture("server_of_config.py"),
-          "\(scratch.path)/\(file)", log,
-        ] + keys)
+        [TestMachine.executable, "integrate"] + arguments
+          + ["--", "--idle-after", "500ms", "--hibernate-after", "100ms", "--log", log])
+    }
+
+    /// Starts the server as a host would, and has it sleep. It answers before and after that, and
+    /// ends with 7 at the end of its input.
+    func serve(_ file: String, _ keys: String...) throws {
+      let fixture = TestMachine.fixture("server_of_config.py")
+      let served = try run([TestMachine.python, fixture, "\(scratch.path)/\(file)", log] + keys)
+      #expect(served.code == 0 && served.output == "before\nafter\n7\n", "\(served)")
     }
   }
 
@@ -72,15 +79,11 @@ import Testing
 
       """#
     let home = try Home([".claude.json": text])
-    let log = "\(home.scratch.path)/log"
-    let outcome = try home.dormouse(
-      "claude-code", "--", "--idle-after", "500ms", "--hibernate-after", "100ms", "--log", log)
+    let outcome = try home.wrap("claude-code")
     #expect(outcome.code == 0 && outcome.error.isEmpty, "\(outcome)")
     #expect(outcome.output.contains("1 server wrapped"), "\(outcome)")
     #expect(try home.read(".claude.json").contains(#""command": "\#(TestMachine.executable)""#))
-    let served = try home.serve(".claude.json", log: log, "mcpServers", "files")
-    // The server ends with 7 at the end of its input.
-    #expect(served.code == 0 && served.output == "before\nafter\n7\n", "\(served)")
+    try home.serve(".claude.json", "mcpServers", "files")
     #expect(try home.dormouse("claude-code", "--undo").code == 0)
     #expect(try home.read(".claude.json") == text)
   }
@@ -99,13 +102,9 @@ import Testing
 
       """
     let home = try Home([".codex/config.toml": text])
-    let log = "\(home.scratch.path)/log"
-    let outcome = try home.dormouse(
-      "codex", "--server", "my server", "--", "--idle-after", "500ms", "--hibernate-after",
-      "100ms", "--log", log)
+    let outcome = try home.wrap("codex", "--server", "my server")
     #expect(outcome.code == 0, "\(outcome)")
-    let served = try home.serve(".codex/config.toml", log: log, "mcp_servers", "my server")
-    #expect(served.code == 0 && served.output == "before\nafter\n7\n", "\(served)")
+    try home.serve(".codex/config.toml", "mcp_servers", "my server")
     #expect(try home.read(".codex/config.toml").hasSuffix(text.suffix(60)))
     #expect(try home.dormouse("codex", "--undo").code == 0)
     #expect(try home.read(".codex/config.toml") == text)
@@ -116,13 +115,9 @@ import Testing
       ".local/share/jupyter/kernels/py/kernel.json":
         #"{"argv": ["\#(Self.python)", "\#(Self.server)"], "display_name": "x"}"#
     ])
-    let log = "\(home.scratch.path)/log"
-    let outcome = try home.dormouse(
-      "jupyter", "--server", "py", "--", "--idle-after", "500ms", "--hibernate-after", "100ms",
-      "--log", log)
+    let outcome = try home.wrap("jupyter", "--server", "py")
     #expect(outcome.code == 0, "\(outcome)")
-    let served = try home.serve(".local/share/jupyter/kernels/py/kernel.json", log: log)
-    #expect(served.code == 0 && served.output == "before\nafter\n7\n", "\(served)")
+    try home.serve(".local/share/jupyter/kernels/py/kernel.json")
   }
 
   @Test("--list, --dry-run and no host change nothing; a second run has nothing to do")
