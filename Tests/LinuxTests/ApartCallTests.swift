@@ -6,28 +6,21 @@ import Testing
 
 /// Calls that may wait for a lock, on a thread without other descriptors.
 struct ApartCallTests {
-  private func pipe(with text: String) throws -> (read: Descriptor, write: Descriptor) {
-    var ends: [Int32] = [-1, -1]
-    _ = try systemCall("pipe") { Glibc.pipe(&ends) }
-    let (read, write) = (Descriptor(owning: ends[0]), Descriptor(owning: ends[1]))
-    try write.writeAll(text)
-    return (read, write)
-  }
-
   @Test func `A call on another thread has the result of the same call here`() throws {
-    let ends = try pipe(with: "four")
-    #expect(ends.read.apart { $0.unreadBytes } == 4)
-    #expect(ends.read.unreadBytes == 4)
+    let ends = try Descriptor.pipe()
+    try ends.writing.writeAll("four")
+    #expect(ends.reading.apart { $0.unreadBytes } == 4)
+    #expect(ends.reading.unreadBytes == 4)
     let (socket, _) = try Descriptor.socketPair(.stream)
     let facts = try SocketFacts.read(socket)
     #expect(socket.apart { try? SocketFacts.read($0) } == facts)
   }
 
   @Test func `The thread of a call that doesn't return has the call's descriptor only`() throws {
-    let ends = try pipe(with: "")
+    let ends = try Descriptor.pipe()
     let (wait, ended) = (Semaphore(), Semaphore())
     let entered = LateResult<[String]>()
-    let result = ends.read.apart(within: .milliseconds(200)) { copy -> Int? in
+    let result = ends.reading.apart(within: .milliseconds(200)) { copy -> Int? in
       entered.set([readLink("/proc/thread-self") ?? "", "\(copy.raw)"])
       wait.wait()
       defer { ended.signal() }
@@ -45,6 +38,6 @@ struct ApartCallTests {
     #expect(try listDirectory("/proc/\(thread[0])/fd") == [thread[1]])
     wait.signal()
     ended.wait()
-    #expect(ends.read.apart { $0.unreadBytes } == 0)
+    #expect(ends.reading.apart { $0.unreadBytes } == 0)
   }
 }

@@ -8,9 +8,7 @@ import Testing
 @Suite("Latches of input") struct InputLatchesTests {
   @Test func `Input at a latch that can't be armed again is reported once`() throws {
     let latches = try InputLatches(capacity: 1)
-    var ends: [Int32] = [0, 0]
-    guard pipe(&ends) == 0 else { throw TestFailure("pipe") }
-    let (reader, writer) = (Descriptor(owning: ends[0]), Descriptor(owning: ends[1]))
+    let (reader, writer) = try Descriptor.pipe()
     let latch = latches.add()
     try latches.arm(latch, at: reader)
     latches.collect()

@@ -6,15 +6,13 @@ import TestSupport
 final class TestChild {
   let process: SpawnedProcess
   var pid: Int32 { process.pid }
-  private let output: Descriptor?
+  private let output: Descriptor
 
   /// Runs `command`, which is searched for in PATH. Its output can be read with `line()`.
   init(_ command: String..., cgroup: WorkerCgroup? = nil) throws {
-    var ends: [Int32] = [0, 0]
-    guard pipe(&ends) == 0 else { throw TestFailure("pipe") }
+    let (reader, writer) = try Descriptor.pipe()
+    output = reader
     let null = try Descriptor.open("/dev/null", O_RDWR)
-    let writer = Descriptor(owning: ends[1])
-    output = Descriptor(owning: ends[0])
     let path = getenv("PATH").map { String(cString: $0) } ?? "/usr/bin:/bin"
     guard let program = resolveExecutable(command[0], path: path) else {
       throw TestFailure("\(command[0]) isn't installed")
@@ -28,7 +26,6 @@ final class TestChild {
 
   /// Returns the next line of output; it fails after 60 s without one.
   func line() throws -> String {
-    guard let output else { return "" }
     var bytes: [UInt8] = []
     let deadline = Deadline(in: .seconds(60))
     while try pollDescriptor(output.raw, for: POLLIN, until: deadline) {
@@ -44,8 +41,7 @@ final class TestChild {
   /// True if there is output that wasn't read yet.
   var hasWritten: Bool {
     get throws {
-      guard let output else { return false }
-      return try pollDescriptor(output.raw, for: POLLIN, until: Deadline(in: .zero))
+      try pollDescriptor(output.raw, for: POLLIN, until: Deadline(in: .zero))
     }
   }
 
@@ -84,24 +80,18 @@ func output(
   of script: String, environment: [String: String] = [:], oomScore: OOMScore = .usual,
   _ terms: SpawnTerms? = nil
 ) throws -> String {
-  var ends: [Int32] = [0, 0]
-  _ = try systemCall("pipe") { pipe(&ends) }
-  for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
-  let reader = Descriptor(owning: ends[0])
-  var writer: Descriptor? = Descriptor(owning: ends[1])
+  let scratch = try Scratch()
+  let path = "\(scratch.path)/output"
+  let output = try Descriptor.open(path, O_WRONLY | O_CREAT, mode: 0o600)
   let null = try Descriptor.open("/dev/null", O_RDWR)
   var request = SpawnRequest(
     path: "/bin/sh", arguments: ["sh", "-c", script], environment: environment, directory: "/",
-    input: null.raw, output: ends[1], error: null.raw)
+    input: null.raw, output: output.raw, error: null.raw)
   request.terms = terms
   request.oomScore = oomScore
-  let process = try spawn(request)
-  withExtendedLifetime(writer) {}
-  writer = nil
-  var bytes: [UInt8] = []
-  while case let chunk = try reader.read(upTo: 4096), !chunk.isEmpty { bytes += chunk }
-  waitForChild(process.pid)
-  return String(decoding: bytes, as: UTF8.self)
+  waitForChild(try spawn(request).pid)
+  withExtendedLifetime(output) {}
+  return try readText(path)
 }
 
 /// A parent for cgroups, if this machine has one.

@@ -8,9 +8,8 @@ import Testing
 
 @Suite("Stored descriptors") struct DescriptorStoreTests {
   private func pipeEnds() throws -> (read: Descriptor, write: Descriptor) {
-    var ends: [Int32] = [-1, -1]
-    _ = try systemCall("pipe") { pipe(&ends) }
-    return (Descriptor(foreign: ends[0]), Descriptor(owning: ends[1]))
+    let ends = try Descriptor.pipe()
+    return (again(ends.reading), ends.writing)
   }
 
   private func again(_ descriptor: Descriptor) -> Descriptor {

@@ -17,13 +17,8 @@ final class Sleeper {
   /// Returns when the program has printed `ready …`.
   init(_ program: String, environment: [String: String] = [:]) throws {
     scratch = try Scratch()
-    var ends: [Int32] = [0, 0]
-    guard pipe(&ends) == 0 else { throw TestFailure("pipe") }
-    // Otherwise the worker could inherit its own writing end: spawn closes it, but other tests'
-    // children don't.
-    for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
-    let input = Descriptor(owning: ends[0])
-    stdin = Descriptor(owning: ends[1])
+    let (input, writer) = try Descriptor.pipe()
+    stdin = writer
     let log = "\(scratch.path)/log"
     let output = try Descriptor.open(log, O_RDWR | O_CREAT | O_APPEND, mode: 0o600)
     let path = getenv("PATH").map { String(cString: $0) } ?? "/usr/bin:/bin"

@@ -50,7 +50,7 @@ final class WrapHost {
       command = command.map { $0 == Self.server[1] ? copy : $0 }
     }
     let arguments = starter + program + ["wrap", "--log", log] + options + ["--"] + command
-    let (inputs, outputs) = (try Self.pipe(), try Self.pipe())
+    let (inputs, outputs) = (try Descriptor.pipe(), try Descriptor.pipe())
     let errors = try Descriptor.open(
       "\(scratch.path)/errors", O_RDWR | O_CREAT | O_APPEND, mode: 0o666)
     guard let first = arguments.first,
@@ -59,16 +59,9 @@ final class WrapHost {
     wrapper = try spawn(
       SpawnRequest(
         path: path, arguments: arguments, environment: host.environment, directory: scratch.path,
-        input: inputs.read.raw, output: outputs.write.raw, error: errors.raw))
-    input = inputs.write
-    output = outputs.read
-  }
-
-  private static func pipe() throws -> (read: Descriptor, write: Descriptor) {
-    var ends: [Int32] = [-1, -1]
-    _ = try systemCall("pipe") { Glibc.pipe(&ends) }
-    for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
-    return (Descriptor(owning: ends[0]), Descriptor(owning: ends[1]))
+        input: inputs.reading.raw, output: outputs.writing.raw, error: errors.raw))
+    input = inputs.writing
+    output = outputs.reading
   }
 
   deinit {

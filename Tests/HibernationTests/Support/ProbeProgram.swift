@@ -55,9 +55,9 @@ final class Probe {
     // When the daemon dies, its worker becomes a child of this process, so that its end can be
     // seen.
     _ = clinux_become_subreaper()
-    let toVictim = try makePipe()
-    let fromVictim = try makePipe()
-    let fromDaemon = try makePipe()
+    let toVictim = try Descriptor.pipe()
+    let fromVictim = try Descriptor.pipe()
+    let fromDaemon = try Descriptor.pipe()
     let fifo = self.fifo
     _ = try systemCall("mkfifo", on: fifo) { mkfifo(fifo, 0o600) }
     cgroup = try Victim.makeGroup(for: parking)
@@ -70,10 +70,10 @@ final class Probe {
       SpawnRequest(
         path: Self.executable,
         arguments: ["HibernateProbe", "serve", fifo, cgroup?.path ?? "-", image, "--"] + command,
-        environment: environment, directory: "/tmp", input: toVictim.read.raw,
-        output: fromVictim.write.raw, error: fromDaemon.write.raw))
-    talk = Talk(input: toVictim.write, output: fromVictim.read, name: "the victim")
-    reports = Talk(input: nil, output: fromDaemon.read, name: "the probe")
+        environment: environment, directory: "/tmp", input: toVictim.reading.raw,
+        output: fromVictim.writing.raw, error: fromDaemon.writing.raw))
+    talk = Talk(input: toVictim.writing, output: fromVictim.reading, name: "the victim")
+    reports = Talk(input: nil, output: fromDaemon.reading, name: "the probe")
     let fields = try reports.line().split(separator: " ")
     victim = ProcessIdentity(
       pid: try #require(Int32(fields[1])), startTime: try #require(UInt64(fields[2])))
@@ -145,13 +145,13 @@ final class Probe {
     _ arguments: [String], prefix: [String] = [], executable: String = Probe.executable
   ) throws -> String {
     let null = try Descriptor.open("/dev/null", O_RDWR)
-    let output = try makePipe()
+    let output = try Descriptor.pipe()
     let command = prefix + [executable] + arguments
     let run = try spawn(
       SpawnRequest(
         path: try #require(Program.find(command[0])), arguments: command,
         environment: environment(nil), directory: "/tmp", input: null.raw, output: null.raw,
-        error: output.write.raw))
+        error: output.writing.raw))
     defer {
       kill(run.pid, SIGKILL)
       reap(run.pid)
@@ -159,7 +159,7 @@ final class Probe {
     let ended = try pollDescriptor(
       run.pidfd.raw, for: POLLIN, until: Deadline(in: .seconds(5 * Talk.timeout)))
     try #require(ended, "the probe doesn't end")
-    return try String(decoding: output.read.read(upTo: 65536), as: UTF8.self)
+    return try String(decoding: output.reading.read(upTo: 65536), as: UTF8.self)
   }
 
   /// Recovers the worker with a second daemon, which dies at `fault`.

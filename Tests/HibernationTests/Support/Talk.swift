@@ -82,10 +82,3 @@ final class Talk {
     return try self.line()
   }
 }
-
-func makePipe() throws -> (read: Descriptor, write: Descriptor) {
-  var ends: [Int32] = [0, 0]
-  _ = try systemCall("pipe") { pipe(&ends) }
-  for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
-  return (Descriptor(owning: ends[0]), Descriptor(owning: ends[1]))
-}

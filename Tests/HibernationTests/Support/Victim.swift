@@ -38,8 +38,8 @@ final class Victim {
 
   init(_ command: [String], parking: Parking = .traced, environment: [String: String] = [:]) throws
   {
-    let toChild = try makePipe()
-    let fromChild = try makePipe()
+    let toChild = try Descriptor.pipe()
+    let fromChild = try Descriptor.pipe()
     cgroup = try Self.makeGroup(for: parking)
     let path = Program.path
     let executable = try #require(resolveExecutable(command[0], path: path))
@@ -48,9 +48,9 @@ final class Victim {
     process = try spawn(
       SpawnRequest(
         path: executable, arguments: command, environment: environment, directory: "/tmp",
-        input: toChild.read.raw, output: fromChild.write.raw, error: 2,
+        input: toChild.reading.raw, output: fromChild.writing.raw, error: 2,
         cgroup: cgroup?.directory.raw))
-    talk = Talk(input: toChild.write, output: fromChild.read, name: "pid \(process.pid)")
+    talk = Talk(input: toChild.writing, output: fromChild.reading, name: "pid \(process.pid)")
   }
 
   /// Starts a program, and waits until it says that it is ready.
