@@ -1,4 +1,5 @@
 import Glibc
+import Synchronization
 
 /// The address of a port at 127.0.0.1, for bind, connect and sendto.
 public func withLoopback<Result>(
@@ -43,11 +44,15 @@ public func localPort(of socket: Int32) -> UInt16 {
   return UInt16(bigEndian: address.sin_port)
 }
 
-/// A free port, below those that the kernel gives to clients. The range is large, so that two tests
-/// seldom get the same one. Not replayed by DORMOUSE_TEST_SEED: another run may hold the port.
+private let givenPorts = Mutex<Set<UInt16>>([])
+
+/// A free port, below those that the kernel gives to clients, and another one at each call: a test
+/// uses its port only later. The range is large, so that two processes seldom get the same one. Not
+/// replayed by DORMOUSE_TEST_SEED: another run may hold the port.
 public func freePort() throws -> UInt16 {
   for _ in 0..<1000 {
     let port = UInt16.random(in: 12_000..<32_000)
+    guard givenPorts.withLock({ $0.insert(port).inserted }) else { continue }
     let socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
     defer { close(socket) }
     if withLoopback(port, { bind(socket, $0, $1) }) == 0 { return port }
