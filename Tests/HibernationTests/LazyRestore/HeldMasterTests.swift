@@ -11,17 +11,13 @@ import Testing
 struct HeldMasterTests {
   private let service = HibernationService()
 
-  private static func command() throws -> [String] {
-    [try Fixture.compile("churn"), "4", "6", "64"]
-  }
-
   @Test(
     "The master of a prefork server that a daemon held stopped when it died continues",
     arguments: [FaultPoint.filling, .unlinked], [false, true])
   func heldMaster(fault: FaultPoint, byStandby: Bool) throws {
     // Without an image a standby pager has nothing to do.
     if byStandby, fault == .unlinked { return }
-    let probe = try Probe(Self.command(), parking: .frozen, fault: fault, isLazy: true)
+    let probe = try Probe(Fixture.churn(), parking: .frozen, fault: fault, isLazy: true)
     try probe.perform("hibernate")
     try probe.talk.send("verify")
     try probe.die(during: "resume")
@@ -48,7 +44,7 @@ struct HeldMasterTests {
 
   /// In a past defect the next daemon hibernated the worker, and a late SIGCONT let it run on.
   @Test func `A standby pager continues a held master before it removes the image`() throws {
-    let probe = try Probe(Self.command(), parking: .frozen, fault: .filling, isLazy: true)
+    let probe = try Probe(Fixture.churn(), parking: .frozen, fault: .filling, isLazy: true)
     try probe.perform("hibernate")
     try probe.talk.send("verify")
     try probe.die(during: "resume")

@@ -54,10 +54,7 @@ struct LazyRestoreTests {
       if round % 10 == 0 { #expect(try victim.ask("wake").hasPrefix("woke")) }
       try service.awaitFill(of: victim.target.name)
       #expect(access(path, F_OK) != 0)
-      #expect(
-        try MemoryMapping.all(of: victim.process.pid).allSatisfy {
-          !$0.flags.contains(.userfault)
-        })
+      #expect(try !hasUserfaults(victim.process.pid))
       #expect((access(path + ".base", F_OK) == 0) == overlays)
     }
     #expect(try victim.ask("errors") == "errors 0 eintr 0")

@@ -18,7 +18,7 @@ struct PagerDeathTests {
 
   @Test("A daemon killed at any step of a lazy restore loses nothing", arguments: points)
   func everyFaultPoint(fault: FaultPoint) throws {
-    let probe = try Probe(Self.command(), parking: .frozen, fault: fault, isLazy: true)
+    let probe = try Probe(Fixture.churn(), parking: .frozen, fault: fault, isLazy: true)
     try probe.perform("hibernate")
     try probe.talk.send("churn 3")
     try probe.die(during: "resume")
@@ -41,7 +41,7 @@ struct PagerDeathTests {
     let isOfFirst = fault == .baseKept
     let time = isOfFirst || fault == .unlinked || fault == .eventRead ? 1 : 2
     let probe = try Probe(
-      Self.command(), parking: .frozen, fault: fault, time: time, isLazy: true, overlays: way)
+      Fixture.churn(), parking: .frozen, fault: fault, time: time, isLazy: true, overlays: way)
     try probe.perform("hibernate")
     if isOfFirst {
       try probe.talk.send("churn 3")
@@ -79,7 +79,7 @@ struct PagerDeathTests {
 
   @Test("A daemon killed while it prepares for a lazy restore leaves no obstacle to the next one")
   func whilePreparing() throws {
-    let probe = try Probe(Self.command(), parking: .frozen, fault: .userfaultOpened, isLazy: true)
+    let probe = try Probe(Fixture.churn(), parking: .frozen, fault: .userfaultOpened, isLazy: true)
     try probe.die(during: "hibernate")
     try probe.talk.send("churn 3")
     #expect(try recoverAndCheck(probe, "userfault-opened"))
@@ -106,7 +106,7 @@ struct PagerDeathTests {
   @Test func `A child forked at the daemon's death is restored when files can be opened again`()
     throws
   {
-    let probe = try Probe(Self.command(), parking: .frozen, fault: .eventRead, isLazy: true)
+    let probe = try Probe(Fixture.churn(), parking: .frozen, fault: .eventRead, isLazy: true)
     try probe.perform("hibernate")
     // Each thread forks first.
     try probe.talk.send("churn 2")
@@ -154,7 +154,7 @@ struct PagerDeathTests {
     var refused = 0
     for seed in 0..<Self.rounds {
       var random = TestRandom(seed: seed)
-      let probe = try Probe(Self.command(), parking: .frozen, isLazy: true)
+      let probe = try Probe(Fixture.churn(), parking: .frozen, isLazy: true)
       try probe.perform("hibernate")
       if seed % 2 == 1 {
         // One resume has learned the working set, which is the ordinary case.
@@ -208,7 +208,7 @@ struct PagerDeathTests {
   @Test(arguments: [FaultPoint.fillPrepared, .filling, .filled, .unregistered])
   func `When the daemon dies, the standby pager continues at once`(fault: FaultPoint) throws {
     let probe = try Probe(
-      Self.command(), parking: .frozen, fault: fault, isLazy: true, hasStandby: true)
+      Fixture.churn(), parking: .frozen, fault: fault, isLazy: true, hasStandby: true)
     try probe.perform("hibernate")
     try probe.talk.send("verify")
     try probe.die(during: "resume")
@@ -227,7 +227,7 @@ struct PagerDeathTests {
   @Test func `A standby pager and a new daemon don't disturb each other`() throws {
     for seed in 0..<Self.rounds {
       var random = TestRandom(seed: seed)
-      let probe = try Probe(Self.command(), parking: .frozen, isLazy: true, hasStandby: true)
+      let probe = try Probe(Fixture.churn(), parking: .frozen, isLazy: true, hasStandby: true)
       try probe.perform("hibernate")
       try probe.talk.send("churn \(seed)")
       try probe.order("resume")
@@ -239,10 +239,6 @@ struct PagerDeathTests {
 
   /// The number of rounds. DORMOUSE_KILL_ROUNDS=200 runs more of them.
   static let rounds = UInt64(Nightly.rounds(5, of: 10, variable: "DORMOUSE_KILL_ROUNDS"))
-
-  private static func command() throws -> [String] {
-    [try Fixture.compile("churn"), "4", "6", "64"]
-  }
 
   /// Returns false if the recovery was refused for a permitted reason.
   private func recoverAndCheck(_ probe: Probe, _ comment: Comment) throws -> Bool {
@@ -260,8 +256,7 @@ struct PagerDeathTests {
     try #require(answer.hasSuffix("errors 0"), "\(comment): \(answer)")
     try #require(try probe.talk.ask("verify").hasSuffix("errors 0"), comment)
     #expect(access(image, F_OK) != 0, comment)
-    #expect(
-      try MemoryMapping.all(of: probe.victim.pid).allSatisfy { !$0.flags.contains(.userfault) })
+    #expect(try !hasUserfaults(probe.victim.pid))
     // The worker can sleep again, with Dormouse's descriptors in it.
     let name = target.name
     try probe.cgroup?.freeze(until: Deadline(in: .seconds(60)))

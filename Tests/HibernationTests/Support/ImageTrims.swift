@@ -50,5 +50,18 @@ extension Victim {
   var isWhole: Bool { get throws { try ask("verify").hasSuffix("errors 0") } }
 }
 
+extension Fixture {
+  /// A worker with threads that use its memory in every way. It has more than 4 MB, so that its
+  /// memory is copied ahead.
+  static func churn(_ options: String...) throws -> [String] {
+    [try compile("churn"), "4", "6", "64"] + options
+  }
+}
+
+/// True if a userfaultfd watches a part of the process's memory.
+func hasUserfaults(_ pid: Int32) throws -> Bool {
+  try MemoryMapping.all(of: pid).contains { $0.flags.contains(.userfault) }
+}
+
 /// True if neither the image nor the copy that it refers to is on disk.
 func isGone(_ path: String) -> Bool { !fileExists(path) && !fileExists(path + ".base") }

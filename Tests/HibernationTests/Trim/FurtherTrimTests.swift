@@ -11,11 +11,6 @@ import Testing
 struct FurtherTrimTests {
   let service = HibernationService()
 
-  private func churn() throws -> (victim: Victim, image: String) {
-    // It has more than 4 MB, so that its memory is copied ahead.
-    try Victim.ready([try Fixture.compile("churn"), "4", "6", "64", "drops"])
-  }
-
   /// Returns the error of a trim that has no room for its image once the worker stands still.
   private func refusedTrim(_ victim: Victim, to path: String) -> HibernationError? {
     var image = HibernationRequest(victim.target, to: path)
@@ -29,8 +24,7 @@ struct FurtherTrimTests {
   private func fill(_ victim: Victim, _ path: String) throws {
     try service.fill(victim.target)
     #expect(!fileExists(path))
-    let mappings = try MemoryMapping.all(of: victim.process.pid)
-    #expect(mappings.allSatisfy { !$0.flags.contains(.userfault) })
+    #expect(try !hasUserfaults(victim.process.pid))
   }
 
   @Test(
@@ -90,7 +84,7 @@ struct FurtherTrimTests {
     "Memory that was changed, dropped, moved and forked between further trims keeps its contents",
     arguments: [["drops"], []])
   func changes(kinds: [String]) throws {
-    let (victim, path) = try Victim.ready([try Fixture.compile("churn"), "4", "6", "64"] + kinds)
+    let (victim, path) = try Victim.ready(Fixture.churn() + kinds)
     for round in 1...Nightly.rounds(6, of: 40) {
       try service.trim(victim.target, to: path, keepsBase: round % 2 == 0)
       if round % 3 != 0 {
@@ -123,7 +117,7 @@ struct FurtherTrimTests {
 
   @Test("A further trim that fails leaves the worker trimmed, with its earlier image")
   func failure() throws {
-    let (victim, path) = try churn()
+    let (victim, path) = try Victim.ready(Fixture.churn("drops"))
     let missing = try #require(try service.trim(victim.target, to: path).missing)
     let before = try ImageReader(path: path).id
     for _ in 0..<3 {
@@ -181,8 +175,7 @@ struct FurtherTrimTests {
 
   @Test("A trim after a takeover by another daemon writes only what is in memory")
   func afterTakeover() throws {
-    let probe = try Probe(
-      [try Fixture.compile("churn"), "4", "6", "64", "drops"], parking: .frozen)
+    let probe = try Probe(Fixture.churn("drops"), parking: .frozen)
     try probe.perform("trim to image")
     try probe.daemonDies(by: SIGKILL)
     let (target, image) = (probe.target, probe.image)
@@ -211,7 +204,7 @@ struct FurtherTrimTests {
   func everyStep(point: (FaultPoint, time: Int), hasStandby: Bool) throws {
     let keepsTrims = !hasStandby
     let probe = try Probe(
-      [try Fixture.compile("churn"), "4", "6", "64", "drops"], parking: .frozen,
+      Fixture.churn("drops"), parking: .frozen,
       fault: point.0, time: point.time, hasStandby: hasStandby)
     try probe.perform("trim to image")
     try #require(try probe.talk.ask("churn 2").hasSuffix("errors 0"))

@@ -39,8 +39,7 @@ struct ImageTrimTests {
     #expect(filled.swapped == 0)
     #expect(!fileExists(path))
     #expect(fileExists(path + ".base") == keepsBase)
-    #expect(
-      try MemoryMapping.all(of: victim.process.pid).allSatisfy { !$0.flags.contains(.userfault) })
+    #expect(try !hasUserfaults(victim.process.pid))
     #expect(try victim.ask("sum") == sum)
     #expect(try victim.ask("errors") == "errors 0 eintr 0")
   }

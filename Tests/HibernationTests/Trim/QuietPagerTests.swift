@@ -54,7 +54,7 @@ struct QuietPagerTests {
   @Test(
     "A worker that drops, moves and forks memory while its pager has no lists keeps its content")
   func changes() throws {
-    let (victim, path) = try Victim.ready([try Fixture.compile("churn"), "4", "6", "64"])
+    let (victim, path) = try Victim.ready(Fixture.churn())
     for round in 1...3 {
       try trim(victim, to: path)
       try waitForDroppedLists(of: victim)

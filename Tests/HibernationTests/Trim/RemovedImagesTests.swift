@@ -14,8 +14,7 @@ struct RemovedImagesTests {
     "A trimmed worker keeps its memory if the images' directory is removed and a step then fails",
     arguments: ["trim", "hibernate", "encrypt"])
   func removed(step: String) throws {
-    let (victim, directory) = try Victim.ready(
-      [try Fixture.compile("churn"), "4", "6", "64", "drops"])
+    let (victim, directory) = try Victim.ready(Fixture.churn("drops"))
     try #require(mkdir(directory, 0o700) == 0)
     let path = directory + "/image"
     let target = victim.target

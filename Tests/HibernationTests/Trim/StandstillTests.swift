@@ -43,8 +43,7 @@ struct StandstillTests {
     "A trim is given up if the worker stands still for too long, and the worker runs on unchanged",
     arguments: [false, true])
   func givenUp(keepsBase: Bool) throws {
-    let (victim, path) = try Victim.ready(
-      [try Fixture.compile("churn"), "4", "6", "64", "drops"])
+    let (victim, path) = try Victim.ready(Fixture.churn("drops"))
     for round in 1...3 {
       try checkGivenUp(victim, to: path, keepsBase: keepsBase)
       #expect(!fileExists(path))

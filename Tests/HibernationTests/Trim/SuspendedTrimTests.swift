@@ -12,11 +12,6 @@ import Testing
 struct SuspendedTrimTests {
   let service = HibernationService()
 
-  private func start() throws -> (victim: Victim, image: String) {
-    // It has more than 4 MB, so that its memory is copied ahead.
-    try Victim.ready([try Fixture.compile("churn"), "4", "6", "64", "drops"])
-  }
-
   /// Trims a worker, and returns how many bytes are missing.
   @discardableResult
   private func trim(
@@ -62,7 +57,7 @@ struct SuspendedTrimTests {
 
   @Test("A suspended worker keeps its trim, and runs on with it")
   func resumed() throws {
-    let (victim, path) = try start()
+    let (victim, path) = try Victim.ready(Fixture.churn("drops"))
     let target = victim.target
     let missing = try trim(target, to: path)
     for round in 1...4 {
@@ -87,7 +82,7 @@ struct SuspendedTrimTests {
 
   @Test("All memory of a suspended trimmed worker can come back while it stays suspended")
   func filled() throws {
-    let (victim, path) = try start()
+    let (victim, path) = try Victim.ready(Fixture.churn("drops"))
     let target = victim.target
     let missing = try trim(target, to: path)
     let suspended = try suspend(target)
@@ -95,15 +90,14 @@ struct SuspendedTrimTests {
     #expect(try target.isFrozen())
     #expect(suspended.bytes == 0 && isGone(path))
     #expect(try victim.anonymousMemory() > missing)
-    let mappings = try MemoryMapping.all(of: victim.process.pid)
-    #expect(mappings.allSatisfy { !$0.flags.contains(.userfault) })
+    #expect(try !hasUserfaults(victim.process.pid))
     try thaw(target, image: path)
     try #require(try victim.isWhole)
   }
 
   @Test("A suspended trimmed worker that is killed leaves nothing that its next run could meet")
   func killed() throws {
-    let (victim, path) = try start()
+    let (victim, path) = try Victim.ready(Fixture.churn("drops"))
     let target = victim.target
     try trim(target, to: path)
     try suspend(target)
@@ -121,7 +115,7 @@ struct SuspendedTrimTests {
     "The hibernation of a trimmed worker writes only what is in memory",
     arguments: [false, true], [false, true])
   func hibernated(isLazy: Bool, keepsBase: Bool) throws {
-    let (victim, path) = try start()
+    let (victim, path) = try Victim.ready(Fixture.churn("drops"))
     let target = victim.target
     for round in 1...3 {
       let missing = try trim(target, to: path, keepsBase: keepsBase)
@@ -143,7 +137,7 @@ struct SuspendedTrimTests {
 
   @Test("What stays in memory of a trimmed worker stays when it is hibernated, up to a quarter")
   func keepsWorkingSet() throws {
-    let (victim, path) = try start()
+    let (victim, path) = try Victim.ready(Fixture.churn("drops"))
     let target = victim.target
     for _ in 0..<3 {
       let missing = try trim(target, to: path)
@@ -160,7 +154,7 @@ struct SuspendedTrimTests {
   @Test(
     "A hibernation of a trimmed worker that fails before its image is complete leaves it as it was")
   func failure() throws {
-    let (victim, path) = try start()
+    let (victim, path) = try Victim.ready(Fixture.churn("drops"))
     let target = victim.target
     try trim(target, to: path)
     let before = try ImageReader(path: path).id
@@ -183,7 +177,7 @@ struct SuspendedTrimTests {
 
   @Test("A trimmed worker whose image has to be encrypted gets all of its memory first")
   func sealed() throws {
-    let (victim, path) = try start()
+    let (victim, path) = try Victim.ready(Fixture.churn("drops"))
     let target = victim.target
     let missing = try trim(target, to: path)
     try suspend(target)
@@ -201,7 +195,7 @@ struct SuspendedTrimTests {
     churns: Bool = true
   ) throws -> Probe {
     let probe = try Probe(
-      [try Fixture.compile("churn"), "4", "6", "64", "drops"], parking: .frozen,
+      Fixture.churn("drops"), parking: .frozen,
       fault: fault, time: time, isLazy: isLazy, hasStandby: hasStandby)
     try probe.perform("trim to image")
     if churns { try #require(try probe.talk.ask("churn 2").hasSuffix("errors 0")) }

@@ -18,11 +18,6 @@ struct TrimPagerTests {
     try Probe(command, parking: .frozen, fault: fault, time: time, hasStandby: hasStandby)
   }
 
-  private static func churn() throws -> [String] {
-    // It has more than 4 MB, so that its memory is copied ahead.
-    [try Fixture.compile("churn"), "4", "6", "64"]
-  }
-
   private func trim(_ probe: Probe) throws {
     try probe.perform("trim to image")
     #expect(fileExists(probe.image))
@@ -37,8 +32,7 @@ struct TrimPagerTests {
     try #require(try probe.talk.ask("verify").hasSuffix("errors 0"))
     try service.fill(target)
     #expect(isGone(image))
-    let mappings = try MemoryMapping.all(of: probe.victim.pid)
-    #expect(mappings.allSatisfy { !$0.flags.contains(.userfault) })
+    #expect(try !hasUserfaults(probe.victim.pid))
     service.forget(target.name)
   }
 
@@ -46,7 +40,7 @@ struct TrimPagerTests {
     "After the death of its daemon, a trimmed worker waits until the next one serves it",
     arguments: [false, true], [false, true])
   func recovered(isUsed: Bool, keepsTrims: Bool) throws {
-    let probe = try start(Self.churn() + ["drops"])
+    let probe = try start(Fixture.churn("drops"))
     try trim(probe)
     if isUsed {
       // Some memory is dropped and used, so that the next daemon needs the journal.
@@ -63,7 +57,7 @@ struct TrimPagerTests {
 
   @Test("A trimmed worker isn't let run while its image is missing, and has all memory afterwards")
   func imageAway() throws {
-    let probe = try start(Self.churn())
+    let probe = try start(Fixture.churn())
     try trim(probe)
     try probe.daemonDies(by: SIGKILL)
     let (target, image) = (probe.target, probe.image)
@@ -86,7 +80,7 @@ struct TrimPagerTests {
 
   @Test("A thread whose page fault was read by a daemon that died then gets its page")
   func readFault() throws {
-    let probe = try start(Self.churn() + ["drops"])
+    let probe = try start(Fixture.churn("drops"))
     try trim(probe)
     // Its pager doesn't read the message about the next page fault, but this test does.
     kill(probe.daemon.pid, SIGSTOP)
@@ -104,7 +98,7 @@ struct TrimPagerTests {
 
   @Test("The standby pager serves a trimmed worker whose daemon has been killed")
   func standby() throws {
-    let probe = try start(Self.churn(), hasStandby: true)
+    let probe = try start(Fixture.churn(), hasStandby: true)
     try trim(probe)
     try probe.daemonDies(by: SIGKILL)
     try #require(try probe.talk.ask("verify").hasSuffix("errors 0"))
@@ -124,7 +118,7 @@ struct TrimPagerTests {
     "A daemon killed at any step of a trim by userfaultfd loses nothing",
     arguments: points, Nightly.one(of: [false, true]))
   func everyStep(fault: FaultPoint, hasStandby: Bool) throws {
-    let probe = try start(Self.churn(), fault: fault, hasStandby: hasStandby)
+    let probe = try start(Fixture.churn(), fault: fault, hasStandby: hasStandby)
     try probe.die(during: "trim to image")
     try probe.talk.send("verify")
     try service.adoptTrimmed(probe)
@@ -136,7 +130,7 @@ struct TrimPagerTests {
   func randomMoments() throws {
     for seed in 0..<PagerDeathTests.rounds {
       var random = TestRandom(seed: seed)
-      let probe = try start(Self.churn(), hasStandby: seed % 2 == 1)
+      let probe = try start(Fixture.churn(), hasStandby: seed % 2 == 1)
       try probe.order("trim to image")
       if seed % 3 != 0 {
         try #require(try probe.reports.line().hasPrefix("done"))
@@ -184,7 +178,7 @@ struct TrimPagerTests {
 
   @Test("A trimmed worker whose daemon is dead can be killed, and the next one removes the image")
   func killedWhileAlone() throws {
-    let probe = try start(Self.churn())
+    let probe = try start(Fixture.churn())
     try trim(probe)
     try probe.daemonDies(by: SIGKILL)
     try probe.talk.send("verify")

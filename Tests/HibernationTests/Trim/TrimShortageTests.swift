@@ -19,8 +19,7 @@ struct TrimShortageTests {
 
   @Test("A hibernation of a trimmed worker that can't open files, nor undo it, loses nothing")
   func undone() throws {
-    let (victim, path) = try Victim.ready(
-      [try Fixture.compile("churn"), "4", "6", "64", "drops"])
+    let (victim, path) = try Victim.ready(Fixture.churn("drops"))
     let target = victim.target
     let request = HibernationRequest(target, to: path, restore: .eager)
     var failed = 0
@@ -52,7 +51,7 @@ struct TrimShortageTests {
   @Test func `If files can't be opened, a pager is started or an error is thrown, never both`()
     throws
   {
-    let (victim, path) = try Victim.ready([try Fixture.compile("churn"), "4", "6", "64", "drops"])
+    let (victim, path) = try Victim.ready(Fixture.churn("drops"))
     let target = victim.target
     try service.trim(target, to: path)
     var failed = 0
