@@ -136,7 +136,9 @@ struct RecoveryTests {
     _ = try waitFor({ try readText("/proc/\(child)/comm") }, until: { $0 == "sleep\n" })
     try group.add(child)
     let target = try target(of: probe, in: group)
-    let error = #expect(throws: HibernationError.self) { try recover(target, from: probe.image) }
+    let error = #expect(throws: HibernationError.self) {
+      try service.recover(target, from: probe.image)
+    }
     #expect(error?.aftermath == .unverifiable)
     #expect(error?.description.contains("process \(child) (sleep) did not exist") == true)
   }
@@ -164,7 +166,7 @@ struct RecoveryTests {
     let otherSum = try other.ask("sum")
     let copy = Fixture.imagePath()
     link(probe.image, copy)
-    try recover(other.target, from: copy)
+    try service.recover(other.target, from: copy)
     #expect(access(copy, F_OK) == 0)
     #expect(try other.ask("sum") == otherSum)
     try recoverAndCheck(probe, sum)
@@ -172,7 +174,7 @@ struct RecoveryTests {
     kill(-probe.victim.pid, SIGKILL)
     kill(probe.victim.pid, SIGKILL)
     #expect(try eventually { probe.victim.hasEnded })
-    try recover(other.target, from: copy)
+    try service.recover(other.target, from: copy)
     #expect(access(copy, F_OK) != 0)
   }
 
