@@ -40,16 +40,9 @@ import Testing
     var isFrozen: Bool { (try? group?.isFrozen) == true }
   }
 
-  private static let policy = """
-    policy_overrides:
-      background: { suspend_after: 1h }
-      hibernate: { after: never, cooldown: 0s, max_footprint: 32MB }
-
-    """
-
   @Test("A process adopted by its pid sleeps, hibernates and wakes, and is released unchanged")
   func byPid() throws {
-    let daemon = try TestDaemon(Self.policy)
+    let daemon = try TestDaemon(TestDaemon.patient)
     let stranger = try Stranger(daemon.scratch)
     let connection = try HTTPConnection(port: stranger.port)
     let digest = try connection.get("/digest")
@@ -84,7 +77,7 @@ import Testing
     guard TestMachine.hasCgroups else {
       return notTestedHere("no cgroup for workers can be made here")
     }
-    let daemon = try TestDaemon(Self.policy, setting: .frozen)
+    let daemon = try TestDaemon(TestDaemon.patient, setting: .frozen)
     let stranger = try Stranger(daemon.scratch, inGroup: true)
     let path = try #require(stranger.group?.path)
     let connection = try HTTPConnection(port: stranger.port)

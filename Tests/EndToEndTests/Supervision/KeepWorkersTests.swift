@@ -4,14 +4,7 @@ import TestSupport
 import Testing
 
 @Suite("Workers whose daemon ends") struct KeepWorkersTests {
-  private static let policy = """
-    policy_overrides:
-      background: { suspend_after: 1h }
-      hibernate: { after: never, cooldown: 0s, max_footprint: 32MB }
-      foreground: { max: 3 }
-    workers:
-
-    """
+  private static let policy = TestDaemon.patient + "  foreground: { max: 3 }\nworkers:\n"
 
   /// Three workers: one runs, one is suspended and one is hibernated.
   private final class Trio {

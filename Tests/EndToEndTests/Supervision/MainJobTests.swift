@@ -5,13 +5,7 @@ import TestSupport
 import Testing
 
 @Suite("The main job") struct MainJobTests {
-  static let patient = """
-    policy_overrides:
-      background: { suspend_after: 1h }
-      hibernate: { after: never, cooldown: 0s, max_footprint: 32MB }
-    workers:
-
-    """
+  static let patient = TestDaemon.patient + "workers:\n"
 
   @Test(
     "A server sheds, hibernates, frees its memory, and continues on the same connection",

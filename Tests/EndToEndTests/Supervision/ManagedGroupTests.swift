@@ -60,15 +60,8 @@ struct ManagedGroupTests {
     var state: String { self == .suspend ? "suspended" : "hibernated" }
   }
 
-  private static let policy = """
-    policy_overrides:
-      background: { suspend_after: 1h }
-      hibernate: { after: never, cooldown: 0s, max_footprint: 32MB }
-
-    """
-
   private func asleep(_ sleep: Sleep) throws -> (TestDaemon, Unit) {
-    let daemon = try TestDaemon(Self.policy, setting: .frozen)
+    let daemon = try TestDaemon(TestDaemon.patient, setting: .frozen)
     let unit = try Unit(daemon.scratch)
     _ = try unit.ask()
     try daemon.done("adopt", "web", "--cgroup", unit.group.path)
@@ -152,7 +145,7 @@ struct ManagedGroupTests {
 
   @Test
   func `When an adopted cgroup's first process ends, the next one represents the worker`() throws {
-    let daemon = try TestDaemon(Self.policy, setting: .frozen)
+    let daemon = try TestDaemon(TestDaemon.patient, setting: .frozen)
     let unit = try Unit(daemon.scratch)
     let null = try Descriptor.open("/dev/null", O_RDWR)
     let next = try spawn(

@@ -5,6 +5,14 @@ import Testing
 
 /// Steps of several suites.
 extension TestDaemon {
+  /// Workers sleep on request only. Other overrides and `workers:` may follow.
+  static let patient = """
+    policy_overrides:
+      background: { suspend_after: 1h }
+      hibernate: { after: never, cooldown: 0s, max_footprint: 32MB }
+
+    """
+
   /// Asks the daemon five times. A loop that hangs wouldn't answer.
   func expectAnswers() throws {
     for _ in 0..<5 {
