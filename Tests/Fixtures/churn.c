@@ -21,6 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "mix.h"
 #include "page.h"
 
 enum { PAGE = PAGE_BYTES, MAX_PAGES = 1024, OPERATIONS = 12 };
@@ -44,13 +45,6 @@ static struct worker *workers;
 static pthread_barrier_t start, end;
 static uint64_t order;  // the seed; 0: verify; ~0: quit
 static atomic_long errors, operations;
-
-static uint64_t mix(uint64_t x) {  // splitmix64's finaliser
-  x += 0x9e3779b97f4a7c15u;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-  return x ^ (x >> 31);
-}
 
 static void complain(const char *what, const void *at, uint64_t is, uint64_t expected) {
   errors++;

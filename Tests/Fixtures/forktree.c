@@ -20,6 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "mix.h"
 #include "page.h"
 
 enum { PAGE = PAGE_BYTES, MAX_CHILDREN = 64 };
@@ -29,13 +30,6 @@ static struct child children[MAX_CHILDREN];
 static int child_count;
 static unsigned char *shared, *private_bytes;
 static size_t shared_size, private_size;
-
-static uint64_t mix(uint64_t x) {  // splitmix64's finaliser
-  x += 0x9e3779b97f4a7c15u;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-  return x ^ (x >> 31);
-}
 
 static void fill(unsigned char *at, size_t bytes, uint64_t seed) {
   for (size_t i = 0; i < bytes; i += 8) {

@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "mix.h"
 #include "page.h"
 
 enum { PAGE = PAGE_BYTES, MAX_REGIONS = 64, MAX_BLOCKS = 1 << 20 };
@@ -24,13 +25,6 @@ static int must(int result, const char *what) {
 }
 
 // ---- Patterns and checksums -------------------------------------------------------------
-
-static uint64_t mix(uint64_t x) {  // splitmix64's finaliser
-  x += 0x9e3779b97f4a7c15u;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-  return x ^ (x >> 31);
-}
 
 static void fill_random(void *at, size_t bytes, uint64_t seed) {
   unsigned char *to = at;
