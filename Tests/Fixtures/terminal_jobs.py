@@ -63,6 +63,18 @@ class Terminal:
             self.expect(pattern)
         return self.prompt()
 
+    def ask(self, text, answer, prompt):
+        """Types a line until it is answered so: a new size reaches the program only after a while."""
+        end = time.monotonic() + PATIENCE
+        while True:
+            self.type(text + "\n")
+            found = self.expect(prompt)
+            if answer.encode() in found.string[:found.start()]:
+                return
+            if time.monotonic() > end:
+                raise Wrong(f"no {answer!r} in {found.string!r}")
+            time.sleep(0.2)
+
     def prompt(self):
         self.expect(r"\$ ")
 
@@ -178,10 +190,7 @@ def keys(terminal, wrap):
     terminal.expect(">>> ")
     asleep()
     terminal.resize(30, 100)
-    time.sleep(0.5)
-    terminal.type("import os; os.get_terminal_size()\n")
-    terminal.expect("columns=100, lines=30")
-    terminal.expect(">>> ")
+    terminal.ask("import os; os.get_terminal_size()", "columns=100, lines=30", ">>> ")
     asleep()
     terminal.type("\x04")
     terminal.prompt()
@@ -269,9 +278,7 @@ def shell(terminal, wrap):
     terminal.line("jobs", "Running")
     asleep()
     terminal.resize(33, 111)
-    time.sleep(0.5)
-    terminal.line("")
-    terminal.line("echo $COLUMNS columns", "111 columns")
+    terminal.ask("echo $COLUMNS columns", "111 columns", r"\$ ")
     python(terminal, "")
     asleep()
     terminal.type("\x03")
