@@ -46,7 +46,7 @@ def free_port():
 def query(port, expression):
     data = urllib.parse.urlencode({"query": expression}).encode()
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/api/v1/query", data, timeout=10) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/api/v1/query", data, timeout=60) as answer:
             return json.load(answer)["data"]["result"], None
     except urllib.error.HTTPError as error:
         return None, json.load(error)["error"]
