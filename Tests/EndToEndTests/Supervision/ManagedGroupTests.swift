@@ -91,6 +91,12 @@ struct ManagedGroupTests {
       try daemon.wait("web", toBe: "background")
       #expect(try unit.ask().hasSuffix("True"))
     }
+    // The next daemon knows from the record that the worker is external, and wakes it.
+    try daemon.done("hibernate", "web")
+    try daemon.restartAfterCrash()
+    #expect(try eventually { (try? daemon.worker("web"))?.state == "background" })
+    #expect(try unit.ask().hasSuffix("True"))
+    #expect(try daemon.worker("web").isAdopted == true)
   }
 
   @Test(
