@@ -58,29 +58,6 @@ struct TreeTests {
     #expect(forks)
   }
 
-  @Test(
-    "A python pool of processes keeps its heap, and the heap stays shared",
-    .enabled(if: Program.find("python3") != nil, "python3 is not installed"),
-    arguments: Nightly.one(of: Victim.Parking.available))
-  func pool(parking: Victim.Parking) throws {
-    let command = ["python3", Fixture.path("pool.py"), "3", "8"]
-    let victim = try Victim(ready: command, parking: parking)
-    // Writes to reference counts un-share pages; the second time no more pages change.
-    let digest = try victim.ask("digest")
-    #expect(try victim.ask("digest") == digest)
-    let before = try victim.proportionalMemory()
-    for _ in 0..<3 {
-      let summary = try victim.cycle(service)
-      #expect(summary.processes == 4)
-      #expect(summary.moved > 1 << 20)
-      #expect(try victim.ask("digest") == digest)
-    }
-    let after = try victim.proportionalMemory()
-    // The process's share of python's own files grows when other tests' pythons end. A heap that
-    // isn't shared any more would add 24 MB.
-    #expect(after <= before + 4 << 20, "\(before) bytes have become \(after)")
-  }
-
   @Test(arguments: Victim.Parking.available, [false, true])
   func `A child that was stopped before its worker fell asleep stays stopped when the worker wakes`(
     parking: Victim.Parking, hibernates: Bool
