@@ -85,26 +85,6 @@ struct ProgramTests {
   }
 
   @Test(
-    "A shell, its python and the children of python sleep as one worker",
-    .enabled(if: hasPython(), "python3 is not installed"),
-    arguments: Nightly.one(of: Victim.Parking.available))
-  func tree(parking: Victim.Parking) throws {
-    let victim = try Victim(ready: ["sh", Fixture.path("tree.sh"), "4", "2"], parking: parking)
-    let digest = try victim.ask("digest")
-    let pids = try victim.ask("pids")
-    for _ in 0..<2 {
-      let path = Fixture.imagePath()
-      #expect(try victim.sleep(service, at: path).processes == 4)
-      #expect(try victim.anonymousMemory() <= 256 * pageSize)
-      try victim.wake(service, from: path)
-      #expect(try victim.ask("digest") == digest)
-    }
-    #expect(try victim.ask("pids") == pids)
-    #expect(try victim.ask("touch") == "touched")
-    #expect(try victim.ask("digest") != digest)
-  }
-
-  @Test(
     "If one process of a tree dies in its sleep, the others wake",
     arguments: Nightly.one(of: Victim.Parking.available))
   func childDies(parking: Victim.Parking) throws {
