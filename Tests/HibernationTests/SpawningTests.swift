@@ -108,34 +108,6 @@ struct SpawningTests {
   }
 
   @Test(
-    "A python program that starts programs all the time continues after every sleep",
-    .enabled(if: Program.find("python3") != nil, "python3 is not installed"),
-    arguments: Nightly.one(of: Victim.Parking.available))
-  func python(parking: Victim.Parking) throws {
-    let program = """
-      import subprocess, sys, threading
-      count = 0
-      def work():
-          global count
-          while True:
-              subprocess.run(["/bin/true"])
-              count += 1
-      threading.Thread(target=work, daemon=True).start()
-      print("ready", flush=True)
-      for line in sys.stdin: print(count, flush=True)
-      """
-    let victim = try Victim(ready: ["python3", "-c", program], parking: parking)
-    for round in 1...8 {
-      do {
-        _ = try suspendOnce(victim, parking, isHibernated: round.isMultiple(of: 2))
-      } catch is ProcessTreeError {}
-      let before = try victim.ask("count")
-      try #require(try eventually { try victim.ask("count") != before }, "round \(round)")
-      try #require(try victim.tracedThreads().isEmpty, "round \(round)")
-    }
-  }
-
-  @Test(
     "A wake reports a thread that is still in a trace stop, and works when the thread is released")
   func heldThread() throws {
     let victim = try Victim(["cat"])
