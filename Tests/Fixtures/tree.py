@@ -1,7 +1,5 @@
 """The python part of tree.sh: a parent and children, each holding state, asked over pipes."""
-import argparse
 import hashlib
-import os
 import subprocess
 import sys
 
@@ -18,66 +16,42 @@ class State:
             sha.update(line.encode())
         return sha.hexdigest()
 
-    def touch(self):
-        for n in range(0, len(self.lines), 11):
-            self.lines[n] = self.lines[n][::-1]
-
-    def answer(self, command):
-        if command == "digest":
-            return "digest " + self.digest()
-        if command == "touch":
-            self.touch()
-            return "touched"
-        return f"{command} {os.getpid()}"
-
 
 def child(seed, megabytes):
     state = State(seed, megabytes)
-    print("ready", os.getpid(), flush=True)
-    for line in sys.stdin:
-        print(state.answer(line.strip()), flush=True)
+    print("ready", flush=True)
+    for _ in sys.stdin:
+        print(state.digest(), flush=True)
 
 
-def ask(process, command):
-    process.stdin.write(command + "\n")
+def ask(process):
+    process.stdin.write("digest\n")
     process.stdin.flush()
     return process.stdout.readline().strip()
 
 
-def parent(arguments):
-    state = State(0, arguments.megabytes)
+def parent(megabytes, count):
+    state = State(0, megabytes)
     children = [
         subprocess.Popen(
-            [sys.executable, __file__, "--seed", str(n), "--megabytes", str(arguments.megabytes)],
+            [sys.executable, __file__, str(megabytes), "0", str(seed)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        for n in range(1, arguments.children + 1)]
+        for seed in range(1, count + 1)]
     for process in children:
         process.stdout.readline()
-    print("ready", arguments.shell, flush=True)
-    for line in sys.stdin:
-        command = line.strip()
-        answers = [state.answer(command)] + [ask(process, command) for process in children]
-        if command == "digest":
-            together = hashlib.sha256("".join(answers).encode()).hexdigest()
-            print("digest" if all(answers) else "error: a child has ended,", together, flush=True)
-        elif command == "touch":
-            print("touched", flush=True)
-        else:
-            pids = [answer.split()[-1] for answer in answers]
-            print("pids", arguments.shell, *pids, flush=True)
+    print("ready", flush=True)
+    for _ in sys.stdin:
+        answers = [state.digest()] + [ask(process) for process in children]
+        together = hashlib.sha256("".join(answers).encode()).hexdigest()
+        print("digest" if all(answers) else "error: a child has ended,", together, flush=True)
     for process in children:
         process.stdin.close()
         process.wait()
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--shell", type=int)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--megabytes", type=int, default=4)
-    parser.add_argument("--children", type=int, default=0)
-    given = parser.parse_args()
-    if given.shell:
-        parent(given)
+    given = [int(text) for text in sys.argv[1:]]
+    if len(given) > 2:
+        child(given[2], given[0])
     else:
-        child(given.seed, given.megabytes)
+        parent(*given)
