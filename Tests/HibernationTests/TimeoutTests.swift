@@ -87,7 +87,7 @@ struct TimeoutTests {
     /// Wakes the worker as a new daemon, which has only the data that its predecessor has kept, or
     /// not even that.
     func wakeByAnother(keeping: Bool) throws {
-      target.waits = keeping ? try #require(waits.kept).restored : TimedWaits()
+      target.waits = keeping ? TimedWaits(try #require(waits.kept)) : TimedWaits()
       try HibernationService().recover(target, from: path)
     }
 
@@ -272,8 +272,4 @@ struct TimeoutTests {
       usleep(200_000)
     }
   }
-}
-
-extension TimedWaits.Kept {
-  fileprivate var restored: TimedWaits { TimedWaits(self) }
 }

@@ -1,16 +1,13 @@
-import Foundation
 import Linux
+import TestSupport
 import Testing
 
 /// The settings that the shipped units of systemd must contain. `Tests/Machines` runs the units.
 @Suite("The shipped units")
 struct ShippedUnitTests {
-  private static let root = URL(filePath: #filePath).deletingLastPathComponent()
-    .deletingLastPathComponent().deletingLastPathComponent()
-
   private static func lines(_ path: String) throws -> [String] {
-    try String(contentsOf: root.appending(path: path), encoding: .utf8)
-      .components(separatedBy: "\n")
+    try SourceTree.text(path).split(separator: "\n", omittingEmptySubsequences: false)
+      .map(String.init)
   }
 
   /// Returns the settings of a unit, without comments.
