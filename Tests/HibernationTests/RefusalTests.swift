@@ -40,19 +40,6 @@ struct RefusalTests {
     #expect(try victim.ask("sum") == sum)
   }
 
-  @Test(
-    "A worker survives its resume if the kernel's trials find no obstacle, else it is refused"
-  )
-  func trials() throws {
-    let victim = try Victim(ready: "torture", "2", "4", "7")
-    if KernelFeatures.detect().restoreObstacle == nil {
-      try victim.cycle(service)
-      #expect(try victim.ask("errors") == "errors 0 eintr 0")
-    } else {
-      #expect(try victim.refusal(service).aftermath == .ineligible)
-    }
-  }
-
   @Test("A seccomp filter is suspended during a hibernation, or the process is refused")
   func seccomp() throws {
     let victim = try Victim(ready: "seccomped")
