@@ -21,30 +21,6 @@ import Testing
         == .failed(.limit, code: EPERM, limit: 3))
   }
 
-  /// Makes a directory behind links that the kernel needs milliseconds to follow.
-  private final class SlowDirectory {
-    let path: String
-    private let root: String
-
-    init() throws {
-      root = try Scratch.make()
-      guard mkdir(root + "/a", 0o755) == 0, mkdir(root + "/t", 0o755) == 0 else {
-        throw TestFailure("mkdir")
-      }
-      var last = "t"
-      for number in 0..<38 {
-        let link = "l\(number)"
-        guard symlink(String(repeating: "a/../", count: 780) + last, "\(root)/\(link)") == 0 else {
-          throw TestFailure("symlink")
-        }
-        last = link
-      }
-      path = "\(root)/\(last)"
-    }
-
-    deinit { Scratch.remove(root) }
-  }
-
   private static func request(in directory: String = "/") -> SpawnRequest {
     SpawnRequest(
       path: "/bin/sleep", arguments: ["sleep", "60"], environment: [:], directory: directory,
@@ -74,8 +50,9 @@ import Testing
 
   @Test("A child that is stopped before its execve blocks no caller and is killed at its deadline")
   func stopped() throws {
-    let directory = try SlowDirectory()
-    let child = try stoppedChild(directory.path)
+    let scratch = try Scratch()
+    defer { withExtendedLifetime(scratch) {} }
+    let child = try stoppedChild(scratch.slowDirectory())
     // The result stays the same, however often it is requested.
     for _ in 0..<100 { #expect(try child.poll() == nil) }
     let error = #expect(throws: SpawnError.self) { try child.expire(after: .seconds(10)) }
@@ -88,8 +65,9 @@ import Testing
   }
 
   @Test func `A child that is stopped and continued executes its program`() throws {
-    let directory = try SlowDirectory()
-    let child = try stoppedChild(directory.path)
+    let scratch = try Scratch()
+    defer { withExtendedLifetime(scratch) {} }
+    let child = try stoppedChild(scratch.slowDirectory())
     kill(child.process.pid, SIGCONT)
     #expect(try becomesReadable(child.report))
     #expect(try child.poll()?.pid == child.process.pid)

@@ -40,6 +40,19 @@ public final class Scratch: Sendable {
     return file
   }
 
+  /// Makes a directory behind links that the kernel takes milliseconds to follow, so that a child
+  /// can be stopped meanwhile.
+  public func slowDirectory() throws -> String {
+    for name in ["a", "t"] { mkdir("\(path)/\(name)", 0o755) }
+    var last = "t"
+    for number in 0..<38 {
+      let target = String(repeating: "a/../", count: 780) + last
+      last = "l\(number)"
+      guard symlink(target, "\(path)/\(last)") == 0 else { throw TestFailure("errno \(errno)") }
+    }
+    return "\(path)/\(last)"
+  }
+
   /// For a directory that outlives every object: the caller removes it.
   public static func make() throws -> String {
     var template = Array("/tmp/dormouse-test-XXXXXX".utf8CString)

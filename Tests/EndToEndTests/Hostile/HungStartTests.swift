@@ -26,19 +26,6 @@ import Testing
     #expect(try daemon.waitForEnd() == 0)
   }
 
-  /// A path of links that the kernel takes milliseconds to follow, so that a child can be stopped
-  /// meanwhile.
-  private func slowDirectory(_ scratch: Scratch) throws -> String {
-    for name in ["a", "t"] { #expect(mkdir("\(scratch.path)/\(name)", 0o755) == 0) }
-    var last = "t"
-    for number in 0..<38 {
-      let target = String(repeating: "a/../", count: 780) + last
-      last = "l\(number)"
-      #expect(symlink(target, "\(scratch.path)/\(last)") == 0)
-    }
-    return "\(scratch.path)/\(last)"
-  }
-
   /// Stops a child of the daemon before its execve; the child's pid. The daemon starts one each
   /// second.
   private func stopChild(of daemon: TestDaemon) throws -> Int32 {
@@ -66,7 +53,7 @@ import Testing
   @Test(.enabled(if: Nightly.runs, "only in make test-all"))
   func `A probe whose child is stopped before execve fails, and doesn't block the daemon`() throws {
     let scratch = try Scratch()
-    let directory = try slowDirectory(scratch)
+    let directory = try scratch.slowDirectory()
     let daemon = try TestDaemon(
       """
       workers:
