@@ -8,8 +8,6 @@ import Testing
 
   init() throws {
     scratch = try Scratch()
-    mkdir("\(scratch.path)/dormouse", 0o755)
-    mkdir("\(scratch.path)/dormouse/conf.d", 0o755)
     _ = try scratch.write(
       "dormouse/dormouse.yaml",
       """
