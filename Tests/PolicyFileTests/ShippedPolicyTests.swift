@@ -43,14 +43,6 @@ import Testing
     }
   }
 
-  @Test func `The policy server uses mode activity and doesn't limit the foreground`() throws {
-    let policy = try #require(library.load("server").value)
-    #expect(policy.foreground.mode == .activity)
-    #expect(policy.foreground.max == nil)
-    #expect(policy.terminate.order == [.band, .recency, .footprint])
-    #expect(policy.hibernate.maxFootprint == .megabytes(256))
-  }
-
   @Test(arguments: shipped)
   func `Each shipped policy loads without a diagnostic, and is the same when it is written`(
     name: String
