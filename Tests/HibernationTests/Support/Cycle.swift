@@ -5,7 +5,7 @@ import Testing
 @testable import Hibernation
 @testable import Linux
 
-/// The same operations as the hibernator's, each performed before it returns.
+/// The hibernator's operations, each performed before its function returns.
 extension HibernationService {
   @discardableResult
   func hibernate(_ request: HibernationRequest) throws(HibernationError) -> HibernationSummary {
