@@ -43,11 +43,11 @@ import Testing
     #expect(try child.line() == "up")
     #expect(try eventually { try child.tree().processes.count == 3 })
     // While other tests' children are reaped, the kernel's list may leave some out.
-    let areFound = try eventually {
+    let areListed = try eventually {
       let tree = try ProcessScan.readDescendants()
         .tree(root: child.process.identity, session: child.pid)
       return try Set(tree.pids) == Set(child.tree().pids)
     }
-    #expect(areFound)
+    #expect(areListed)
   }
 }
