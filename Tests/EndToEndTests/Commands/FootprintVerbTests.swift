@@ -127,8 +127,8 @@ import Testing
     for round in 1...5 {
       try feeder.say("fill 24")
       #expect(try eventually { try footprint(pid) >= start + 24 * Self.megabyte })
-      // A warning is answered when its effect has been measured, which a busy machine may delay; the
-      // background when it is entered.
+      // A warning is answered when its effect has been measured, which a busy machine may delay;
+      // the background when it is entered.
       let said = try daemon.done(round < 5 ? "warn" : "background", "cache")
       let isBack = try eventually { try footprint(pid) <= start + Self.megabyte }
       #expect(isBack, "\(round): from \(start), \(said)")
