@@ -150,8 +150,8 @@ class Run:
         elif verb == "resize":
             columns, rows = map(int, rest.split())
             self.screen.clear(columns, rows)
-            # What is on its way was drawn for the old size.
-            self.screen.tolerant = time.monotonic() + 3
+            # What is on its way was drawn for the old size, and a busy machine takes its time.
+            self.screen.tolerant = time.monotonic() + 20
             self.size(columns, rows)
         elif verb == "signal":
             number, pid = map(int, rest.split())
