@@ -119,10 +119,31 @@ void clinux_release_unused_stack(void) {
   madvise((void *)start, end - start, MADV_DONTNEED);
 }
 
+// The executable's constants, once they are read-only, if none of their pages was ever changed.
+static uintptr_t constants, constants_end;
+
+// Returns 1 if all pages are as in the file: this process has no copy of one, in RAM or in swap.
+static int are_as_in_file(uintptr_t start, uintptr_t end) {
+  uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+  int map = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+  if (map < 0) return 0;
+  int result = 1;
+  for (; result && start < end; start += page) {
+    uint64_t entry;
+    off_t offset = (off_t)(start / page * sizeof entry);
+    // Bits 63: in RAM, 62: in swap, 61: the file's own page.
+    result = pread(map, &entry, sizeof entry, offset) == sizeof entry &&
+             (entry >> 62 == 0 || entry >> 61 & 1);
+  }
+  close(map);
+  return result;
+}
+
 static int64_t protect(uintptr_t start, uint64_t length) {
   uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
   uintptr_t first = (start + page - 1) & ~(page - 1), end = (start + length) & ~(page - 1);
   if (first >= end || mprotect((void *)first, end - first, PROT_READ)) return 0;
+  if (are_as_in_file(first, end)) constants = first, constants_end = end;
   return (int64_t)(end - first);
 }
 
@@ -153,6 +174,39 @@ int64_t clinux_protect_constants(void) {
   }
   close(file);
   return sum;
+}
+
+// Returns 1 if the dynamic linker has changed the code itself (text relocations).
+static int has_changed_code(const struct dl_phdr_info *file) {
+  for (int i = 0; i < file->dlpi_phnum; i++) {
+    if (file->dlpi_phdr[i].p_type != PT_DYNAMIC) continue;
+    const ElfW(Dyn) *entry = (const void *)(file->dlpi_addr + file->dlpi_phdr[i].p_vaddr);
+    for (; entry->d_tag != DT_NULL; entry++) {
+      if (entry->d_tag == DT_TEXTREL) return 1;
+      if (entry->d_tag == DT_FLAGS && entry->d_un.d_val & DF_TEXTREL) return 1;
+    }
+  }
+  return 0;
+}
+
+static int release_code(struct dl_phdr_info *file, size_t size, void *context) {
+  (void)size, (void)context;
+  if (has_changed_code(file)) return 0;
+  uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+  for (int i = 0; i < file->dlpi_phnum; i++) {
+    const ElfW(Phdr) *segment = &file->dlpi_phdr[i];
+    if (segment->p_type != PT_LOAD || segment->p_flags & PF_W) continue;
+    uintptr_t start = file->dlpi_addr + segment->p_vaddr;
+    uintptr_t end = (start + segment->p_memsz + page - 1) & ~(page - 1);
+    start &= ~(page - 1);
+    madvise((void *)start, end - start, MADV_DONTNEED);
+  }
+  return 0;
+}
+
+void clinux_release_code(void) {
+  dl_iterate_phdr(release_code, NULL);
+  if (constants) madvise((void *)constants, constants_end - constants, MADV_DONTNEED);
 }
 
 int clinux_semaphore_wait(sem_t *semaphore, int64_t deadline) {

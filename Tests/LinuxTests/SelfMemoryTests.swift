@@ -22,6 +22,53 @@ struct SelfMemoryTests {
       try #require(try eventually { isLocked(blocks) })
     }
   }
+
+  @Test func `A release of unused code drops code, and no other file's pages`() async throws {
+    await #expect(processExitsWith: .success) {
+      let content = [UInt8](repeating: 1, count: 4 * Int(pageSize))
+      let file = try Descriptor.memoryFile("test", content)
+      let unchanged = try #require(map(file, length: content.count))
+      let changed = try #require(map(file, length: content.count))
+      memset(changed, 2, content.count)
+      try #require(mprotect(changed, content.count, PROT_READ) == 0)
+      try #require(mprotect(unchanged, content.count, PROT_READ) == 0)
+      #expect(bytes(at: unchanged, count: content.count) == content)
+      // MADV_PAGEOUT: the changed pages are in swap then, if there is any.
+      madvise(changed, content.count, 21)
+      let before = try MemoryMapping.all(of: getpid())
+      let relocated = relocatedConstants(before)
+      #expect(!relocated.isEmpty)
+      releaseUnusedCode()
+      let after = try MemoryMapping.all(of: getpid())
+      #expect(residentCode(after) < residentCode(before))
+      #expect(relocatedConstants(before) == relocated)
+      #expect(bytes(at: changed, count: content.count).allSatisfy { $0 == 2 })
+      let start = UInt64(UInt(bitPattern: unchanged))
+      let mapping = try #require(after.first { $0.start == start })
+      #expect(mapping.resident > 0)
+    }
+  }
+}
+
+/// Maps a file for this process alone.
+private func map(_ file: Descriptor, length: Int) -> UnsafeMutableRawPointer? {
+  let address = mmap(nil, length, PROT_READ | PROT_WRITE, MAP_PRIVATE, file.raw, 0)
+  return address == MAP_FAILED ? nil : address
+}
+
+private func bytes(at address: UnsafeRawPointer?, count: Int) -> [UInt8] {
+  Array(UnsafeRawBufferPointer(start: address, count: count))
+}
+
+private func residentCode(_ mappings: [MemoryMapping]) -> UInt64 {
+  mappings.filter { $0.executable && $0.hasFile }.reduce(0) { $0 + $1.resident }
+}
+
+/// The contents of read-only mappings of files of which the process has its own pages.
+private func relocatedConstants(_ mappings: [MemoryMapping]) -> [[UInt8]] {
+  mappings.filter { $0.hasFile && $0.readable && !$0.writable && $0.anonymous > 0 }.map {
+    bytes(at: UnsafeRawPointer(bitPattern: UInt($0.start)), count: Int($0.length))
+  }
 }
 
 /// The page in the middle of a block.

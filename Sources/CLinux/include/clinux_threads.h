@@ -18,6 +18,12 @@ void clinux_release_unused_stack(void);
 // section (.rodata) as writable. Swift's generic metadata patterns are marked so. Returns the
 // number of bytes.
 int64_t clinux_protect_constants(void);
+// Drops the pages of this process's code from its memory: those of segments that the executable and
+// its libraries map read-only, and the constants that `clinux_protect_constants` has protected. The
+// kernel maps them again from the file. Constants that the dynamic linker has relocated are in
+// writable segments, and stay. The lock of dl_iterate_phdr(3) keeps other threads from unmapping a
+// library meanwhile.
+void clinux_release_code(void);
 // Waits for the semaphore until CLOCK_MONOTONIC has reached `deadline` (nanoseconds). Returns 0, or
 // -ETIMEDOUT.
 int clinux_semaphore_wait(sem_t *semaphore, int64_t deadline);

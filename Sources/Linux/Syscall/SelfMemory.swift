@@ -1,5 +1,4 @@
 import CLinux
-import Glibc
 import Synchronization
 
 /// The memory of this process. Any thread may call these functions.
@@ -46,17 +45,11 @@ public enum SelfMemory {
 /// memory. The kernel keeps the pages in its cache, and maps them again on their next use.
 /// Constants are dropped as well; if they lie beside variables, they are made read-only first.
 ///
-/// Only mappings of files that aren't writable and don't differ from the file are dropped, because
-/// dropping a changed page would lose the change. Locked pages (mlockall(2)) stay.
+/// Only pages that are as in the file are dropped, because dropping a changed page would lose the
+/// change. Locked pages (mlockall(2)) stay.
 public func releaseUnusedCode() {
   _ = constantsAreProtected
-  // If /proc can't be read, nothing is dropped.
-  guard let mappings = try? MemoryMapping.all(of: getpid()) else { return }
-  for mapping in mappings
-  where mapping.hasFile && !mapping.writable && !mapping.shared && mapping.anonymous == 0 {
-    guard let start = UnsafeMutableRawPointer(bitPattern: UInt(mapping.start)) else { continue }
-    madvise(start, Int(mapping.length), MADV_DONTNEED)
-  }
+  clinux_release_code()
 }
 
 /// True once the constants have been made read-only, which is done once in a process.
