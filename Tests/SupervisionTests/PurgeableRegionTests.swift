@@ -19,7 +19,8 @@ final class WorkersMemory {
   init(
     slots: Int = 8, pages: Int = 64, magic: UInt64 = PurgeableLayout.magic,
     tellSlots: UInt32? = nil,
-    tellOffset: UInt32? = nil, seals: Int32 = Int32(CLINUX_SEAL_SHRINK) | Int32(CLINUX_SEAL_GROW)
+    tellOffset: UInt32? = nil, seals: Int32 = Int32(CLINUX_SEAL_SHRINK) | Int32(CLINUX_SEAL_GROW),
+    fileSize: Int64? = nil
   ) throws {
     let table = PurgeableLayout.tableLength(slots: slots)
     dataOffset = (table + Self.page - 1) / Self.page * Self.page
@@ -27,7 +28,7 @@ final class WorkersMemory {
     self.size = size
     descriptor = Descriptor(
       owning: try shim("memfd_create") {
-        clinux_sealed_memory_file("purgeable", Int64(size), seals)
+        clinux_sealed_memory_file("purgeable", fileSize ?? Int64(size), seals)
       })
     mapping = try #require(
       mmap(nil, size, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor.raw, 0))
@@ -139,6 +140,10 @@ private let volatileState = PurgeableState(generation: 7, accesses: 0)
     // This table would end after the file.
     #expect(refusal(try WorkersMemory(tellSlots: 65_536)) == .wrongDataOffset(Int(pageSize)))
 
+    for size in [PurgeableRegion.maxSize + 1, .max] {
+      #expect(refusal(try WorkersMemory(fileSize: size)) == .tooLarge(size))
+    }
+
     let memory = try WorkersMemory()
     let reading = try Descriptor.open("/proc/self/fd/\(memory.descriptor.raw)", O_RDONLY)
     #expect(throws: PurgeableError.self) { try PurgeableRegion(reading) }
@@ -192,6 +197,19 @@ private let volatileState = PurgeableState(generation: 7, accesses: 0)
     #expect(region.purge() == 4 * page)
     let emptied = (0..<1000).filter { !memory.word($0).state.isUsed }
     #expect(emptied == [0])
+  }
+
+  @Test func `Contents that overlap in a huge file count at most what it occupies`() throws {
+    let fileSize = PurgeableRegion.maxSize
+    let memory = try WorkersMemory(slots: 1000, pages: 4, fileSize: fileSize)
+    memory.fill(0, page: 0, pages: 1, volatileState)
+    let start = UInt64(memory.dataOffset)
+    for slot in 1..<1000 {
+      memory.set(slot, volatileState, offset: start, length: UInt64(fileSize) - start)
+    }
+    let region = try PurgeableRegion(memory.descriptor)
+    #expect(region.volatileBytes() == region.allocatedBytes)
+    #expect(region.purge() == page)
   }
 
   @Test func `A worker that overwrites its slots during a purge does no harm`() throws {

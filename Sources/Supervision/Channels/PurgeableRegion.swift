@@ -17,6 +17,9 @@ import WorkerProtocol
 /// All methods may be called on any thread, also at the same time. Two concurrent purges share the
 /// slots.
 public final class PurgeableRegion: Sendable {
+  /// A larger file is refused. No machine has so much memory, and sums of sizes can't overflow.
+  static let maxSize: Int64 = 1 << 46
+
   /// The size of the file in bytes.
   public let size: Int64
   public let slotCount: Int
@@ -34,6 +37,7 @@ public final class PurgeableRegion: Sendable {
     } catch { throw .notSharedMemory(error) }
     let seals = Int32(CLINUX_SEAL_SHRINK) | Int32(CLINUX_SEAL_GROW)
     guard facts.seals & seals == seals else { throw .notSealed }
+    guard facts.size <= Self.maxSize else { throw .tooLarge(facts.size) }
 
     let header = try Self.header(of: descriptor)
     guard header.magic == PurgeableLayout.magic else { throw .wrongMagic }
@@ -68,7 +72,7 @@ public final class PurgeableRegion: Sendable {
     var sum: Int64 = 0
     forEachSlot { _, slot in
       if slot.state.isPurgeable, let extent = extent(slot.offset, slot.length) {
-        sum = min(sum + Int64(extent.count), limit)
+        sum += min(Int64(extent.count), limit - sum)
       }
       return sum < limit
     }
@@ -211,6 +215,8 @@ public enum PurgeableError: Error, Hashable, Sendable, CustomStringConvertible {
   case notSharedMemory(SystemCallError)
   /// The file isn't sealed, so the worker could truncate it while the daemon reads it.
   case notSealed
+  /// The file has more bytes than `PurgeableRegion.maxSize`.
+  case tooLarge(Int64)
   case unreadable(SystemCallError)
   case wrongMagic
   /// The file has more slots than `PurgeableLayout.maxSlots`.
@@ -223,6 +229,7 @@ public enum PurgeableError: Error, Hashable, Sendable, CustomStringConvertible {
     switch self {
     case .notSharedMemory(let error): "not a memfd of ordinary pages (\(error.reason))"
     case .notSealed: "not sealed with F_SEAL_SHRINK and F_SEAL_GROW"
+    case .tooLarge(let size): "too large: \(size) bytes, at most \(PurgeableRegion.maxSize)"
     case .unreadable(let error): "can't be read and written: \(error)"
     case .wrongMagic: "does not begin with DORMPRG1"
     case .tooManySlots(let count): "invalid number of slots: \(count)"
