@@ -216,6 +216,7 @@ int64_t clinux_socket_timeout(int fd, int sending) {
   socklen_t length = sizeof time;
   if (getsockopt(fd, SOL_SOCKET, sending ? SO_SNDTIMEO : SO_RCVTIMEO, &time, &length) < 0)
     return -errno;
+  if (time.tv_sec < 0 || time.tv_sec >= 1LL << 32) return 0;
   return time.tv_sec * 1000000000 + time.tv_usec * 1000;
 }
 

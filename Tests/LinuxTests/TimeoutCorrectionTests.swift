@@ -90,6 +90,23 @@ import Testing
     }
   #endif
 
+  @Test func `A socket's timeout that never passes counts as none`() throws {
+    var ends: [Int32] = [-1, -1]
+    try #require(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends) == 0)
+    let sockets = ends.map { Descriptor(owning: $0) }
+    for (seconds, limit) in [
+      (0, 0), (3, 3_000_000_000), (4_294_967_295, 4_294_967_295_000_000_000), (4_294_967_296, 0),
+      (9_223_372_036, 0), (9_223_372_036_854, 0),
+    ] as [(Int, Int64)] {
+      var time = timeval(tv_sec: seconds, tv_usec: 0)
+      let length = socklen_t(MemoryLayout<timeval>.size)
+      for option in [SO_RCVTIMEO, SO_SNDTIMEO] {
+        try #require(setsockopt(sockets[0].raw, SOL_SOCKET, option, &time, length) == 0)
+        #expect(clinux_socket_timeout(sockets[0].raw, option == SO_SNDTIMEO ? 1 : 0) == limit)
+      }
+    }
+  }
+
   @Test func `The scheduler's file shows when a thread last ran, and how often it has waited`() {
     let text = """
       cat (7138, #threads: 1)

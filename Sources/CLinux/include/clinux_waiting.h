@@ -56,7 +56,8 @@ int clinux_may_fork_or_move(int64_t number, uint64_t first_argument);
 // Returns 1 for the number of mremap.
 int clinux_is_mremap(int64_t number);
 
-// Returns SO_RCVTIMEO or SO_SNDTIMEO in nanoseconds; 0: no timeout.
+// Returns SO_RCVTIMEO or SO_SNDTIMEO in nanoseconds; 0: no timeout. One of 136 years or more counts
+// as none, as in calls whose time is in memory: sums with it could overflow.
 int64_t clinux_socket_timeout(int fd, int sending);
 // Returns 1 if, by poll(2), receiving or sending wouldn't wait.
 int clinux_is_ready(int fd, int sending);
