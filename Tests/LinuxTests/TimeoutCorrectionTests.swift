@@ -107,6 +107,18 @@ import Testing
     }
   }
 
+  @Test func `Only sockets are duplicated to read the timeout of a call`() throws {
+    let reader = WaitReader(pid: getpid())
+    let (pipe, directory) = (try Descriptor.pipe(), try Descriptor.open("/"))
+    let connection = Descriptor(owning: socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0))
+    withExtendedLifetime((pipe, directory, connection)) {
+      for file in [pipe.reading, pipe.writing, directory] {
+        #expect(reader.duplicate(file.raw) == nil)
+      }
+      #expect(reader.duplicate(connection.raw) != nil)
+    }
+  }
+
   @Test func `The scheduler's file shows when a thread last ran, and how often it has waited`() {
     let text = """
       cat (7138, #threads: 1)

@@ -4,10 +4,12 @@ import Glibc
 /// Reads the timeouts of a process's calls, from registers, memory or sockets. A timeout that can't
 /// be read counts as none.
 struct WaitReader {
+  private let pid: Int32
   private let memory: Descriptor?
   private let pidfd: Descriptor?
 
   init(pid: Int32) {
+    self.pid = pid
     // Both are nil if the process has ended, or may not be read.
     memory = try? Descriptor.open("/proc/\(pid)/mem")
     pidfd = try? Descriptor.pidfd(of: pid)
@@ -28,12 +30,16 @@ struct WaitReader {
     return count == 16 ? (words[0], words[1]) : nil
   }
 
-  /// Duplicates a descriptor of the process. Keep the duplicate only for a moment: the file stays
-  /// open with it.
+  /// Duplicates a socket of the process. Keep the duplicate only for a moment: the socket stays
+  /// open with it. A descriptor of a file gives nil, because closing its duplicate could wait
+  /// without limit for a file system that doesn't answer (FUSE).
   func duplicate(_ number: Int32) -> Descriptor? {
-    guard let pidfd else { return nil }
+    guard let pidfd, readLink("/proc/\(pid)/fd/\(number)")?.hasPrefix("socket:[") == true else {
+      return nil
+    }
     let result = clinux_pidfd_getfd(pidfd.raw, number)
-    return result < 0 ? nil : Descriptor(owning: result)
+    // The process may have put a file in the socket's place.
+    return result < 0 ? nil : Descriptor(foreign: result)
   }
 }
 
