@@ -15,28 +15,36 @@ public struct MemoryFile: Hashable, Sendable {
     inode = UInt64(status.st_ino)
   }
 
-  /// Duplicates one of the processes' descriptors of the file (pidfd_getfd(2)). It returns nil if
-  /// they have none any more, or if this process may not trace them.
+  /// Opens the file through one of the processes' descriptors. It returns nil if they have none any
+  /// more, or if this process may not trace them.
   public func open(in tree: ProcessTree) -> Descriptor? {
     for pid in tree.pids {
-      // An error means that the process has ended.
-      guard let pidfd = try? Descriptor.pidfd(of: pid) else { continue }
+      let directory = "/proc/\(pid)/fd"
       // An error means that the process has ended or can't be examined.
-      for number in (try? listNumbers("/proc/\(pid)/fd")) ?? [] where isNamed(by: number, of: pid) {
-        let raw = clinux_pidfd_getfd(pidfd.raw, number)
-        guard raw >= 0 else { continue }
-        let duplicate = Descriptor(owning: raw)
-        if MemoryFile(duplicate) == self { return duplicate }
+      for number in (try? listNumbers(directory)) ?? [] where isNamed(by: number, of: pid) {
+        if let file = self.file(behind: "\(directory)/\(number)") { return file }
       }
     }
     return nil
   }
 
-  /// Whether the link of the descriptor names a memfd. This is checked first: duplicating a hundred
+  /// Whether the link of the descriptor names a memfd. This is checked first: examining a hundred
   /// sockets to find one file would be slow.
   private func isNamed(by number: Int32, of pid: Int32) -> Bool {
     var bytes = [UInt8](repeating: 0, count: 64)
     let length = readlink("/proc/\(pid)/fd/\(number)", &bytes, bytes.count)
     return length > 0 && bytes.starts(with: Array("/memfd:".utf8))
+  }
+
+  /// Opens the file if the link of a descriptor leads to it. The name proves nothing: in a mount
+  /// namespace of its own a process can give it to a file of its own file system (FUSE), which may
+  /// never answer, not even when a duplicate is closed. O_PATH only refers to the file.
+  func file(behind link: String) -> Descriptor? {
+    // An error means that the descriptor was closed, or that this process may not open the file.
+    guard let reference = try? Descriptor.open(link, Int32(CLINUX_O_PATH)),
+      (try? reference.isMemoryFile()) == true, MemoryFile(reference) == self
+    else { return nil }
+    // An error means that this process may not open the file.
+    return try? Descriptor.open("/proc/self/fd/\(reference.raw)", O_RDWR | O_NONBLOCK)
   }
 }
