@@ -25,8 +25,9 @@ int clinux_call_instruction_length(void) { return 2; }
 int clinux_stop_hides_calls(void) { return 0; }
 
 int clinux_registers_complete(pid_t thread, struct clinux_registers *registers) {
-  (void)thread, (void)registers;
-  return 0;
+  (void)thread;
+  // A 32-bit program has other registers.
+  return registers->length == sizeof(struct user_regs_struct) ? 0 : -EIO;
 }
 uint64_t clinux_registers_settable(const struct clinux_registers *registers) {
   return registers->length;

@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 import TestSupport
 import Testing
@@ -139,6 +140,31 @@ struct EligibilityTests {
       }
       #expect(error?.aftermath == aftermath)
     }
+  }
+
+  @Test func `The auxiliary vector shows whether a program is a 64-bit one`() throws {
+    func vector<Value: FixedWidthInteger>(_ values: [Value]) -> [UInt8] {
+      values.withUnsafeBytes { Array($0) }
+    }
+    let program: [UInt64] = [33, 4096, 3, 64, 4, 56, 5, 13, 0, 0]
+    #expect(Eligibility.is64Bit(auxv: vector(program)) == true)
+    let narrow = program.map { UInt32($0) } + [0, 0]
+    #expect(Eligibility.is64Bit(auxv: vector(narrow)) == false)
+    let program32: [UInt32] = [32, 4096, 33, 4096, 3, 52, 4, 32, 5, 9, 0, 0, 0, 0, 0, 0]
+    #expect(Eligibility.is64Bit(auxv: vector(program32)) == false)
+    // The process executes a program just now, has ended, or the vector was cut off.
+    #expect(Eligibility.is64Bit(auxv: vector([UInt64(0), 0])) == nil)
+    #expect(Eligibility.is64Bit(auxv: []) == nil)
+    for count in [8, 32, 40] {
+      #expect(Eligibility.is64Bit(auxv: Array(vector(program).prefix(count))) == nil)
+    }
+    #expect(Eligibility.is64Bit(auxv: try readFile("/proc/self/auxv")) == true)
+  }
+
+  @Test func `Registers of a 32-bit program are refused`() {
+    var registers = clinux_registers()
+    registers.length = 68
+    #expect(clinux_registers_complete(0, &registers) == -EIO)
   }
 
   @Test("A 32-bit program is refused", .enabled(if: Program.find("ld") != nil, "there is no ld"))

@@ -89,11 +89,27 @@ enum Eligibility {
       aftermath: .intact)
   }
 
-  /// Checks the header of the program for ELFCLASS32.
+  /// Checks the vector that the kernel has passed to the program. The program's file isn't read:
+  /// a frozen process of the worker itself may serve its file system (an AppImage).
   static func checkArchitecture(_ process: ProcessStat) throws(HibernationError) {
-    let path = "/proc/\(process.pid)/exe"
-    let head = try inspect { () throws(SystemCallError) in try Descriptor.open(path).read(upTo: 5) }
-    if let head, head.count == 5, head[4] == 1 { throw refusal(process, "is a 32-bit program") }
+    let path = "/proc/\(process.pid)/auxv"
+    let vector = try inspect { () throws(SystemCallError) in try readFile(path) }
+    if let vector, is64Bit(auxv: vector) == false { throw refusal(process, "is a 32-bit program") }
+  }
+
+  /// Whether the program's headers (AT_PHENT, 4) have the size that they have in a 64-bit program.
+  /// It is nil for a vector without entries or without its end (AT_NULL, 0): the process has ended,
+  /// or is about to execute a program.
+  static func is64Bit(auxv bytes: [UInt8]) -> Bool? {
+    bytes.withUnsafeBytes { bytes -> Bool? in
+      for offset in stride(from: 0, to: bytes.count / 16 * 16, by: 16) {
+        let type = bytes.loadUnaligned(fromByteOffset: offset, as: UInt64.self)
+        let value = bytes.loadUnaligned(fromByteOffset: offset + 8, as: UInt64.self)
+        if type == 4 { return value == 56 }
+        if type == 0 { return offset == 0 ? nil : false }
+      }
+      return nil
+    }
   }
 
   private static let userfaultDevice = "/dev/userfaultfd"
