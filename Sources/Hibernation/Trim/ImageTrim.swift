@@ -123,10 +123,7 @@ extension Hibernator {
       if try target.isFrozen() {
         throw HibernationError(.stopping, "it is frozen already")
       }
-      if let thread = try DivisibleCall.thread(in: tree, until: Deadline(in: .milliseconds(200))) {
-        throw HibernationError(
-          .stopping, "thread \(thread) is in a call that a stop would end early")
-      }
+      try Self.checkDivisibleCalls(of: tree)
       target.waits.willRest(tree)
       let still = Standstill(limit: limit)
       if try !step(still) { return still }

@@ -24,7 +24,7 @@ extension Hibernator {
       }
   }
 
-  /// Checks that threads of the processes may be borrowed. A process that another program has
+  /// Checks that threads of the processes may be borrowed now. A process that another program has
   /// stopped or traces isn't touched.
   static func checkBorrowing(from tree: ProcessTree) throws(HibernationError) {
     Stragglers.shared.release(of: tree.pids, within: .milliseconds(100))
@@ -44,6 +44,18 @@ extension Hibernator {
       let isRoot = process.pid == tree.pids.first
       try Eligibility.checkTracing(process, aftermath: isRoot ? .ineligible : .intact)
       try Eligibility.checkArchitecture(process)
+    }
+    try checkDivisibleCalls(of: tree)
+  }
+
+  /// Waits up to 200 ms until no thread is in a call that a stop would end early.
+  static func checkDivisibleCalls(of tree: ProcessTree) throws(HibernationError) {
+    let thread = try attempt(.stopping) {
+      try DivisibleCall.thread(in: tree, until: Deadline(in: .milliseconds(200)))
+    }
+    if let thread {
+      throw HibernationError(
+        .stopping, "thread \(thread) is in a call that a stop would end early")
     }
   }
 
