@@ -56,8 +56,10 @@ struct Operation {
         do {
           // While a process is traced, no other process can get its number before its tracer has
           // seen its end.
+          var memory = try target.memory(of: stat.identity)
+          memory.mayLackPages = inherited?[stat.identity] != nil
           return SeizedProcess(
-            stat: stat, session: session, memory: try target.memory(of: stat.identity),
+            stat: stat, session: session, memory: memory,
             sequences: try RestartableSequences(of: session))
         } catch {
           session.detach()

@@ -17,6 +17,9 @@ import Glibc
 public struct ProcessMemory: Sendable {
   public let pid: Int32
   public let descriptor: Descriptor
+  /// True if the process is at rest, and some of its memory is registered with a userfaultfd that
+  /// is served by no process. Then nothing is read directly, which would wait for a missing page.
+  public var mayLackPages = false
 
   public init(pid: Int32) throws(SystemCallError) {
     self.pid = pid
@@ -39,22 +42,46 @@ public struct ProcessMemory: Sendable {
     self.descriptor = descriptor
   }
 
-  /// Reads the ranges one after the other into `buffer`, which must have room for all of them.
+  /// Reads the ranges one after the other into `buffer`, which must have room for all of them. With
+  /// `mayLackPages`, a missing page reads as zeros.
   ///
   /// - Parameter direct: true: reads by pid, with one call for all ranges, if that is possible.
   public func read(
     _ ranges: [PageRange], into buffer: UnsafeMutableRawPointer, direct: Bool
   ) throws(SystemCallError) {
     var done: UInt64 = 0
-    if direct {
+    if direct, !mayLackPages {
       let all = UnsafeMutableRawBufferPointer(start: buffer, count: Int(ranges.bytes))
       // If it fails, the read starts again through the file, which is slower and can read all
       // memory.
       if (try? ranges.readDirectly(from: pid, into: all)) == all.count { return }
     }
     for range in ranges {
-      try transfer(range, buffer + Int(done), writing: false)
+      do throws(SystemCallError) {
+        try transfer(range, buffer + Int(done), writing: false)
+      } catch {
+        guard mayLackPages, error.code == EIO else { throw error }
+        try readPages(of: range, into: buffer + Int(done))
+      }
       done += range.length
+    }
+  }
+
+  /// Reads a range page by page. At any time, the kernel may discard pages that the program has
+  /// freed (MADV_FREE), and permits zeros in their place.
+  private func readPages(
+    of range: PageRange, into buffer: UnsafeMutableRawPointer
+  ) throws(SystemCallError) {
+    let pages = try PageMap(pid: pid)
+    for address in range.pages {
+      let page = PageRange(address: address, length: pageSize)
+      let target = buffer + Int(address - range.address)
+      do throws(SystemCallError) { try transfer(page, target, writing: false) } catch {
+        guard error.code == EIO,
+          try pages.populatedPages(from: page.address, to: page.end).isEmpty
+        else { throw error }
+        memset(target, 0, Int(pageSize))
+      }
     }
   }
 
