@@ -185,6 +185,32 @@ static const char *fork_wiped(void) {
   return NULL;
 }
 
+static int orders[2];
+// A child with memory of its own forks when it gets an order. It may be killed meanwhile.
+static void start_forker(void) {
+  int done[2];
+  char byte;
+  if (pipe(orders) || pipe(done)) exit(3);
+  if (fork() == 0) {
+    rewrite_all(0, PAGES);
+    madvise(at(one), FEW * PAGE, MADV_WIPEONFORK);
+    if (write(done[1], "x", 1) != 1 || read(orders[0], &byte, 1) != 1) _exit(1);
+    if (fork() == 0) {
+      expect_zeros(one, FEW);
+      const char *wrong = check_region();
+      dprintf(1, "grandchild: %s\n", wrong ? wrong : "whole");
+      _exit(0);
+    }
+    pause();
+    _exit(0);
+  }
+  if (read(done[0], &byte, 1) != 1) exit(3);
+}
+static const char *fork_in_child(void) {
+  CHECK(write(orders[1], "x", 1) == 1);
+  return NULL;
+}
+
 static const struct test tests[] = {
   {"fork", NULL, fork_one},
   {"fork_twice", NULL, fork_twice},
@@ -195,6 +221,7 @@ static const struct test tests[] = {
   {"fork_while_unmapping", NULL, fork_while_unmapping},
   {"fork_and_change", NULL, fork_and_change},
   {"fork_wiped", wipe_early, fork_wiped},
+  {"fork_in_child", start_forker, fork_in_child},
 };
 
 int main(int count, char **arguments) {

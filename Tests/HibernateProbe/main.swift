@@ -32,8 +32,8 @@
 // With DORMOUSE_TEST_PROC_MEM set, only a thread that traces a process writes its read-only pages.
 // DORMOUSE_STANDBY: `serve` starts a standby pager with this lock (`-`: none). DORMOUSE_OVERLAY
 // (`tracked` or `compared`): `serve` keeps bases. DORMOUSE_RESUME: `serve` restores lazily.
-// DORMOUSE_FAULT names a FaultPoint at which it kills itself. DORMOUSE_CALLS: `CallsBeforeStop`.
-// DORMOUSE_COUNTS: after `trim to image`, counts the bytes in the worker's pipe, descriptor 3.
+// DORMOUSE_FAULT: the FaultPoint at which it kills itself; DORMOUSE_FAULT_STOPS: it stops there.
+// DORMOUSE_CALLS: `CallsBeforeStop`. DORMOUSE_COUNTS: `trim to image` counts descriptor 3's bytes.
 import CLinux
 import Glibc
 import Hibernation

@@ -50,7 +50,13 @@ extension Pager {
     try retry.run { try process.journal.read(from: process.userfault) }
   }
 
-  func mappings(of process: LazyProcess) throws -> [MemoryMapping] {
-    try retry.run { () throws(SystemCallError) in try MemoryMapping.all(of: process.pid) }
+  /// Returns the mappings of a process; none if it has no memory any more.
+  func mappings(of pid: Int32) throws -> [MemoryMapping] {
+    try retry.run { () throws(SystemCallError) in
+      do throws(SystemCallError) { return try MemoryMapping.all(of: pid) } catch {
+        if error.meansVanished { return [] }
+        throw error
+      }
+    }
   }
 }

@@ -66,7 +66,7 @@ extension Pager {
   private func releaseGrowth(of process: LazyProcess) {
     // After a failure the next turn of the drain tries again.
     guard let growths = try? growths(of: process.pid), !growths.isEmpty,
-      let all = try? mappings(of: process)
+      let all = try? mappings(of: process.pid)
     else { return }
     for (before, added) in growths {
       for page in process.faults where before < page {
@@ -108,7 +108,7 @@ extension Pager {
     of early: FaultJournal.Message, _ batch: [FaultJournal.Message], _ process: LazyProcess
   ) throws {
     func isMapped(_ range: Range<UInt64>) throws -> Bool {
-      try mappings(of: process).contains { ($0.start..<$0.end).overlaps(range) }
+      try mappings(of: process.pid).contains { ($0.start..<$0.end).overlaps(range) }
     }
     if try batch.contains(where: { try PageLayout.mayPrecede($0, early, isMapped: isMapped) }) {
       throw PageLayout.Ambiguous(description: "two threads moved memory at once")
@@ -118,9 +118,18 @@ extension Pager {
   /// Returns ranges that are empty in a child (MADV_WIPEONFORK): random generators detect forks by
   /// this.
   private func wipedOnFork(_ process: LazyProcess) throws -> [Range<UInt64>] {
-    try mappings(of: process).filter { $0.flags.contains(.wipedOnFork) }.map {
-      $0.start..<$0.end
+    var mappings = try mappings(of: process.pid)
+    if mappings.isEmpty {
+      // It was killed after the fork. Its child has the same flags, and only the memory of a new
+      // child is registered.
+      let recorded = Set(image.processes.map(\.identity))
+      for stat in try retry.run({ try target.discover() }).processes
+      where !recorded.contains(stat.identity) {
+        let others = try self.mappings(of: stat.pid)
+        if others.contains(where: { $0.flags.contains(.userfault) }) { mappings += others }
+      }
     }
+    return mappings.filter { $0.flags.contains(.wipedOnFork) }.map { $0.start..<$0.end }
   }
 
   func freeze() throws {

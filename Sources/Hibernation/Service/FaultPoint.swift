@@ -57,12 +57,14 @@ public enum FaultPoint: String, CaseIterable, Sendable {
     return (point, fields.count > 1 ? Int(fields[1]) ?? 1 : 1)
   }()
   private static let passes = Atomic(0)
+  /// With DORMOUSE_FAULT_STOPS the daemon stops there (SIGSTOP) instead, and a test continues it.
+  private static let stops = getenv("DORMOUSE_FAULT_STOPS") != nil
 
   @inline(__always)
   func pass() {
     guard let armed = Self.armed, armed.point == self else { return }
-    if Self.passes.add(1, ordering: .relaxed).newValue == armed.pass {
-      sendSignal(SIGKILL, to: getpid())
-    }
+    guard Self.passes.add(1, ordering: .relaxed).newValue == armed.pass else { return }
+    // `raise` doesn't return before this thread has stopped.
+    if Self.stops { raise(SIGSTOP) } else { sendSignal(SIGKILL, to: getpid()) }
   }
 }

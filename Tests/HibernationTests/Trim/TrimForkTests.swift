@@ -58,6 +58,26 @@ struct TrimForkTests {
     try #require(try probe.talk.ask("check") == "whole")
   }
 
+  @Test("A process that is killed just after it has forked ends neither its child nor the others")
+  func forkerKilled() throws {
+    let probe = try Probe(
+      Self.command("fork_in_child"), parking: .frozen, fault: .eventRead,
+      variables: ["DORMOUSE_FAULT_STOPS": "1"])
+    try probe.perform("trim to image")
+    let forker = try #require(children(of: probe.victim.pid).first)
+    try probe.talk.send("run")
+    let daemon = probe.daemon.pid
+    try #require(try eventually { try ProcessStat.read(daemon).state == .stopped })
+    try #require(try eventually { children(of: forker).count == 1 })
+    kill(forker, SIGKILL)
+    try #require(try eventually { HibernationTarget.lifeOfMemory(forker) == .hasEnded })
+    kill(daemon, SIGCONT)
+    let answers = [try probe.talk.line(), try probe.talk.line()]
+    #expect(answers.sorted() == ["grandchild: whole", "right"])
+    #expect(try probe.talk.ask("check") == "whole")
+    #expect(fileExists(probe.image))
+  }
+
   @Test("A daemon killed at a random moment while a trimmed worker forks loses nothing")
   func randomMoments() throws {
     for seed in 0..<PagerDeathTests.rounds {
