@@ -171,6 +171,20 @@ static const char *fork_and_change(void) {
   return NULL;
 }
 
+// The child unmaps memory at once, and says what else it has.
+static const char *fork_and_unmap(void) {
+  MISSING(one);
+  if (fork() == 0) {
+    munmap(at(one), FEW * PAGE);
+    map_pages(at(one), FEW * PAGE, MAP_FIXED);
+    expect_zeros(one, FEW);
+    const char *wrong = check_region();
+    dprintf(1, "child: %s\n", wrong ? wrong : "whole");
+    _exit(0);
+  }
+  return NULL;
+}
+
 static void wipe_early(void) {
   madvise(at(one), FEW * PAGE, MADV_WIPEONFORK);
   madvise(at(two), FEW * PAGE, MADV_DONTFORK);
@@ -220,6 +234,7 @@ static const struct test tests[] = {
   {"fork_while_waiting", NULL, fork_while_waiting},
   {"fork_while_unmapping", NULL, fork_while_unmapping},
   {"fork_and_change", NULL, fork_and_change},
+  {"fork_and_unmap", NULL, fork_and_unmap},
   {"fork_wiped", wipe_early, fork_wiped},
   {"fork_in_child", start_forker, fork_in_child},
 };

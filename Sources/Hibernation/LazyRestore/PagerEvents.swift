@@ -47,11 +47,14 @@ extension Pager {
     if !children.isEmpty {
       let wiped = try wipedOnFork(process)
       let isUnchanged = batch.allSatisfy { Int($0.event) == CLINUX_UFFD_FORK }
-      for child in children {
-        try fillAll(
-          Destination(
-            child: Userfault(descriptor: child, pid: process.pid), of: process,
-            before: isUnchanged ? nil : before, wiped: wiped))
+      var destinations = children.map {
+        Destination(
+          child: Userfault(descriptor: $0, pid: process.pid), of: process,
+          before: isUnchanged ? nil : before, wiped: wiped)
+      }
+      while let destination = destinations.popLast() {
+        try fillAll(destination)
+        destinations += destination.children
       }
       FaultPoint.childFilled.pass()
       process.journal.forksAreDone()
@@ -95,6 +98,36 @@ extension Pager {
       readAhead = outer
     }
     while let next = chunks.next() { try fill(next, of: process, destination) }
+  }
+
+  /// Reads a message of a child that ran before the worker was frozen. While it waits to be read,
+  /// no page of the child can be filled.
+  func readEvent(of child: Destination, until deadline: Deadline) throws {
+    let subject = "a child of pid \(child.process.pid)"
+    var message = FaultJournal.Message()
+    let count = try retry.run { () throws(SystemCallError) in
+      try shim("read", on: subject) {
+        clinux_uffd_read(child.userfault.descriptor.raw, &message)
+      }
+    }
+    if count == 0 {
+      if deadline.hasPassed { throw SystemCallError("fill", on: subject, code: ETIMEDOUT) }
+      return pauseThread(for: .microseconds(20))
+    }
+    switch Int(message.event) {
+    case CLINUX_UFFD_UNMAP, CLINUX_UFFD_REMOVE:
+      child.wiped.append(message.a..<max(message.a, message.b))
+    case CLINUX_UFFD_FORK:
+      let descriptor = Descriptor(owning: Int32(truncatingIfNeeded: message.a))
+      child.children.append(
+        Destination(
+          child: Userfault(descriptor: descriptor, pid: child.process.pid), of: child.process,
+          before: child.before, wiped: child.wiped))
+    case CLINUX_UFFD_REMAP:
+      throw PageLayout.Ambiguous(
+        description: "\(subject) moved memory before all of it was in place")
+    default: break  // The thread that waits for a page is woken when the page is in place.
+    }
   }
 
   /// Ends the trim of a worker whose children get more pages than a trim is worth.

@@ -12,7 +12,7 @@ extension Pager {
   }
 
   /// The process whose pages are filled, or a child that it has just forked.
-  struct Destination {
+  final class Destination {
     let process: LazyProcess
     let userfault: Userfault
     let isChild: Bool
@@ -20,9 +20,16 @@ extension Pager {
     /// beforehand which of these changes the child has seen. `nil`: there were none.
     let before: PageLayout?
     /// Ranges that stay empty in a child.
-    let wiped: [Range<UInt64>]
+    var wiped: [Range<UInt64>]
+    /// The processes that a child has forked since.
+    var children: [Destination] = []
     /// True if the process has no memory any more. A child outlives its parent.
     var isGone: Bool { !isChild && process.hasVanished }
+
+    /// True if a page of a run stays empty.
+    func wipes(_ address: UInt64, _ length: UInt64) -> Bool {
+      wiped.contains { $0.overlaps(address..<(address + length)) }
+    }
 
     init(_ process: LazyProcess) {
       self.process = process
@@ -96,7 +103,7 @@ extension Pager {
     let process = destination.process
     let deadline = Deadline(in: .seconds(10))
     let wakes = !fillsInOrder || destination.isChild
-    var (done, singly) = (UInt64(0), false)
+    var (done, singly) = (UInt64(0), destination.before != nil)
     while done < length, !destination.isGone {
       let (page, source) = (original + done, source + Int(done))
       let now = process.layout.currentRun(from: page, length - done)
@@ -107,11 +114,11 @@ extension Pager {
         continue
       }
       // A page that was filled alone isn't filled again, because the program may have dropped it.
-      if process.filled.contains(page) || destination.wiped.contains(where: { $0 ~= address }) {
+      if process.filled.contains(page) || destination.wipes(address, pageSize) {
         done += pageSize
         continue
       }
-      let mayBeLong = !singly && destination.before == nil
+      let mayBeLong = !singly && !destination.wipes(address, now.length)
       let extent = mayBeLong ? process.unfilled(from: page, now.length) : pageSize
       let result = try retry.run { () throws(SystemCallError) in
         try destination.userfault.fill(
@@ -131,23 +138,36 @@ extension Pager {
         // A mapping may end within the run.
         if extent > pageSize {
           singly = true
-          continue
+        } else if try earlier == address
+          || fill(earlier, of: destination, from: source, until: deadline)
+        {
+          done += pageSize
         }
-        if let earlier, earlier != address {
-          _ = try destination.userfault.fill(earlier, pageSize, from: source, tracked: false)
-        }
-        done += pageSize
       case .eventFirst:
-        if !destination.isChild {
+        if destination.isChild {
+          try readEvent(of: destination, until: deadline)
+        } else {
           try handlePendingEvents(of: process)
-        } else if deadline.hasPassed {
-          throw SystemCallError("fill", on: "a child of pid \(process.pid)", code: ETIMEDOUT)
         }
       case .vanished:
         if destination.isChild { return }
         process.hasVanished = true
       }
     }
+  }
+
+  /// Fills a page at the address that it had before the last changes. Returns false if a message of
+  /// a child was read first.
+  private func fill(
+    _ earlier: UInt64?, of child: Destination, from source: UnsafeRawPointer,
+    until deadline: Deadline
+  ) throws -> Bool {
+    guard let earlier, !child.wipes(earlier, pageSize) else { return true }
+    let result = try retry.run { () throws(SystemCallError) in
+      try child.userfault.fill(earlier, pageSize, from: source, tracked: false)
+    }
+    if result == .eventFirst { try readEvent(of: child, until: deadline) }
+    return result != .eventFirst
   }
 }
 

@@ -78,6 +78,63 @@ struct TrimForkTests {
     #expect(fileExists(probe.image))
   }
 
+  /// The daemon is stopped, and this test is the pager.
+  @Test("A child that unmaps missing memory before the worker is frozen has its other memory soon")
+  func childUnmaps() throws {
+    let probe = try Probe(Self.command("fork_and_unmap"), parking: .frozen)
+    try probe.perform("trim to image")
+    kill(probe.daemon.pid, SIGSTOP)
+    try #require(try eventually { try ProcessStat.read(probe.daemon.pid).state == .stopped })
+    let handle = try #require(try FaultHandle.find(in: probe.victim))
+    let cgroup = try #require(probe.cgroup)
+    let pager = try Pager(
+      image: ImageReader(path: probe.image), target: probe.target, cgroup: cgroup,
+      pagedProcesses: [PagedProcess(index: 0, handle: handle)], firstOutput: FirstOutput(),
+      isFrozen: false, isContinuation: true, retry: FillRetry([probe.victim]) { _ in })
+    try probe.talk.send("run")
+    try drainEarlyFork(of: pager.processes[0], pager)
+    try pager.repairAndThaw()
+    var answer = try probe.talk.line()
+    if answer == "right" { answer = try probe.talk.line() }
+    #expect(answer == "child: whole")
+  }
+
+  /// Reads the message of a fork before the worker is frozen. At the end, no reference to the
+  /// child's userfaultfd is left.
+  private func drainEarlyFork(of process: LazyProcess, _ pager: Pager) throws {
+    let forked = try forkMessage(of: process, pager)
+    let child = Userfault(descriptor: try #require(forked.child), pid: process.pid)
+    try #require(try eventually { child.isReadable })
+    let began = Clocks.monotonic
+    try pager.drain(process, early: forked)
+    #expect(Clocks.monotonic - began < 8_000_000_000)
+  }
+
+  /// Fills pages for a process until it forks.
+  private func forkMessage(
+    of process: LazyProcess, _ pager: Pager
+  ) throws -> FaultJournal.Received {
+    let deadline = Deadline(in: .seconds(Talk.timeout))
+    while !deadline.hasPassed {
+      guard let received = try pager.nextMessage(of: process) else {
+        usleep(1000)
+        continue
+      }
+      if received.child != nil { return received }
+      let page = received.message.b & ~(pageSize - 1)
+      if let original = process.layout.original(of: page),
+        let chunk = process.chunk(with: original)
+      {
+        try pager.fill(
+          .unread(chunk: chunk, step: pager.image.steps[chunk]), of: process,
+          Pager.Destination(process))
+      } else {
+        _ = try pager.fillZeros(at: page, of: process)
+      }
+    }
+    throw TestFailure("it doesn't fork")
+  }
+
   @Test("A daemon killed at a random moment while a trimmed worker forks loses nothing")
   func randomMoments() throws {
     for seed in 0..<PagerDeathTests.rounds {
