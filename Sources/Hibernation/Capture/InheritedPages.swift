@@ -10,8 +10,10 @@ extension Operation {
   ) throws {
     guard let earlier = inherited?[processes[index].stat.identity], !earlier.missing.isEmpty
     else { return }
-    let anonymous = mappings.filter { !$0.hasFile && !$0.shared }.map(\.range)
-    let registered = anonymous.withPages(of: earlier.missing)
+    // A program that the process has executed since has other memory at the same addresses.
+    let registered = mappings.filter {
+      !$0.hasFile && !$0.shared && $0.flags.contains(.userfault)
+    }.map(\.range).withPages(of: earlier.missing)
     let present = try pages.populatedPages(inRegistered: registered)
     processes[index].missing =
       earlier.missing.intersection(with: registered).subtracting(present)

@@ -12,6 +12,8 @@ struct PagedProcess: Sendable {
   /// The tracker that records writes when all pages are in place. Without one, the next hibernation
   /// compares pages.
   var tracker: WriteTracker?
+  /// True if an earlier pager has seen that the process has no memory of the image any more.
+  var hasVanished = false
 }
 
 /// A process with missing pages. Only the pager's thread uses it.
@@ -41,7 +43,7 @@ final class LazyProcess {
   /// Pages that a thread waited for.
   var touched = TouchedPages()
   /// True if the process has no memory any more.
-  var hasVanished = false
+  var hasVanished: Bool
   let tracker: WriteTracker?
   /// The mappings with missing pages, as they were at the hibernation.
   let mappings: [PageRange]
@@ -67,6 +69,7 @@ final class LazyProcess {
     self.paged = paged
     let handle = paged.handle
     tracker = handle.userfault.tracksWrites ? paged.tracker : nil
+    hasVanished = paged.hasVanished
     mappings = image.mappings.filter { Int($0.process) == paged.index }.map(\.range)
     filled = paged.presentPages
     // These pages will be among those that come back by themselves the next time, too.

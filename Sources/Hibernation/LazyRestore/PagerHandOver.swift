@@ -69,6 +69,9 @@ extension LazyProcess {
       let present = filled.map { PageRange(address: $0, length: pageSize) }.union()
       missing = missing.subtracting(present).subtracting(dropped)
     }
+    // The page map of the next pager is that of the program that the process executes now.
+    var paged = paged
+    paged.hasVanished = hasVanished
     let used = Set(touched.pages.compactMap(chunk(with:))).filter(done.contains)
     return MissingPages.Process(
       paged: paged, missing: missing, dropped: dropped,

@@ -160,7 +160,7 @@ final class PagerWakeups {
   init(_ end: TrimEnd, _ processes: [LazyProcess]) throws(SystemCallError) {
     epoll = try Epoll()
     try epoll.add(end.counter.descriptor.raw, .readable, token: 0)
-    for (index, process) in processes.enumerated() {
+    for (index, process) in processes.enumerated() where !process.hasVanished {
       guard
         let pidfd = try readIfPossible({ () throws(SystemCallError) in
           try Descriptor.pidfd(of: process.pid)

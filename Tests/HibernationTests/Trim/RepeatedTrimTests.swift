@@ -117,6 +117,26 @@ struct RepeatedTrimTests {
     #expect(try victim.ask("check") == "whole")
   }
 
+  @Test("A program that a process of a trimmed worker executes gets no memory of the earlier one")
+  func executesInSuspendedWorker() throws {
+    let (victim, path) = try start([try Fixture.compile("executes")])
+    let target = victim.target
+    try service.trim(target, to: path)
+    let image = try ImageReader(path: path)
+    try #require(image.processes.indices.count { image.hasBackgroundFill(of: $0) } == 2)
+    #expect(try victim.ask("exec") == "ready")
+    for _ in 0..<2 {
+      try #require(try service.freezeTrimmed(target.name) != nil)
+      try service.serveTrimmed(target, image: path)
+      try target.wake(target.restartInterruptedSyscalls(), isStopped: false)
+    }
+    try service.trim(target, to: path)
+    #expect(try victim.ask("check") == "zeros")
+    try service.fill(target)
+    #expect(try victim.ask("check") == "zeros")
+    service.forget(target.name)
+  }
+
   @Test("A trimmed worker that ends by itself leaves no image")
   func endsByItself() throws {
     let (victim, path) = try start()
