@@ -109,6 +109,39 @@ static const char *guard(void) {
   return NULL;
 }
 
+static atomic_int is_dropping = 1;
+static void *drop_all_the_time(void *page) {
+  while (is_dropping) {
+    for (int i = 0; i < 50; i++) madvise(page, PAGE, MADV_DONTNEED);
+    usleep(100);
+  }
+  return NULL;
+}
+
+// Messages about another thread's changes are under way while pages beside guard pages come back.
+static const char *guard_amid_drops(void) {
+  enum { STEP = 8, TRIES = (SLOTS - 1) * SLOT_PAGES / STEP };
+  MISSING(one);
+  pthread_t thread;
+  CHECK(!pthread_create(&thread, NULL, drop_all_the_time, at(middle(0))));
+  expect_zeros(middle(0), 1);
+  const char *wrong = NULL;
+  // Pages that are used in order would come back earlier.
+  for (int i = 0; i < TRIES && !wrong; i++) {
+    int page = SLOT_PAGES + i * 37 % TRIES * STEP;
+    if (!is_missing(page) || !is_missing(page + 1)) continue;
+    if (madvise(at(page), PAGE, GUARD_INSTALL)) break;  // an older kernel
+    if (!is_intact(page + 1)) wrong = "the page beside a guard page is wrong";
+    if (!is_unreadable(at(page))) wrong = "a guard page was replaced";
+    madvise(at(page), PAGE, GUARD_REMOVE);
+    expect_zeros(page, 1);
+    printf("at %d\n", i);
+  }
+  is_dropping = 0;
+  pthread_join(thread, NULL);
+  return wrong;
+}
+
 // The kernel sends no message about a guard region. The pages are empty only if the pager has seen
 // it while it existed.
 static const char *guard_briefly(void) {
@@ -230,6 +263,7 @@ static const struct test tests[] = {
   {"protect", NULL, protect},
   {"guarded_early", guard_early, guarded_early},
   {"guard", NULL, guard},
+  {"guard_amid_drops", NULL, guard_amid_drops},
   {"guard_briefly", NULL, guard_briefly},
   {"drop_one_often", NULL, drop_one_often},
   {"drop_many_often", NULL, drop_many_often},

@@ -49,7 +49,7 @@ final class LazyProcess {
   let mappings: [PageRange]
   /// The ranges of all chunks, sorted by address in the image.
   private var ranges: [(start: UInt64, end: UInt64, chunk: Int)] = []
-  /// The pages of a trimmed worker.
+  /// The pages of a trimmed worker, or of one in which a page is unexpectedly present.
   private var pages: PageMap?
   private var showsGuardPages = false
   private var cache: [Int: [UInt8]] = [:]
@@ -111,7 +111,7 @@ final class LazyProcess {
     changes += 1
   }
 
-  /// Opens what a trim needs to see of the pages.
+  /// Opens what shows the state of the pages.
   func openPages() throws(SystemCallError) {
     pages = try PageMap(pid: pid)
     showsGuardPages = pages?.showsGuardPages ?? false
@@ -120,32 +120,43 @@ final class LazyProcess {
   /// False if the memory is known to be gone: the process executes another program, say.
   var hasMemory: Bool { pages?.hasMemory ?? true }
 
-  /// Counts pages as dropped that the process has made guard pages (MADV_GUARD_INSTALL, Linux
-  /// 6.13): the kernel sends no message, and a fill would replace them.
-  func dropGuardPages(in ranges: [PageRange]) throws(SystemCallError) {
-    guard let pages, showsGuardPages, !layout.hasMoves, let first = ranges.first,
-      let last = ranges.last
-    else { return }
-    func guardPages(in range: PageRange) throws(SystemCallError) -> [PageRange] {
-      do throws(SystemCallError) { return try pages.guardPages(in: range) } catch {
-        // It executes another program by now, or ends.
-        if !error.meansVanished { throw error }
-        hasVanished = true
-        return []
-      }
-    }
+  /// Returns pages that the process has made guard pages (MADV_GUARD_INSTALL, Linux 6.13): the
+  /// kernel sends no message. Up to Linux 6.18 a fill would replace them.
+  func guardPages(in ranges: [PageRange]) throws(SystemCallError) -> [PageRange] {
+    guard !layout.hasMoves, let first = ranges.first, let last = ranges.last else { return [] }
     // Nearly always this one call shows that there are none.
     let whole = PageRange(from: first.address, to: last.end)
-    if whole.length <= Self.scannedAtOnce, try guardPages(in: whole).isEmpty { return }
-    for range in ranges {
-      let all = try guardPages(in: range)
-      // Another thread may have moved them there, and the image's pages away.
-      if !all.isEmpty, userfault.hasEventInFlight { return }
-      for one in all {
-        journal.recordDropped(one.address..<one.end)
-        layout.drop(one.address..<one.end)
-        changes += 1
-      }
+    if whole.length <= Self.scannedAtOnce, try scanForGuardPages(whole).isEmpty { return [] }
+    var all: [PageRange] = []
+    for range in ranges { all += try scanForGuardPages(range) }
+    return all
+  }
+
+  /// True if the process has made a page a guard page, or has no memory any more.
+  func isGuardPage(_ page: UInt64) throws(SystemCallError) -> Bool {
+    let range = PageRange(address: page, length: pageSize)
+    return try !scanForGuardPages(range).isEmpty || hasVanished
+  }
+
+  private func scanForGuardPages(_ range: PageRange) throws(SystemCallError) -> [PageRange] {
+    do throws(SystemCallError) {
+      if pages == nil { try openPages() }
+      guard let pages, showsGuardPages else { return [] }
+      return try pages.guardPages(in: range)
+    } catch {
+      // It executes another program by now, or ends.
+      if !error.meansVanished { throw error }
+      hasVanished = true
+      return []
+    }
+  }
+
+  /// Counts guard pages as dropped.
+  func drop(_ guards: [PageRange]) {
+    for one in guards {
+      journal.recordDropped(one.address..<one.end)
+      layout.drop(one.address..<one.end)
+      changes += 1
     }
   }
 

@@ -65,11 +65,7 @@ extension Pager {
       let scratch = buffer(forChild: destination.isChild)
       pages = try retry.run { () throws(ImageError) in try scratch.load(step, of: image) }
     }
-    if isTrimmed {
-      try retry.run { () throws(SystemCallError) in
-        try process.dropGuardPages(in: step.ranges)
-      }
-    }
+    if isTrimmed { try dropGuardPages(in: step.ranges, of: destination) }
     // A short chunk is in place as soon as one of its pages would be.
     if let first, step.length > ImageLayout.learningChunkLength, let offset = step.offset(of: first)
     {
@@ -88,6 +84,42 @@ extension Pager {
       process.done.insert(chunk)
       filled?(step.length)
     }
+  }
+
+  /// Counts pages as dropped that the process has made guard pages.
+  private func dropGuardPages(in ranges: [PageRange], of destination: Destination) throws {
+    let process = destination.process
+    let guards = try retry.run { () throws(SystemCallError) in
+      try process.guardPages(in: ranges)
+    }
+    if guards.isEmpty { return }
+    // Another thread may have moved them there, and the image's pages away. The messages that are
+    // under way show that. The messages of a child's parent are being handled already.
+    if !destination.isChild {
+      try handlePendingEvents(of: process)
+    } else if process.userfault.hasEventInFlight {
+      return
+    }
+    if !process.layout.hasMoves { process.drop(guards) }
+  }
+
+  /// Checks a page that should be missing and is present. Only an earlier pager or a fork can have
+  /// put it there, or the process has made it a guard page (Linux 6.19). Otherwise its content is
+  /// wrong, and the worker must not continue with it.
+  ///
+  /// - Returns: false if the image's page has another address by now.
+  private func isFilled(
+    _ original: UInt64, at address: UInt64, in destination: Destination
+  ) throws -> Bool {
+    if isContinuation || destination.isChild { return true }
+    let process = destination.process
+    let isGuard = try retry.run { () throws(SystemCallError) in
+      try process.isGuardPage(address)
+    }
+    guard isGuard else { throw Unexpected(address: address) }
+    // Another thread may have moved the guard page there.
+    try handlePendingEvents(of: process)
+    return process.layout.currentAddress(of: original) == address
   }
 
   /// True if the next hibernation needs to know whether the process writes to the chunk's pages.
@@ -129,9 +161,7 @@ extension Pager {
         if !wakes { process.leftAsleep(address, count) }
         done += count
       case .present:
-        // Only an earlier pager or a fork can have put the page there. Otherwise its content is
-        // wrong, and the worker must not continue with it.
-        guard isContinuation || destination.isChild else { throw Unexpected(address: address) }
+        guard try isFilled(page, at: address, in: destination) else { continue }
         destination.userfault.wake(address, pageSize)
         done += pageSize
       case .notRegistered:

@@ -38,7 +38,10 @@ extension Pager {
     {
       for process in processes {
         let ranges = process.missingChunks.flatMap { image.steps[$0].ranges }.union()
-        try retry.run { () throws(SystemCallError) in try process.dropGuardPages(in: ranges) }
+        let guards = try retry.run { () throws(SystemCallError) in
+          try process.guardPages(in: ranges)
+        }
+        process.drop(guards)
       }
       if end.acceptHandOver() {
         for process in processes { process.journal.phase = .handedOver }

@@ -96,7 +96,7 @@ struct TrimKernelTests {
 
   @Test(
     "A guard region in missing memory stays, and what it has replaced is empty when it is removed",
-    arguments: Case.all("missing_changes", ["guarded_early", "guard"]))
+    arguments: Case.all("missing_changes", ["guarded_early", "guard", "guard_amid_drops"]))
   func guards(test: Case) throws { try check(test) }
 
   /// The kernel sends no message about guard regions (MADV_GUARD_INSTALL).
