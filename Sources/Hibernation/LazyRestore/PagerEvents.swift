@@ -73,13 +73,12 @@ extension Pager {
     else { return }
     for (before, added) in growths {
       for page in process.faults where before < page {
-        let isWhole = all.contains {
-          $0.flags.isSuperset(of: [.locked, .userfault])
-            && $0.start <= page - before && page < $0.end && added <= $0.end - page
-        }
         let end = PageRange(address: page, length: added)
+        let mayBeNew = all.contains {
+          $0.mayHaveGrown(by: end, from: before, isEmpty: process.isEmpty)
+        }
         // After a failure the next turn tries again.
-        guard isWhole, (try? process.userfault.unregister(end)) != nil else { continue }
+        guard mayBeNew, (try? process.userfault.unregister(end)) != nil else { continue }
         process.faults.removeAll { page..<(page + added) ~= $0 }
       }
     }
@@ -251,5 +250,25 @@ extension Pager {
     try retry.run { try target.wake(isStopped: false, mastersLast: !isTrimmed) }
     if let began = halt?.began { halt?.length = Clocks.monotonic - began }
     isFrozen = false
+  }
+}
+
+extension MemoryMapping {
+  /// True if the end of it may be what a thread adds to a block of locked memory. Another thread
+  /// can wait for a page of the image in a larger locked mapping: that page must not become zeros.
+  ///
+  /// - Parameters:
+  ///   - end: the pages that are added.
+  ///   - before: the block's length before.
+  ///   - isEmpty: true for a page for which the image has nothing.
+  func mayHaveGrown(
+    by end: PageRange, from before: UInt64, isEmpty: (UInt64) -> Bool
+  ) -> Bool {
+    guard flags.isSuperset(of: [.locked, .userfault]), start <= end.address - before,
+      end.address < self.end, end.length <= self.end - end.address
+    else { return false }
+    // A block can also move to where the image has memory, which is unmapped then. The message
+    // about that comes later, too.
+    return start == end.address - before || end.pages.allSatisfy(isEmpty)
   }
 }

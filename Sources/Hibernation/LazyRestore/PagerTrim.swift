@@ -145,7 +145,7 @@ extension LazyProcess {
   }
 
   /// True if the image has nothing for an address that isn't in place already.
-  fileprivate func isEmpty(_ page: UInt64) -> Bool {
+  func isEmpty(_ page: UInt64) -> Bool {
     guard let original = layout.original(of: page), let chunk = chunk(with: original) else {
       return true
     }
