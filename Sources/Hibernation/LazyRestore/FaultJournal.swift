@@ -244,13 +244,14 @@ final class FaultJournal: @unchecked Sendable {
     messages.append(mark)
   }
 
-  /// Records pages that the process has dropped without a message of the kernel.
-  func recordDropped(_ range: Range<UInt64>) {
-    guard messages.count < Self.slotCount / 2 else { return }
-    let message = Self.dropped(range)
-    slot(messages.count).pointee = message
-    messages.append(message)
+  /// Records pages that the process has dropped without a message of the kernel. Returns false if
+  /// the journal is half full: the other half is for messages of the kernel.
+  func recordDropped(_ range: Range<UInt64>) -> Bool {
+    if isHalfFull { return false }
+    slot(messages.count).pointee = Self.dropped(range)
+    messages.append(Self.dropped(range))
     markQuiet()
+    return true
   }
 
   private static func dropped(_ range: Range<UInt64>) -> Message {

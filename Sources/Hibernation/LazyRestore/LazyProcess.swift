@@ -152,18 +152,26 @@ final class LazyProcess {
   }
 
   /// Counts guard pages as dropped.
-  func drop(_ guards: [PageRange]) {
+  ///
+  /// - Returns: false if the journal has no room for that: a later pager would bring their earlier
+  ///   contents back.
+  func drop(_ guards: [PageRange]) -> Bool {
+    var isRecorded = true
     for one in guards {
-      journal.recordDropped(one.address..<one.end)
+      if journal.isHalfFull { _ = shortenJournal() }
+      isRecorded = journal.recordDropped(one.address..<one.end) && isRecorded
       layout.drop(one.address..<one.end)
       changes += 1
     }
+    return isRecorded
   }
 
   /// Writes the journal again with as few messages as possible. Returns false if it would be nearly
   /// as long, or if a change is unfinished.
   func shortenJournal() -> Bool {
-    guard unfinished.isEmpty, let dropped = layout.droppedAlone else { return false }
+    guard unfinished.isEmpty, journal.openForks == 0, let dropped = layout.droppedAlone else {
+      return false
+    }
     return journal.replaceAll(withDropped: dropped)
   }
 

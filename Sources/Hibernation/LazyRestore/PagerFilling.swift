@@ -100,7 +100,12 @@ extension Pager {
     } else if process.userfault.hasEventInFlight {
       return
     }
-    if !process.layout.hasMoves { process.drop(guards) }
+    if !process.layout.hasMoves { drop(guards, of: process) }
+  }
+
+  /// Counts guard pages as dropped. A worker that has very many of them doesn't stay trimmed.
+  func drop(_ guards: [PageRange], of process: LazyProcess) {
+    if !process.drop(guards) { endTrim("it freed memory in too many places") }
   }
 
   /// Checks a page that should be missing and is present. Only an earlier pager or a fork can have

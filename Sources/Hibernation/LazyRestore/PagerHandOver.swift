@@ -41,9 +41,9 @@ extension Pager {
         let guards = try retry.run { () throws(SystemCallError) in
           try process.guardPages(in: ranges)
         }
-        process.drop(guards)
+        drop(guards, of: process)
       }
-      if end.acceptHandOver() {
+      if !endsTrim, end.acceptHandOver() {
         for process in processes { process.journal.phase = .handedOver }
         handedOver = MissingPages(
           image: image, processes: processes.map { $0.missingPages(in: image) })

@@ -71,7 +71,7 @@ struct FaultJournalTests {
     #expect(try status(file).st_blocks >= page)
     journal.freeSlots()
     #expect(try status(file).st_blocks == page, "the header's page")
-    journal.recordDropped(0x10000..<0x20000)
+    #expect(journal.recordDropped(0x10000..<0x20000))
     journal.freeSlots()
     let adopted = try FaultJournal.adopt(file)
     #expect(adopted.phase == .trimmed)
@@ -157,7 +157,7 @@ struct FaultJournalTests {
     for round in 1...3 {
       for number in 0..<20 {
         let start = UInt64(number) * 0x10_0000
-        journal.recordDropped(start..<(start + UInt64(round) * 0x1000))
+        #expect(journal.recordDropped(start..<(start + UInt64(round) * 0x1000)))
       }
       let dropped = (0..<5).map { UInt64($0) * 0x10_0000 }.map { $0..<($0 + 0x2000) }
       #expect(journal.replaceAll(withDropped: dropped))
@@ -171,6 +171,21 @@ struct FaultJournalTests {
     #expect(!journal.replaceAll(withDropped: many))
     try write([2, 0, 0, 0, 0, 0, 0, 0], to: file, at: 64)
     #expect(throws: FaultJournal.Damaged.self) { try FaultJournal.adopt(file) }
+  }
+
+  @Test("A journal reports that it is half full of dropped pages, and has room when it is shorter")
+  func halfFull() throws {
+    let journal = try FaultJournal.create(of: thisProcess, userfault: 1, inode: 9)
+    var count: UInt64 = 0
+    func record() -> Bool {
+      count += 1
+      return journal.recordDropped((count * 0x2000)..<(count * 0x2000 + 0x1000))
+    }
+    while record() {}
+    #expect(journal.isHalfFull && journal.messages.count < FaultJournal.slotCount - 1)
+    #expect(journal.replaceAll(withDropped: [0x2000..<0x8000]))
+    #expect(record())
+    #expect(journal.messages.contains { $0.a == count * 0x2000 })
   }
 
   @Test(
