@@ -29,6 +29,7 @@ struct EligibilityTests {
     Kind("uring-buffers-later", "has 1 io_uring buffers registered with the kernel"),
     Kind("uring-buffers-hidden", "has 64 KB pinned by the kernel or a device (io_uring buffers"),
     Kind("uring-hidden", "uses io_uring through a registered ring"),
+    Kind("uring-unmapped", "has an io_uring that it doesn't map"),
     Kind("uring-poll", "has io_uring requests in flight"),
     Kind("uring-worker", "has io_uring requests in flight"),
     Kind("mlockall", "of locked memory (mlock)", .ineligible),

@@ -251,16 +251,24 @@ enum Eligibility {
   }
 
   /// Checks rings that are mapped without a descriptor: the thread uses a number of its own for
-  /// such a ring (IORING_REGISTER_RING_FDS). Its requests can't be seen.
+  /// such a ring (IORING_REGISTER_RING_FDS). Its requests can't be seen. A ring that isn't mapped
+  /// is in memory of the program, which the kernel has pinned. Before Linux 5.16 all rings have one
+  /// inode, and such rings didn't exist.
   private static func checkRings(
     _ mappings: [MemoryMapping], of process: ProcessStat
   ) throws(HibernationError) {
     let rings = Set(mappings.filter { $0.name == ringName }.map(\.inode))
-    if rings.isEmpty { return }
     let directory = "/proc/\(process.pid)/fd"
     let names = try inspect { () throws(SystemCallError) in try listDirectory(directory) } ?? []
     let open = names.filter { readLink("\(directory)/\($0)") == ringName }.map {
       clinux_inode_at("\(directory)/\($0)")
+    }
+    // 0: it was closed since the directory was read.
+    if open.contains(where: { $0 != 0 && !rings.contains($0) }) {
+      throw refusal(
+        process,
+        "has an io_uring that it doesn't map: the kernel may write to its memory "
+          + "(IORING_SETUP_NO_MMAP)", aftermath: .intact)
     }
     if rings.isSubset(of: open) { return }
     throw refusal(
