@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 import Synchronization
 import TestSupport
@@ -123,24 +124,61 @@ import Testing
 }
 
 @Suite("Closing descriptors of other processes") struct CloserTests {
-  @Test func `The last close of a socket with SO_LINGER blocks no caller`() throws {
+  private func makeListener() throws -> Descriptor {
     let listener = Descriptor(owning: socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0))
     var small: Int32 = 4096
     setsockopt(listener.raw, SOL_SOCKET, SO_RCVBUF, &small, 4)
-    let raw = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
     try #require(withLoopback(0) { bind(listener.raw, $0, $1) } == 0)
-    try #require(listen(listener.raw, 1) == 0)
+    try #require(listen(listener.raw, 16) == 0)
+    return listener
+  }
+
+  /// Makes a socket whose last close waits for 20 s, or until the listener is closed.
+  private func lingeringSocket(to listener: Descriptor) throws -> Int32 {
+    let raw = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
     try #require(withLoopback(localPort(of: listener.raw)) { connect(raw, $0, $1) } == 0)
     let block = [UInt8](repeating: 0, count: 65536)
     while send(raw, block, block.count, Int32(MSG_DONTWAIT)) > 0 {}
     var option = linger(l_onoff: 1, l_linger: 20)
     setsockopt(raw, SOL_SOCKET, SO_LINGER, &option, socklen_t(MemoryLayout<linger>.size))
+    return raw
+  }
 
+  @Test func `The last close of a socket with SO_LINGER blocks no caller`() throws {
+    let listener = try makeListener()
+    let raw = try lingeringSocket(to: listener)
     let start = ContinuousClock.now
     do {
       let descriptor = Descriptor(foreign: raw)
       withExtendedLifetime(descriptor) {}
     }
     #expect(ContinuousClock.now - start < .seconds(10))
+  }
+
+  @Test("Sent descriptors whose last close waits don't delay the closing of other descriptors")
+  func received() throws {
+    let listener = try makeListener()
+    let (sender, receiver) = try Descriptor.socketPair(.stream)
+    var byte: [UInt8] = [1]
+    // These are more than a closer has threads.
+    for _ in 0..<10 {
+      let raw = try lingeringSocket(to: listener)
+      #expect(clinux_send_with_descriptor(sender.raw, byte, 1, raw) == 1)
+      close(raw)
+      let reception = try byte.withUnsafeMutableBytes {
+        try Reception.receive(from: receiver, into: $0)
+      }
+      #expect(reception?.passed.count == 1)
+    }
+    var ends: [Int32] = [-1, -1]
+    try #require(clinux_pipe(&ends) == 0)
+    let reading = Descriptor(owning: ends[0])
+    do {
+      let descriptor = Descriptor(foreign: ends[1])
+      withExtendedLifetime(descriptor) {}
+    }
+    // The reading end has no writer any more.
+    #expect(try pollDescriptor(reading.raw, for: POLLIN, until: Deadline(in: .seconds(10))))
+    withExtendedLifetime(listener) {}
   }
 }

@@ -93,7 +93,7 @@ final class ControlListener {
     log(.warning, "refused a client: out of descriptors (RLIMIT_NOFILE)")
     spare = nil
     let raw = clinux_accept(listener.raw)
-    if raw >= 0 { Closer.close(raw) }
+    if raw >= 0 { Closer.shared.close(raw) }
     openSpare()
     guard spare == nil else { return }
     // Another thread is still closing that client's descriptor: the last close of a socket may

@@ -77,7 +77,7 @@ public struct UserfaultServer {
       children[child] = peer.user
       close(raw)
       withExtendedLifetime(pipe) {}
-    } catch { Closer.close(raw) }
+    } catch { Closer.shared.close(raw) }
   }
 
   private static func serveInChild(

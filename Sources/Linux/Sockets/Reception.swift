@@ -25,7 +25,7 @@ public struct Reception {
     if passed > 0 {
       withUnsafeBytes(of: &ancillary.descriptors) { bytes in
         reception.passed = bytes.bindMemory(to: Int32.self).prefix(passed).map {
-          Descriptor(foreign: $0)
+          Descriptor(received: $0)
         }
       }
     }

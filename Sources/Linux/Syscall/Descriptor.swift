@@ -5,12 +5,12 @@ import Glibc
 /// owners (the event loop, a worker) can share one; the last owner closes it.
 public final class Descriptor: Sendable {
   public let raw: Int32
-  /// True if it was made by `init(foreign:)`.
-  private let isForeign: Bool
+  /// Closes it if its last close may wait.
+  private let closer: Closer?
 
   public init(owning raw: Int32) {
     self.raw = raw
-    isForeign = false
+    closer = nil
   }
 
   /// Owns a descriptor of something that another process has made, or to which it can send
@@ -18,11 +18,17 @@ public final class Descriptor: Sendable {
   /// descriptor is closed on another thread by `Closer`.
   public init(foreign raw: Int32) {
     self.raw = raw
-    isForeign = true
+    closer = .shared
+  }
+
+  /// Owns a descriptor that another process has sent, as `init(foreign:)` does.
+  init(received raw: Int32) {
+    self.raw = raw
+    closer = .received
   }
 
   deinit {
-    if isForeign { Closer.close(raw) } else { close(raw) }
+    if let closer { closer.close(raw) } else { close(raw) }
   }
 
   /// Releases a lock of flock(2), including one that is shared with copies of this descriptor. It
