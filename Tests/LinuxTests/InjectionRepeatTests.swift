@@ -28,4 +28,28 @@ import Testing
     session.detach()
     #expect(try eventually { try child.sleeps })
   }
+
+  /// Another process of its user can write to the memory from which such a number is read.
+  @Test("A negative number of a descriptor is an error of the injected call")
+  func negativeNumber() throws {
+    let child = try TestChild("sleep", "659")
+    #expect(try eventually { try child.sleeps })
+    let session = try TraceSession.seize(child.process.identity)
+    let memory = try ProcessMemory(pid: child.pid)
+    let vdso = try MemoryMapping.headers(of: child.pid).first { $0.name == "[vdso]" }
+    var injector = try Injector(session: session, memory: memory, vdso: try #require(vdso))
+    for call in ["close", "fcntl"] {
+      let error = #expect(throws: TraceError.self) {
+        if call == "close" {
+          try injector.closeDescriptor(-1)
+        } else {
+          _ = try injector.moveAway(-1)
+        }
+      }
+      #expect(error?.description == "\(call) inside process \(child.pid): \(errorText(EBADF))")
+    }
+    try injector.finish()
+    session.detach()
+    #expect(try eventually { try child.sleeps })
+  }
 }

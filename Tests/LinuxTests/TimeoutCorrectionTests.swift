@@ -80,6 +80,23 @@ import Testing
           == .endUnlessReady(descriptor: 7, isSending: true))
     }
 
+    @Test("A timeout at the end of all addresses has pages, although no such memory exists")
+    func lastAddress() {
+      // The indices of struct user_regs_struct, for semtimedop, which is made again: r10 (the
+      // fourth argument), rax, orig_rax and rsp.
+      let values: [Int: UInt64] = [
+        7: UInt64.max - 7, 10: UInt64(bitPattern: -514), 15: 220, 19: 1 << 40,
+      ]
+      var registers = clinux_registers()
+      registers.length = 27 * 8
+      withUnsafeMutableBytes(of: &registers) { bytes in
+        for (index, value) in values {
+          bytes.storeBytes(of: value, toByteOffset: index * 8, as: UInt64.self)
+        }
+      }
+      #expect(registers.timePages.contains(UInt64.max / pageSize * pageSize))
+    }
+
     @Test func `Calls with an absolute end aren't corrected`() {
       // The calls are poll, nanosleep, clock_nanosleep, futex, futex_waitv, mq_timedreceive and
       // restart_syscall.

@@ -59,7 +59,8 @@ extension Injector {
     _ = try perform(
       "recvmsg", number: CLINUX_SYS_recvmsg,
       arguments: [
-        UInt64(receiver), header, UInt64(MSG_DONTWAIT | MSG_CMSG_CLOEXEC), 0, 0, 0,
+        UInt64(truncatingIfNeeded: receiver), header, UInt64(MSG_DONTWAIT | MSG_CMSG_CLOEXEC), 0,
+        0, 0,
       ])
     // The control message is a struct cmsghdr (length, level and kind) and the descriptor's number.
     let got: [Int32] = try read(5, at: control)

@@ -220,7 +220,8 @@ extension clinux_registers {
     guard let call = interruptedCall, let address = WaitingCall(call).timeAddress,
       let copyAddress = timeCopyAddress
     else { return [] }
-    return Set([address, address + 15, copyAddress].map { $0 / pageSize * pageSize })
+    // The program may have any address there.
+    return Set([address, address &+ 15, copyAddress].map { $0 / pageSize * pageSize })
   }
 }
 

@@ -79,11 +79,15 @@ extension Injector {
         "userfaultfd", number: CLINUX_SYS_userfaultfd, arguments: [flags, 0, 0, 0, 0, 0]))
   }
 
+  /// - Parameter number: read from the process's memory, perhaps. Then it can be any number.
   public func closeDescriptor(_ number: Int32) throws(TraceError) {
-    _ = try perform("close", number: CLINUX_SYS_close, arguments: [UInt64(number), 0, 0, 0, 0, 0])
+    _ = try perform(
+      "close", number: CLINUX_SYS_close,
+      arguments: [UInt64(truncatingIfNeeded: number), 0, 0, 0, 0, 0])
   }
 
   func moveAway(_ number: Int64) throws(TraceError) -> Int32 {
+    if number < 0 { throw .injected("fcntl", pid: session.pid, code: EBADF) }
     let duplicate = UInt64(F_DUPFD_CLOEXEC)
     let high = try call(
       number: clinux_userfault_syscall_number(Int32(CLINUX_SYS_fcntl)),
