@@ -1,4 +1,5 @@
 import Glibc
+import Synchronization
 import TestSupport
 import Testing
 
@@ -39,5 +40,30 @@ struct ApartCallTests {
     wait.signal()
     ended.wait()
     #expect(ends.reading.apart { $0.unreadBytes } == 0)
+  }
+
+  private final class Mistakes: Sendable { let count = Atomic(0) }
+
+  @Test("A call whose caller has given up isn't made on another file with the descriptor's number")
+  func givenUp() throws {
+    let mistakes = Mistakes()
+    let other = try pipe(with: "")
+    for _ in 0..<100 {
+      let ends = try pipe(with: "four")
+      let result = ends.read.apart(within: .zero) { copy -> Int? in
+        if copy.unreadBytes != 4 { mistakes.count.add(1, ordering: .relaxed) }
+        return 1
+      }
+      // This is done before the thread has begun, nearly always.
+      if result == nil { _ = try systemCall("dup2") { dup2(other.read.raw, ends.read.raw) } }
+    }
+    let haveEnded = try eventually {
+      try listDirectory("/proc/self/task").allSatisfy {
+        // A thread that has ended has no name.
+        (try? readText("/proc/self/task/\($0)/comm"))?.hasPrefix("dormouse-apart") != true
+      }
+    }
+    #expect(haveEnded)
+    #expect(mistakes.count.load(ordering: .relaxed) == 0)
   }
 }

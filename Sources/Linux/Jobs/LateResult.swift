@@ -32,6 +32,9 @@ public final class LateResult<Value: Sendable>: Sendable {
     }
   }
 
+  /// True if the receiver has given up.
+  public var isAbandoned: Bool { state.withLock { $0.isAbandoned } }
+
   /// Gives up: later values are refused.
   public func abandon() { state.withLock { $0.isAbandoned = true } }
 }

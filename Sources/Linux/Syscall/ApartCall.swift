@@ -18,7 +18,9 @@ extension Descriptor {
     let (result, done, raw) = (LateResult<Value?>(), Semaphore(), raw)
     let isStarted = Thread.start(name: "dormouse-apart") {
       let copy = clinux_keep_only(raw)
-      if copy >= 0 { result.set(call(Descriptor(owning: copy))) }
+      // When the caller has given up, it may close the descriptor, and the copy may be of another
+      // file with that number.
+      if copy >= 0, !result.isAbandoned { result.set(call(Descriptor(owning: copy))) }
       done.signal()
     }
     guard isStarted else { return call(self) }
