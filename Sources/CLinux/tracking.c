@@ -98,11 +98,6 @@ int clinux_move_mapping(void *from, uint64_t length, void *to) {
   return got == to ? 0 : -errno;
 }
 
-static int try_moved(int fd, int pagemap, char *page, char *other, uint64_t size) {
-  int result = clinux_move_mapping(page, size, other);
-  return result < 0 ? result : forgets(fd, pagemap, other, size);
-}
-
 static int try_closed(int pagemap, char *page, uint64_t size) {
   int fd = clinux_track_open();
   if (fd < 0) return fd;
@@ -119,13 +114,20 @@ int clinux_try_tracking(void) {
   int result = -ENOMEM;
   int pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
   char *pages = mmap(NULL, 2 * size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  uint64_t mapped = 2 * size;
   if (pagemap >= 0 && pages != MAP_FAILED) {
     result = try_on(fd, pagemap, pages, size);
-    if (result == 1) result = try_moved(fd, pagemap, pages, pages + size, size);
+    if (result == 1) {
+      result = clinux_move_mapping(pages, size, pages + size);
+      // With RLIMIT_AS it can fail after it has unmapped the second page. Another thread's mapping
+      // may be there by now.
+      if (result < 0) mapped = size;
+      else result = forgets(fd, pagemap, pages + size, size);
+    }
   }
   close(fd);
   if (result == 1) result = try_closed(pagemap, pages + size, size);
-  if (pages != MAP_FAILED) munmap(pages, 2 * size);
+  if (pages != MAP_FAILED) munmap(pages, mapped);
   if (pagemap >= 0) close(pagemap);
   return result;
 }
