@@ -97,6 +97,19 @@ int clinux_start_thread(void (*body)(void *), void *argument, size_t stack_size,
   return -error;
 }
 
+// Frees pages of a stack. Returns 0 if some of them aren't mapped; the others are freed then.
+static int release_pages(uintptr_t start, uintptr_t end) {
+  // Locked memory can be released since Linux 5.18, by an advice of its own, which older kernels
+  // refuse.
+  int advice = 24;  // MADV_DONTNEED_LOCKED
+  if (!madvise((void *)start, end - start, advice)) return 1;
+  if (errno == EINVAL) {
+    munlock((void *)start, end - start);
+    if (!madvise((void *)start, end - start, MADV_DONTNEED)) return 1;
+  }
+  return errno != ENOMEM;
+}
+
 void clinux_release_unused_stack(void) {
   pthread_attr_t attributes;
   if (pthread_getattr_np(pthread_self(), &attributes)) return;
@@ -110,13 +123,18 @@ void clinux_release_unused_stack(void) {
   // Keep this function's own frame, and that of the call.
   uintptr_t end = ((uintptr_t)__builtin_frame_address(0) - 1024) & ~(page - 1);
   if (start >= end) return;
-  // The first thread's stack isn't mapped down to its limit. Then the result is ENOMEM, and the
-  // mapped part is released. Locked memory can be released since Linux 5.18, by an advice of its
-  // own, which older kernels refuse.
-  int advice = 24;  // MADV_DONTNEED_LOCKED
-  if (!madvise((void *)start, end - start, advice) || errno != EINVAL) return;
-  munlock((void *)start, end - start);
-  madvise((void *)start, end - start, MADV_DONTNEED);
+  if (getpid() != syscall(SYS_gettid)) {
+    release_pages(start, end);
+    return;
+  }
+  // The first thread's stack isn't mapped down to its limit, and another thread may have mapped
+  // memory below it. The kernel leaves a gap of 1 MiB between them, so no step has pages of both.
+  uintptr_t step = 64 * 1024;
+  while (start < end) {
+    uintptr_t next = end - start > step ? end - step : start;
+    if (!release_pages(next, end)) return;
+    end = next;
+  }
 }
 
 // The executable's constants, once they are read-only, if none of their pages was ever changed.

@@ -60,6 +60,18 @@ struct UnusedStackTests {
     try expectRelease { pool.submit(about: "a", $0) }
   }
 
+  /// The program is `clinux_release_unused_stack` itself, with a mapping at the worst moment.
+  @Test("The first thread's stack is released, and not memory that is mapped below it meanwhile")
+  func firstThread() throws {
+    let scratch = try Scratch()
+    let program = "\(scratch.path)/first_stack"
+    let compiler = try TestChild(
+      "cc", "-O1", "-pthread", "-I", "\(SourceTree.root)/Sources/CLinux/include", "-o", program,
+      "\(SourceTree.root)/Tests/Fixtures/first_stack.c")
+    try compiler.waitForExit()
+    #expect(try TestChild(program).line() == "released intact")
+  }
+
   @Test("A queue's idle task runs as often as it requests, and not when the stack is released")
   func idleTask() throws {
     let count = Shared(0)
