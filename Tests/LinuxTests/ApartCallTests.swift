@@ -47,15 +47,16 @@ struct ApartCallTests {
   @Test("A call whose caller has given up isn't made on another file with the descriptor's number")
   func givenUp() throws {
     let mistakes = Mistakes()
-    let other = try pipe(with: "")
+    let other = try Descriptor.pipe()
     for _ in 0..<100 {
-      let ends = try pipe(with: "four")
-      let result = ends.read.apart(within: .zero) { copy -> Int? in
+      let ends = try Descriptor.pipe()
+      try ends.writing.writeAll("four")
+      let result = ends.reading.apart(within: .zero) { copy -> Int? in
         if copy.unreadBytes != 4 { mistakes.count.add(1, ordering: .relaxed) }
         return 1
       }
       // This is done before the thread has begun, nearly always.
-      if result == nil { _ = try systemCall("dup2") { dup2(other.read.raw, ends.read.raw) } }
+      if result == nil { _ = try systemCall("dup2") { dup2(other.reading.raw, ends.reading.raw) } }
     }
     let haveEnded = try eventually {
       try listDirectory("/proc/self/task").allSatisfy {
