@@ -7,7 +7,7 @@ import Testing
 @testable import Linux
 
 /// Memory of trimmed workers that the kernel discards while it is read for the next trim.
-@Suite(.serialized, .trimsToImages)
+@Suite(.serialized, .needsUserfaults)
 struct DiscardedPagesTests {
   let service = HibernationService()
 

@@ -43,7 +43,7 @@ struct DivisibleTrimTests {
     #expect(try victim.ask("read") == "\(1 << 20)")
   }
 
-  @Test("A trim by userfaultfd doesn't end a blocked write early", .trimsToImages)
+  @Test("A trim by userfaultfd doesn't end a blocked write early", .needsUserfaults)
   func userfaultfd() throws {
     let service = HibernationService()
     try check(.frozen) { target, path in _ = try service.trim(target, to: path) }
