@@ -137,7 +137,7 @@ enum Eligibility {
   /// Reads something of a process. It is `nil` if that has ended, was closed or may not be read:
   /// the following steps notice that. What can't be read only now isn't known to be harmless, so
   /// the worker isn't hibernated now.
-  private static func inspect<Value>(
+  static func inspect<Value>(
     _ read: () throws(SystemCallError) -> Value
   ) throws(HibernationError) -> Value? {
     do throws(SystemCallError) { return try readIfPossible(read) } catch {
@@ -249,34 +249,6 @@ enum Eligibility {
     !mapping.flags.isDisjoint(with: [.deviceMemory, .pureFrames])
       && (mapping.name.hasPrefix("/dev/") || mapping.name.hasPrefix("/sys/"))
   }
-
-  /// Checks rings that are mapped without a descriptor: the thread uses a number of its own for
-  /// such a ring (IORING_REGISTER_RING_FDS). Its requests can't be seen. A ring that isn't mapped
-  /// is in memory of the program, which the kernel has pinned. Before Linux 5.16 all rings have one
-  /// inode, and such rings didn't exist.
-  private static func checkRings(
-    _ mappings: [MemoryMapping], of process: ProcessStat
-  ) throws(HibernationError) {
-    let rings = Set(mappings.filter { $0.name == ringName }.map(\.inode))
-    let directory = "/proc/\(process.pid)/fd"
-    let names = try inspect { () throws(SystemCallError) in try listDirectory(directory) } ?? []
-    let open = names.filter { readLink("\(directory)/\($0)") == ringName }.map {
-      clinux_inode_at("\(directory)/\($0)")
-    }
-    // 0: it was closed since the directory was read.
-    if open.contains(where: { $0 != 0 && !rings.contains($0) }) {
-      throw refusal(
-        process,
-        "has an io_uring that it doesn't map: the kernel may write to its memory "
-          + "(IORING_SETUP_NO_MMAP)", aftermath: .intact)
-    }
-    if rings.isSubset(of: open) { return }
-    throw refusal(
-      process, "uses io_uring through a registered ring, whose requests the kernel does not show",
-      aftermath: .intact)
-  }
-
-  private static let ringName = "anon_inode:[io_uring]"
 
   /// Checks that calls may be injected, and suspends seccomp: filters see injected calls too, and
   /// may kill the process for them.

@@ -1,3 +1,6 @@
+import CLinux
+import Linux
+
 extension Eligibility {
   /// Returns the reason why the pages of a process with this ring can't be moved, from the ring's
   /// fdinfo, or `nil` if they can. If the kernel doesn't show enough, they can't: data would be
@@ -27,4 +30,32 @@ extension Eligibility {
     }
     return nil
   }
+
+  /// Checks rings that are mapped without a descriptor: the thread uses a number of its own for
+  /// such a ring (IORING_REGISTER_RING_FDS). Its requests can't be seen. A ring that isn't mapped
+  /// is in memory of the program, which the kernel has pinned. Before Linux 5.16 all rings have one
+  /// inode, and such rings didn't exist.
+  static func checkRings(
+    _ mappings: [MemoryMapping], of process: ProcessStat
+  ) throws(HibernationError) {
+    let rings = Set(mappings.filter { $0.name == ringName }.map(\.inode))
+    let directory = "/proc/\(process.pid)/fd"
+    let names = try inspect { () throws(SystemCallError) in try listDirectory(directory) } ?? []
+    let open = names.filter { readLink("\(directory)/\($0)") == ringName }.map {
+      clinux_inode_at("\(directory)/\($0)")
+    }
+    // 0: it was closed since the directory was read.
+    if open.contains(where: { $0 != 0 && !rings.contains($0) }) {
+      throw refusal(
+        process,
+        "has an io_uring that it doesn't map: the kernel may write to its memory "
+          + "(IORING_SETUP_NO_MMAP)", aftermath: .intact)
+    }
+    if rings.isSubset(of: open) { return }
+    throw refusal(
+      process, "uses io_uring through a registered ring, whose requests the kernel does not show",
+      aftermath: .intact)
+  }
+
+  static let ringName = "anon_inode:[io_uring]"
 }

@@ -28,7 +28,7 @@ import Testing
   private let world: AdapterWorld
   private let looks = Looks()
   private let memory: LearnedMemoryKeeper
-  /// Sampling goes on until the end of the test.
+  /// Sampling continues until the end of the test.
   private let begun = Recorded<RegularSampling>()
 
   init() throws {

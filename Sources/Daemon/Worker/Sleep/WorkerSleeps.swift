@@ -47,8 +47,8 @@ final class WorkerSleeps {
   /// takes 30 µs.
   static let managerInterval = Duration.milliseconds(100)
 
-  /// Begins to watch the manager of a worker that has just fallen asleep, which wakes if its manager
-  /// wants something of it; see `SleepWatch`. The watch ends when `managerWatch` is removed.
+  /// Begins to watch the manager of a worker that has just fallen asleep. The worker wakes if its
+  /// manager wants something of it; see `SleepWatch`. It ends when `managerWatch` is removed.
   ///
   /// - Parameter check: returns why the worker should run; nil if it can sleep on.
   func watchManager(of worker: WorkerUnit, _ check: (() -> String?)?) {
