@@ -189,8 +189,9 @@ final class ShedAttempt {
     guard deadline > timers.now, let worker = handle.worker else { return }
     let question = QuietQuestion(to: worker, process, by: sheds.liveness)
     self.request = question
-    question.readEarlierTraffic { [weak self, unowned question] in
-      guard let self else { return }
+    // The reading keeps the question: its traffic counts even if this attempt ends meanwhile.
+    question.readEarlierTraffic { [weak self] in
+      guard let self, !isOver else { return }
       // If the deadline has passed meanwhile, the probe fails at once.
       let timeout = max(deadline - timers.now, .milliseconds(1))
       question.ask(Policy.Probe(.http(request), timeout: timeout)) { [weak self] in

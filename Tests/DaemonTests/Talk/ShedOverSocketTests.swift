@@ -171,4 +171,15 @@ import Testing
         && !world.isAsked)
     #expect(world.questions.ended == 1)
   }
+
+  @Test func `Traffic before a shed request that ends during the reading of it is activity`() throws
+  {
+    try world.questions.watchTraffic()
+    world.questions.world.hasTraffic = true
+    world.questions.world.whenLooking = { [talk = world.talk] in talk.worker.shed?.end() }
+    _ = try world.begin(.http(request))
+    #expect(world.questions.active == 1 && world.questions.world.asked.isEmpty)
+    world.timers.advance(by: .seconds(5))
+    #expect(!world.isAsked)
+  }
 }
