@@ -1,5 +1,6 @@
 import Hibernation
 import Linux
+import Policy
 
 /// Starts the standby pager, a process that brings the missing pages of workers if the daemon dies.
 /// Without it these workers would wait for the next daemon. It starts when the first worker needs
@@ -18,14 +19,17 @@ final class StandbyStarter<Process: Sendable> {
   /// Makes later resumes use the process.
   private let use: (Process) -> Void
   private let whenEnded: WhenEnded
+  private unowned let timers: any Timers
   private let log: (DaemonLog.Priority, String) -> Void
   private var current: Process?
   /// Called when the start that is under way has ended; empty: none is.
   private var waiting: [() -> Void] = []
+  /// The number of replacements in a row of which none has run for a minute.
+  private var replacements = 0
 
   /// - Parameter hasSuccessors: false in `dormouse wrap`, because its program doesn't outlive it.
   init(
-    hasSuccessors: Bool, log: @escaping (DaemonLog.Priority, String) -> Void,
+    hasSuccessors: Bool, timers: any Timers, log: @escaping (DaemonLog.Priority, String) -> Void,
     start: @escaping Start, hasEnded: @escaping (Process) -> Bool,
     use: @escaping (Process) -> Void, whenEnded: @escaping WhenEnded
   ) {
@@ -34,6 +38,7 @@ final class StandbyStarter<Process: Sendable> {
     self.hasEnded = hasEnded
     self.use = use
     self.whenEnded = whenEnded
+    self.timers = timers
     self.log = log
   }
 
@@ -51,23 +56,35 @@ final class StandbyStarter<Process: Sendable> {
       case .done(.success(let new)):
         current = new
         use(new)
-        whenEnded(new) { [weak self] in self?.replaceIfEnded() }
+        let began = timers.now
+        whenEnded(new) { [weak self] in self?.didEnd(startedAt: began) }
       case .done(.failure(let error)): log(.warning, "no standby pager: \(error)")
       case .overdue: log(.warning, "no standby pager: its program did not start within 10 s")
       // The thread of an earlier start, which was overdue, hasn't ended.
       case .busy: break
       }
+      replaceLater()
       let waiting = waiting
       self.waiting = []
       for action in waiting { action() }
     }
   }
 
-  /// Workers may have missing pages for hours in which nothing is resumed or trimmed.
-  private func replaceIfEnded() {
+  private func didEnd(startedAt began: Instant) {
+    if timers.now - began >= .seconds(60) { replacements = 0 }
+    replaceLater()
+  }
+
+  /// Replaces a pager that has ended, after a pause: processes that end at once must not occupy the
+  /// event loop. Workers may have missing pages for hours in which nothing is resumed or trimmed.
+  private func replaceLater() {
     guard let current, hasEnded(current) else { return }
-    log(.warning, "the standby pager has ended: another one is started")
-    startStandbyPager()
+    timers.after(Backoff().delay(afterRestarts: replacements)) { [weak self] in
+      guard let self, self.current.map(hasEnded) ?? false else { return }
+      log(.warning, "the standby pager has ended: another one is started")
+      startStandbyPager()
+    }
+    replacements += 1
   }
 }
 
@@ -77,7 +94,9 @@ extension StandbyStarter where Process == StandbyPagerConnection {
     jobs: LoopJobs, loop: any Timers & DescriptorWatches, hibernation: HibernationService,
     log: DaemonLog, hasSuccessors: Bool, lock: String
   ) -> StandbyStarter {
-    StandbyStarter(hasSuccessors: hasSuccessors, log: log.callAsFunction) { then in
+    StandbyStarter(
+      hasSuccessors: hasSuccessors, timers: loop, log: log.callAsFunction
+    ) { then in
       jobs.run(about: "standby pager", within: .seconds(10)) {
         // This path is the process's program, even if its file has been replaced or removed since.
         Result {
@@ -95,10 +114,8 @@ extension StandbyStarter where Process == StandbyPagerConnection {
     }
   }
 
-  /// Calls back 1 s after the process has ended: processes that end at once must not occupy the
-  /// event loop.
   static func waitForEnd(
-    of connection: StandbyPagerConnection, on loop: any Timers & DescriptorWatches,
+    of connection: StandbyPagerConnection, on loop: any DescriptorWatches,
     then: @escaping () -> Void
   ) {
     let pidfd = connection.process.pidfd
@@ -106,7 +123,7 @@ extension StandbyStarter where Process == StandbyPagerConnection {
     // Without the watch, the next trim finds that the process has ended.
     token = try? loop.whenReadable(pidfd) { [unowned loop] in
       if let token { loop.unwatch(pidfd, token) }
-      loop.after(.seconds(1), do: then)
+      then()
     }
   }
 }

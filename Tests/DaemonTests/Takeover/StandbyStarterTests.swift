@@ -17,10 +17,11 @@ import Testing
     var reports: [Int: () -> Void] = [:]
   }
   private let world = World()
+  private let timers = FakeLoop()
 
   private func starter(hasSuccessors: Bool = true) -> StandbyStarter<Int> {
     StandbyStarter(
-      hasSuccessors: hasSuccessors, log: { [world] in world.lines.append($1) },
+      hasSuccessors: hasSuccessors, timers: timers, log: { [world] in world.lines.append($1) },
       start: { [world] in world.waiting.append($0) },
       hasEnded: { [world] in world.ended.contains($0) }, use: { [world] in world.used.append($0) },
       whenEnded: { [world] in world.reports[$0] = $1 })
@@ -47,17 +48,41 @@ import Testing
     answer(.done(.success(1)))
     world.ended = [1]
     world.reports[1]?()
+    #expect(world.waiting.isEmpty)
+    timers.advance(by: .seconds(1))
     answer(.done(.success(2)))
     #expect(world.used == [1, 2] && world.lines.count == 1)
     world.reports[1]?()
+    timers.advance(by: .seconds(100))
     #expect(world.waiting.isEmpty && world.lines.count == 1)
+  }
+
+  @Test func `A standby pager that can't be replaced is replaced later, with growing pauses`() {
+    let starter = starter()
+    starter.startStandbyPager()
+    answer(.done(.success(1)))
+    world.ended = [1]
+    world.reports[1]?()
+    for pause in [1, 2, 4] {
+      timers.advance(by: .seconds(pause) - .milliseconds(1))
+      #expect(world.waiting.isEmpty)
+      timers.advance(by: .milliseconds(1))
+      answer(.done(.failure(TestFailure("no memory"))))
+    }
+    timers.advance(by: .seconds(8))
+    answer(.done(.success(2)))
+    timers.advance(by: .seconds(60))
+    world.ended = [1, 2]
+    world.reports[2]?()
+    timers.advance(by: .seconds(1))
+    #expect(world.waiting.count == 1, "it ran for a minute")
   }
 
   @Test func `A standby pager that is killed is replaced while nothing is trimmed`() throws {
     let loop = try EventLoop(check: nil)
     var used: [StandbyPagerConnection] = []
     let starter = StandbyStarter<StandbyPagerConnection>(
-      hasSuccessors: true, log: { _, _ in },
+      hasSuccessors: true, timers: loop, log: { _, _ in },
       start: { then in
         then(.done(Result { try StandbyPagerConnection(command: ["/bin/sleep", "690"]) }))
       }, hasEnded: { $0.hasEnded() }, use: { used.append($0) },
