@@ -148,6 +148,9 @@ import Testing
     try world.watches.serve()
     #expect(world.events.last == .purgeableOffered(id, .zero))
     #expect(conversation.offers.inodes.isEmpty)
+    #expect(conversation.talk?.connectionCount == nil && !conversation.canShed)
+    #expect(world.channelChanges == 2)
+    #expect(conversation.ask(.willSuspend, within: .seconds(1), timeout: nil) { _ in } == nil)
   }
 
   @Test func `A connection that doesn't read is closed by the daemon, and logged`() throws {

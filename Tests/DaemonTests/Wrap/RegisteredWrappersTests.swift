@@ -38,6 +38,13 @@ import Testing
     #expect(world.state("clangd") == .background && world.asked.isEmpty)
   }
 
+  @Test func `The permission to terminate a wrapped worker follows the latest report`() {
+    for permission in [true, false] {
+      world.register(WrapperWorld.report("clangd", mayBeTerminated: permission))
+      #expect(world.driver.state.profile(of: id)?.mayBeTerminated == permission)
+    }
+  }
+
   @Test func `A hibernation that the daemon's ladder requested has the ladder's reason`() {
     var asked = world.report("hibernated")
     asked.worker.reason = CodedText(.requested(.hibernate))
