@@ -34,7 +34,7 @@ struct SpawningTests {
     "A hibernation that a vfork prevents leaves no thread traced, and the worker continues",
     arguments: Nightly.one(of: Victim.Parking.available))
   func refusedForVfork(parking: Victim.Parking) throws {
-    let victim = try Victim(ready: "longvfork", "2500", parking: parking)
+    let victim = try Victim(ready: "longvfork", "8000", parking: parking)
     #expect(try eventually { try victim.hasThread(in: .uninterruptible) })
     let target = victim.target
     if parking == .frozen { try victim.suspend() }

@@ -139,7 +139,7 @@ import Testing
     try #require(withLoopback(localPort(of: listener.raw)) { connect(raw, $0, $1) } == 0)
     let block = [UInt8](repeating: 0, count: 65536)
     while send(raw, block, block.count, Int32(MSG_DONTWAIT)) > 0 {}
-    var option = linger(l_onoff: 1, l_linger: 20)
+    var option = linger(l_onoff: 1, l_linger: 120)
     setsockopt(raw, SOL_SOCKET, SO_LINGER, &option, socklen_t(MemoryLayout<linger>.size))
     return raw
   }
@@ -178,7 +178,7 @@ import Testing
       withExtendedLifetime(descriptor) {}
     }
     // The reading end has no writer any more.
-    #expect(try pollDescriptor(reading.raw, for: POLLIN, until: Deadline(in: .seconds(10))))
+    #expect(try pollDescriptor(reading.raw, for: POLLIN, until: Deadline(in: .seconds(60))))
     withExtendedLifetime(listener) {}
   }
 }

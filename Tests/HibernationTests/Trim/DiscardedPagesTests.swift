@@ -64,7 +64,7 @@ struct DiscardedPagesTests {
       if case .failure(let error) = result { failure.error.withLock { $0 = error } }
       ended.signal()
     }
-    try #require(ended.wait(within: .seconds(20)))
+    try #require(ended.wait(within: .seconds(Talk.timeout)))
     if let error = failure.error.withLock({ $0 }) { throw error }
   }
 
