@@ -232,7 +232,14 @@ extension Pager {
         if received.child != nil { process.journal.forksAreDone() }
       }
       if !process.userfault.hasEventInFlight { break }
-      if busyEnd.hasPassed { pauseThread(for: .milliseconds(1)) } else { pauses.next() }
+      if busyEnd.hasPassed {
+        // The list of mappings may have missed one that was being moved, and the thread that moves
+        // locked memory waits there for a page.
+        try retry.run { () throws(SystemCallError) in try process.userfault.unregisterAll() }
+        pauseThread(for: .milliseconds(10))
+      } else {
+        pauses.next()
+      }
     }
     // This covers a mapping that was moved during the loop.
     try retry.run { () throws(SystemCallError) in try process.userfault.unregisterAll() }

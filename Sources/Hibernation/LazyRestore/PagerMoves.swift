@@ -100,8 +100,9 @@ extension Pager {
       guard destinations.contains(where: range.overlaps), !hasImagePages(in: range, of: process)
       else { continue }
       do throws(SystemCallError) { try process.userfault.unregister(mapping.range) } catch {
-        // Without that, the next move halts it again. The process may have ended.
-        if error.code == ENOMEM { process.hasVanished = true }
+        // Without that, the next move halts it again. The process may have ended, or the kernel is
+        // short of memory.
+        if error.code == ENOMEM, !process.hasMemory { process.hasVanished = true }
         return
       }
     }

@@ -50,7 +50,8 @@ public final class Hibernator {
   /// The process that continues the lazy restores if the daemon dies.
   public var standby: StandbyPagerConnection? {
     didSet {
-      for (name, fill) in fills where !fill.hasEnded {
+      // A pager that has handed a worker over is followed by the standby pager, too.
+      for (name, fill) in fills where !fill.hasEnded || fill.handedOver != nil {
         fill.announce(to: standby, Array((handles[name] ?? [:]).values))
       }
     }

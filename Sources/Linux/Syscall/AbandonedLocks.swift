@@ -10,7 +10,8 @@ import Glibc
 /// and the right to trace the process.
 public enum AbandonedLocks {
   /// The names of threads whose calls change no worker, image or record. They wait for files and
-  /// sockets that belong to others.
+  /// sockets that belong to others. A log or a socket that one renames or removes is in a directory
+  /// of the daemon: if that doesn't answer, no other daemon can use it either.
   private static let harmless = Set(
     ["apart", "close", "fifo", "files", "log", "meas", "stored"].map { "dormouse-\($0)" })
 
