@@ -83,8 +83,15 @@ struct TrimForkTests {
   func childUnmaps() throws {
     let probe = try Probe(Self.command("fork_and_unmap"), parking: .frozen)
     try probe.perform("trim to image")
-    kill(probe.daemon.pid, SIGSTOP)
-    try #require(try eventually { try ProcessStat.read(probe.daemon.pid).state == .stopped })
+    let daemon = probe.daemon.pid
+    kill(daemon, SIGSTOP)
+    let isStopped = try eventually {
+      // A thread that has just ended isn't listed the next time.
+      try threads(of: daemon).allSatisfy {
+        (try? ProcessStat.read(thread: $0, of: daemon))?.state == .stopped
+      }
+    }
+    try #require(isStopped)
     let handle = try #require(try FaultHandle.find(in: probe.victim))
     let cgroup = try #require(probe.cgroup)
     let pager = try Pager(
