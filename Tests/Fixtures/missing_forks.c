@@ -150,6 +150,40 @@ static const char *fork_while_unmapping(void) {
   return NULL;
 }
 
+static atomic_int gap;  // the page before those to unmap; 0: none
+static void *unmap_gaps(void *unused) {
+  for (int page; (page = gap) >= 0;)
+    if (page && !munmap(at(page + 1), FEW * PAGE)) gap = 0;
+  return unused;
+}
+static int growing;
+static int child_has_new_memory(void) {
+  for (int i = 1; i <= FEW; i++) if (!has(at(growing + i), 0)) return 0;
+  return 1;
+}
+// Memory grows into the place of other memory before the pager knows that this was unmapped.
+static const char *fork_while_growing(void) {
+  enum { STEP = 2 * FEW, TRIES = PAGES / STEP - 1 };
+  MISSING(one);
+  pthread_t thread;
+  unsigned char state[FEW];
+  const char *wrong = NULL;
+  CHECK(!pthread_create(&thread, NULL, unmap_gaps, NULL));
+  for (int i = 1; i <= TRIES && !wrong; i++) {
+    growing = i * STEP;
+    if (!is_missing(growing + 1) || !is_missing(growing + FEW)) continue;
+    gap = growing;
+    while (!mincore(at(growing + 1), FEW * PAGE, state)) {}
+    if (mremap(at(growing), PAGE, (1 + FEW) * PAGE, 0) == MAP_FAILED) wrong = "it can't grow";
+    else if (!child_is_right(child_has_new_memory)) wrong = "a child has memory from before";
+    while (gap) {}
+    expect_zeros(growing + 1, FEW);
+  }
+  gap = -1;
+  pthread_join(thread, NULL);
+  return wrong;
+}
+
 static int pipe_ends[2];
 static int child_waits(void) {
   char byte;
@@ -233,6 +267,7 @@ static const struct test tests[] = {
   {"fork_in_threads", NULL, fork_in_threads},
   {"fork_while_waiting", NULL, fork_while_waiting},
   {"fork_while_unmapping", NULL, fork_while_unmapping},
+  {"fork_while_growing", NULL, fork_while_growing},
   {"fork_and_change", NULL, fork_and_change},
   {"fork_and_unmap", NULL, fork_and_unmap},
   {"fork_wiped", wipe_early, fork_wiped},

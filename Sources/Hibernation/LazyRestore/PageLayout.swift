@@ -172,6 +172,14 @@ struct PageLayout: Sendable {
     }
   }
 
+  /// The ranges that the calls of a batch have unmapped, without the destinations of moves.
+  static func unmapped(by batch: [FaultJournal.Message]) -> [Range<UInt64>] {
+    let destinations = batch.filter { Int($0.event) == CLINUX_UFFD_REMAP }.map { Move($0).to }
+    return batch.filter { Int($0.event) == CLINUX_UFFD_UNMAP }.flatMap {
+      subtract(destinations, from: $0.a..<max($0.a, $0.b))
+    }
+  }
+
   private static func isPossible(_ message: FaultJournal.Message) -> Bool {
     switch Int(message.event) {
     case CLINUX_UFFD_REMOVE, CLINUX_UFFD_UNMAP: message.a <= message.b && message.b <= limit

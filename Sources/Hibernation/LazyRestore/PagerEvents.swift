@@ -45,7 +45,7 @@ extension Pager {
     let before = process.layout
     try process.apply(batch)
     if !children.isEmpty {
-      let wiped = try wipedOnFork(process)
+      let wiped = try emptyInChildren(of: process, batch)
       let isUnchanged = batch.allSatisfy { Int($0.event) == CLINUX_UFFD_FORK }
       var destinations = children.map {
         Destination(
@@ -147,10 +147,18 @@ extension Pager {
     }
   }
 
-  /// Returns ranges that are empty in a child (MADV_WIPEONFORK): random generators detect forks by
-  /// this.
-  private func wipedOnFork(_ process: LazyProcess) throws -> [Range<UInt64>] {
+  /// Returns ranges that are empty in a child: those with MADV_WIPEONFORK, by which random
+  /// generators detect forks, and memory that has grown into the place of other memory. A thread
+  /// can do that and fork before the message is read that another thread has unmapped what was
+  /// there. (If the fork came first, the child lacks what a thread has unmapped that it doesn't
+  /// have.)
+  private func emptyInChildren(
+    of process: LazyProcess, _ batch: [FaultJournal.Message]
+  ) throws -> [Range<UInt64>] {
     var mappings = try mappings(of: process.pid)
+    let grown = mappings.filter { $0.flags.contains(.userfault) }.flatMap { mapping in
+      PageLayout.unmapped(by: batch).map { $0.clamped(to: mapping.start..<mapping.end) }
+    }.filter { !$0.isEmpty }
     if mappings.isEmpty {
       // It was killed after the fork. Its child has the same flags, and only the memory of a new
       // child is registered.
@@ -161,7 +169,7 @@ extension Pager {
         if others.contains(where: { $0.flags.contains(.userfault) }) { mappings += others }
       }
     }
-    return mappings.filter { $0.flags.contains(.wipedOnFork) }.map { $0.start..<$0.end }
+    return grown + mappings.filter { $0.flags.contains(.wipedOnFork) }.map { $0.start..<$0.end }
   }
 
   func freeze() throws {

@@ -111,7 +111,8 @@ struct TrimKernelTests {
       "missing_forks",
       [
         "fork", "fork_twice", "fork_often", "fork_100_times", "fork_in_threads",
-        "fork_while_waiting", "fork_while_unmapping", "fork_and_change", "fork_wiped",
+        "fork_while_waiting", "fork_while_unmapping", "fork_while_growing", "fork_and_change",
+        "fork_wiped",
       ]))
   func forks(test: Case) throws { try check(test) }
 
