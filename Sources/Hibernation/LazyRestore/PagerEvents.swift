@@ -45,12 +45,13 @@ extension Pager {
     let before = process.layout
     try process.apply(batch)
     if !children.isEmpty {
-      let wiped = try emptyInChildren(of: process, batch)
       let isUnchanged = batch.allSatisfy { Int($0.event) == CLINUX_UFFD_FORK }
-      var destinations = children.map {
-        Destination(
-          child: Userfault(descriptor: $0, pid: process.pid), of: process,
-          before: isUnchanged ? nil : before, wiped: wiped)
+      var destinations = try children.enumerated().map { index, child in
+        // An early fork came before the other changes.
+        let changes = index == 0 && early?.child != nil ? [] : batch
+        return Destination(
+          child: Userfault(descriptor: child, pid: process.pid), of: process,
+          before: isUnchanged ? nil : before, wiped: try emptyInChildren(of: process, changes))
       }
       while let destination = destinations.popLast() {
         try fillAll(destination)
@@ -156,8 +157,9 @@ extension Pager {
     of process: LazyProcess, _ batch: [FaultJournal.Message]
   ) throws -> [Range<UInt64>] {
     var mappings = try mappings(of: process.pid)
+    let unmapped = PageLayout.unmapped(by: batch)
     let grown = mappings.filter { $0.flags.contains(.userfault) }.flatMap { mapping in
-      PageLayout.unmapped(by: batch).map { $0.clamped(to: mapping.start..<mapping.end) }
+      unmapped.map { $0.clamped(to: mapping.start..<mapping.end) }
     }.filter { !$0.isEmpty }
     if mappings.isEmpty {
       // It was killed after the fork. Its child has the same flags, and only the memory of a new
