@@ -184,6 +184,32 @@ static const char *fork_while_growing(void) {
   return wrong;
 }
 
+// The parent unmaps memory just after a fork, and grows into its place before the pager knows.
+static const char *fork_then_grow(void) {
+  MISSING(one);
+  pthread_t thread;
+  unsigned char state[FEW];
+  CHECK(!pthread_create(&thread, NULL, unmap_gaps, NULL));
+  // Nothing of the C library is missing later, when no page is filled until "grown" is written.
+  CHECK(mincore(at(two), FEW * PAGE, state) == 0 && write(1, "", 0) == 0);
+  CHECK(mremap(at(two), PAGE, PAGE, 0) == at(two));
+  growing = one;
+  if (fork() == 0) {
+    const char *wrong = check_region();
+    dprintf(1, "child: %s\n", wrong ? wrong : "whole");
+    _exit(0);
+  }
+  gap = one;
+  while (!mincore(at(one + 1), FEW * PAGE, state)) {}
+  int grew = mremap(at(one), PAGE, (1 + FEW) * PAGE, 0) == at(one);
+  CHECK(write(1, "grown\n", 6) == 6 && grew);
+  while (gap) {}
+  expect_zeros(one + 1, FEW);
+  gap = -1;
+  pthread_join(thread, NULL);
+  return NULL;
+}
+
 static int pipe_ends[2];
 static int child_waits(void) {
   char byte;
@@ -268,6 +294,7 @@ static const struct test tests[] = {
   {"fork_while_waiting", NULL, fork_while_waiting},
   {"fork_while_unmapping", NULL, fork_while_unmapping},
   {"fork_while_growing", NULL, fork_while_growing},
+  {"fork_then_grow", NULL, fork_then_grow},
   {"fork_and_change", NULL, fork_and_change},
   {"fork_and_unmap", NULL, fork_and_unmap},
   {"fork_wiped", wipe_early, fork_wiped},
