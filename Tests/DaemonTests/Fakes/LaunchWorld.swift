@@ -78,6 +78,8 @@ final class LaunchWorld: EngineObserver {
   ) { [unowned self] in makeLaunch($0) }
   let launchesAtOnce: Int
   var obstacle: String?
+  /// True if there is no worker of the name any more, so that no launch of it is made.
+  var isRemoved = false
   /// The launches so far.
   private(set) var launches: [FakeLaunch] = []
   /// Makes the next launch.
@@ -126,7 +128,7 @@ final class LaunchWorld: EngineObserver {
   // MARK: launcher
 
   private func makeLaunch(_ id: WorkerID) -> FakeLaunch? {
-    guard id == self.id || id == slow else { return nil }
+    guard id == self.id || id == slow, !isRemoved else { return nil }
     let launch = next()
     launch.world = self
     launches.append(launch)

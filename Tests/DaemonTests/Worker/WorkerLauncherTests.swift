@@ -119,12 +119,30 @@ import Testing
   func `A worker that is removed between two steps leaves nothing`(step: LaunchStep) throws {
     let launch = try #require(world.start())
     launch.succeed(until: step)
-    launch.isWanted = false
+    (launch.isWanted, world.isRemoved) = (false, true)
     launch.answer(step)
     #expect(launch.performed.last == step && launch.undoCount == 1)
     launch.finishUndoing()
     #expect(world.events.isEmpty && world.calls.isEmpty)
     expectNothingLeft(launch)
+  }
+
+  @Test(arguments: LaunchStep.allCases, [nil, "no file system"])
+  func `A launch of a removed worker ends, and then a new worker of its name is launched`(
+    step: LaunchStep, refusal: String?
+  ) throws {
+    let first = try #require(world.start())
+    first.succeed(until: step)
+    // The start of another worker with the name is requested.
+    first.isWanted = false
+    world.launcher.launch(world.id)
+    first.answer(step, refusal)
+    #expect(world.launches.count == 1, "something of the first launch is left")
+    first.finishUndoing()
+    #expect(world.events.isEmpty && world.calls.isEmpty, "the new worker hasn't failed")
+    let second = try #require(world.launches.dropFirst().first)
+    for step in LaunchStep.allCases { second.answer(step) }
+    #expect(world.events == ["launched"] && world.launches.count == 2)
   }
 
   @Test(arguments: LaunchStep.allCases)

@@ -42,7 +42,7 @@ protocol Launch: AnyObject {
   func programDidStart()
   /// The engine knows that the worker's program runs.
   func didLaunch()
-  /// The engine knows that the launch has failed, and nothing of it is left.
+  /// Nothing is left of the launch. If its worker is still wanted, the engine knows that it failed.
   func didFail()
   func log(_ priority: DaemonLog.Priority, _ text: String)
 }
@@ -91,7 +91,8 @@ final class WorkerLauncher: EngineObserver {
   var pids: [Int32] { attempts.values.compactMap { $0.launch.pid } }
 
   func launch(_ id: WorkerID) {
-    // If a launch is in progress, its outcome answers both requests.
+    // If a launch is in progress, its outcome answers both requests. If its worker was removed, and
+    // another one has the name, that one is launched when nothing is left of the first launch.
     guard attempts[id] == nil, let launch = makeLaunch(id) else { return }
     if let obstacle = launch.obstacle {
       return driver.send(.launchFailed(id, obstacle))
@@ -126,7 +127,7 @@ final class WorkerLauncher: EngineObserver {
     }
   }
 
-  /// - Parameter failure: nil: the worker has been removed meanwhile.
+  /// - Parameter failure: nil: the worker was removed between two steps.
   private func undo(_ id: WorkerID, because failure: String?) {
     guard let attempt = attempts[id] else { return }
     attempt.operation.begin(within: Self.undoTimeout, orElse: false) { done in
@@ -136,12 +137,20 @@ final class WorkerLauncher: EngineObserver {
         attempt.launch.log(.warning, "can't undo its launch within \(Self.undoTimeout.text)")
       }
       end(id)
-      if let failure {
-        driver.send(.launchFailed(id, failure))
-        attempt.launch.didFail()
-      }
       turns.end(id)
+      conclude(attempt.launch, of: id, failure)
     }
+  }
+
+  /// Reports a launch of which nothing is left. Another worker may have the name by now: the
+  /// failure isn't that worker's, and a launch of it that was requested meanwhile begins now.
+  private func conclude(_ launch: any Launch, of id: WorkerID, _ failure: String?) {
+    if launch.isWanted {
+      if let failure { driver.send(.launchFailed(id, failure)) }
+    } else if driver.state.state(of: id) == .launching {
+      return self.launch(id)
+    }
+    launch.didFail()
   }
 
   private func end(_ id: WorkerID) {
