@@ -130,6 +130,24 @@ import Testing
     #expect(contents(destination.path) == "little\n")
   }
 
+  @Test func `A log that two workers share isn't rotated twice at the same time`() throws {
+    let (destination, log) = try open(keep: 2)
+    try log.descriptor.writeAll("the first worker's and the second one's\n")
+    let status = try log.descriptor.readStatus()
+    let file = [UInt64(status.st_dev), UInt64(status.st_ino)]
+    let rotation = LogRotation(destination, limit: 10)
+    // The rotation of the other worker's log is under way.
+    #expect(LogRotation.beginRotation(of: file))
+    #expect(try !rotation.rotateIfTooLarge())
+    #expect(try listDirectory(scratch.path) == ["log"])
+    LogRotation.endRotation(of: file)
+    #expect(try rotation.rotateIfTooLarge())
+    #expect(contents(destination.path + ".1") == "the first worker's and the second one's\n")
+    #expect(try !rotation.rotateIfTooLarge())
+    #expect(LogRotation.beginRotation(of: file), "the rotation has ended")
+    LogRotation.endRotation(of: file)
+  }
+
   @Test func `A rotation that keeps no files empties the log`() throws {
     let (destination, log) = try open(keep: 0)
     try log.descriptor.writeAll("much")

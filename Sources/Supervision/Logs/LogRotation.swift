@@ -1,6 +1,7 @@
 import CLinux
 import Glibc
 import Linux
+import Synchronization
 
 /// Moves the content of a log to other files while its worker still writes to it.
 ///
@@ -48,17 +49,40 @@ public struct LogRotation: Sendable {
       }
     } catch { return false }
     guard status.isRegularFile, Int64(status.st_size) > limit else { return false }
-    try rotate()
-    return true
+    return try rotate(over: limit)
   }
 
   /// Rotates the log, which must be a regular file. Call it on a thread that may wait: it takes as
   /// long as the disk needs.
-  public func rotate() throws(SystemCallError) {
-    let destination = destination
-    let log = try destination.acting { () throws(SystemCallError) in
-      try destination.openRegular(O_RDWR).file
+  public func rotate() throws(SystemCallError) { _ = try rotate(over: -1) }
+
+  /// The files that are being rotated, by device and inode.
+  private static let filesUnderWay = Mutex<Set<[UInt64]>>([])
+
+  /// Marks a file as being rotated, until `endRotation`. Returns false if it is already.
+  static func beginRotation(of file: [UInt64]) -> Bool {
+    filesUnderWay.withLock { $0.insert(file).inserted }
+  }
+
+  static func endRotation(of file: [UInt64]) { filesUnderWay.withLock { _ = $0.remove(file) } }
+
+  /// Workers may have the same log. Of two rotations at the same time, one would remove what it has
+  /// not copied.
+  ///
+  /// - Returns: false if another rotation of the file is under way, or has just ended.
+  private func rotate(over size: Int64) throws(SystemCallError) -> Bool {
+    let (log, status) = try destination.acting { () throws(SystemCallError) in
+      try destination.openRegular(O_RDWR)
     }
+    let file = [UInt64(status.st_dev), UInt64(status.st_ino)]
+    guard Self.beginRotation(of: file) else { return false }
+    defer { Self.endRotation(of: file) }
+    guard Int64(try log.readStatus(destination.path).st_size) > size else { return false }
+    try rotate(log)
+    return true
+  }
+
+  private func rotate(_ log: Descriptor) throws(SystemCallError) {
     if destination.keep == 0 { return try log.truncate(to: 0, path: destination.path) }
     try destination.acting { () throws(SystemCallError) in
       if fileExists(partial) { nameCopy() }

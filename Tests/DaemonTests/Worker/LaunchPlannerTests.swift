@@ -156,6 +156,23 @@ import Testing
     #expect(world.said[0].contains("is not enforced: it has no cgroup of its own"))
   }
 
+  @Test func `A launch doesn't rename a log that another worker may have open`() throws {
+    let output = WorkerOutput(file: "/var/log/web.log", maxSize: .megabytes(3))
+    var other = WorkerConfiguration(
+      name: "web-2", command: ["serve"], directory: "/srv", environment: [:])
+    other.output = output
+    let worker = WorkerUnit(configuration: other, environment: [:], isDeclared: true)
+    world.restarts.workers[worker.id] = worker
+    #expect(try world.plan { $0.output = output }.logLimit == .max)
+    other.output.file = "/var/log/other.log"
+    worker.configuration = other
+    #expect(try world.plan { $0.output = output }.logLimit == 3 << 20)
+    // Each worker has a log of its own in the daemon's directory.
+    worker.configuration.output = WorkerOutput(maxSize: .megabytes(3))
+    #expect(
+      try world.plan { $0.output = WorkerOutput(maxSize: .megabytes(3)) }.logLimit == 3 << 20)
+  }
+
   @Test func `An adopted worker keeps the log that it was launched with`() throws {
     var plan = LaunchPlan(
       name: "web", command: ["serve"], directory: "/", environment: [:], logPath: "/old/web.log")

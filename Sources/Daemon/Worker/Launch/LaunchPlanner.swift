@@ -62,7 +62,7 @@ struct LaunchPlanner {
     // user.
     plan.newKeyring = geteuid() == 0
     planLog(&plan, configuration)
-    if let size = configuration.output.maxSize { plan.logLimit = size.bytes }
+    if let size = configuration.output.maxSize, !sharesLog(worker) { plan.logLimit = size.bytes }
     if case .notificationDescriptor(let number) = configuration.readiness {
       plan.readinessChannel = try ReadinessChannel(number: number)
     }
@@ -145,6 +145,15 @@ struct LaunchPlanner {
       plan.logLimit = .max
     }
     if configuration.output.maxSize != nil { plan.logKeep = configuration.output.keep }
+  }
+
+  /// Whether another worker has the same log. Its launch must not rename the file: the other worker
+  /// may have it open, and would continue to write to it under its new name.
+  private func sharesLog(_ worker: WorkerUnit) -> Bool {
+    guard let file = worker.configuration.output.file else { return false }
+    return restarts.workers.values.contains {
+      $0 !== worker && ($0.configuration.output.file == file || $0.process?.plan.logPath == file)
+    }
   }
 
   /// The environment of a worker that runs as another user: that user's home and directories,
