@@ -118,6 +118,9 @@ public struct LogRotation: Sendable {
     let whole = (Int64(status.st_size) - 1) / block * block
     if whole > 0 {
       try append(log, wanted(of: 0..<whole), to: copy)
+      // The disk has the copy before the removal: a power failure would otherwise lose both. A log
+      // of more than twice the limit grows faster than that, and isn't copied as a whole anyway.
+      if Int64(status.st_size) / 2 <= limit { try copy.syncData(partial) }
       if Self.removeBeginning(of: log, whole) { return }
     }
     var copied = max(whole, 0)
