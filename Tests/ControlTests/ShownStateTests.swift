@@ -28,6 +28,20 @@ import Testing
     #expect(shown("a_code_of_the_future") == "terminated")
   }
 
+  @Test func `Output of a worker is awaited while it runs or a start of it is planned`() {
+    var worker = WorkerReport(name: "web", state: "terminated")
+    for code in ["backing_off", "waits_for_memory", "waits_for_worker"] {
+      worker.reason = CodedText(code, "")
+      #expect(!worker.isOver, "\(code)")
+    }
+    for code in ["never_started", "gave_up", "exited", "requested_stop", "pressure"] {
+      worker.reason = CodedText(code, "")
+      #expect(worker.isOver, "\(code)")
+    }
+    worker.state = "hibernated"
+    #expect(!worker.isOver)
+  }
+
   @Test func `A worker with processes is shown in its state, whatever the reason for it is`() {
     var worker = WorkerReport(name: "web", state: "hibernated")
     worker.reason = CodedText("requested_stop", "")

@@ -147,6 +147,12 @@ public struct WorkerReport: Codable, Hashable, Sendable {
     self.name = name
     self.state = state
   }
+
+  /// True if it doesn't run, and the daemon doesn't plan to start it.
+  public var isOver: Bool {
+    let planned = ["backing_off", "waits_for_memory", "waits_for_worker"]
+    return state == "terminated" && !planned.contains(reason.code)
+  }
 }
 
 /// The end of one run of a worker.

@@ -1,5 +1,4 @@
 import Control
-import Linux
 
 /// The workers whose output is wanted. The daemon is asked for them at each call.
 struct ChosenLogs {
@@ -27,20 +26,16 @@ struct ChosenLogs {
   /// Returns the logs as they are now. At an upgrade the next daemon may be starting, so it is
   /// tried for some seconds.
   func poll() -> Poll {
-    for attempt in 0..<50 {
-      if attempt > 0 { pauseThread(for: .milliseconds(100)) }
-      do {
-        var daemon = try connection.connect()
-        let all = try daemon.ask(.ps).workers ?? []
-        let chosen = fitting(all)
-        if !names.isEmpty, !chosen.contains(where: { !hasEnded($0) }) {
-          return .ended(
-            chosen.isEmpty ? "no such worker is there any more" : "all of them have ended")
-        }
-        return .more(chosen.compactMap(WorkerLog.init))
-      } catch {}  // There is no daemon now.
+    let workers = connection.askAcrossUpgrade { (daemon: inout DaemonConnection) in
+      try daemon.ask(.ps).workers ?? []
     }
-    return .ended("the daemon has ended")
+    guard let workers else { return .ended("the daemon has ended") }
+    let chosen = fitting(workers)
+    if !names.isEmpty, chosen.allSatisfy(\.isOver) {
+      return .ended(
+        chosen.isEmpty ? "no such worker is there any more" : "all of them have ended")
+    }
+    return .more(chosen.compactMap(WorkerLog.init))
   }
 
   private func fitting(_ all: [WorkerReport]) -> [WorkerReport] {
@@ -49,9 +44,5 @@ struct ChosenLogs {
     return all.filter { worker in
       names.contains { WorkerPatterns([$0]).fits(worker) }
     }
-  }
-
-  private func hasEnded(_ worker: WorkerReport) -> Bool {
-    worker.state == "terminated" && worker.restartsInSeconds == nil && worker.waitsFor == nil
   }
 }

@@ -1,5 +1,4 @@
 import Control
-import Linux
 
 /// One worker's output, byte for byte.
 struct OneLog {
@@ -30,20 +29,16 @@ struct OneLog {
 
   /// Returns the reason why nothing more will be written; nil if more may be written.
   private func endOfWriting() -> String? {
-    for attempt in 0..<50 {
+    let answer = connection.askAcrossUpgrade { (daemon: inout DaemonConnection) -> String? in
       do {
-        var daemon = try connection.connect()
         let report = try daemon.ask(.status, worker: worker).workers?.first
-        let isOver = report?.state == "terminated" && report?.restartsInSeconds == nil
-        return isOver ? "\(escaped(worker)) has ended" : nil
+        return report?.isOver == true ? "\(escaped(worker)) has ended" : nil
       } catch let failure as CommandFailure where failure.exit == .unknownWorker {
         return "\(escaped(worker)) has been removed"
-      } catch {
-        // The next daemon may be starting, as at an upgrade.
-        if attempt < 49 { pauseThread(for: .milliseconds(100)) }
       }
     }
-    return "the daemon has ended"
+    guard let reason = answer else { return "the daemon has ended" }
+    return reason
   }
 
   private func location() throws -> LogLocation {
