@@ -80,7 +80,7 @@ import Testing
     #expect(access("\(ours)/s", F_OK) == 0)
   }
 
-  @Test func `The daemon finds a worker's listening sockets again in the worker`() throws {
+  @Test func `Listening sockets are found again in their worker, or in one thread of it`() throws {
     let scratch = try Scratch()
     let sockets = [
       ListenSocket(name: "a", address: .unix("\(scratch.path)/s")),
@@ -100,6 +100,18 @@ import Testing
     #expect(Set(listeners.map(\.socket)) == Set(sockets))
     let other = ListenSocket(name: "a", address: .unix("\(scratch.path)/other"))
     #expect(Listener.recover([other], from: try worker.tree()).isEmpty)
+
+    // In a killed daemon that can't end, only threads have the sockets.
+    let thread = worker.identity.pid
+    // Linux before 6.9 has no descriptor of a thread.
+    guard (try? Descriptor.pidfd(ofThread: thread)) != nil else { return }
+    #expect(
+      Set(Listener.recover(sockets, fromThreads: [thread]).map(\.socket)) == Set(sockets))
+    #expect(Listener.recover([other], fromThreads: [thread]).isEmpty)
+  }
+
+  @Test func `A process that runs or has ended isn't taken for a killed one that can't end`() {
+    #expect(!KilledProcesses.remainingThreads().contains(getpid()))
   }
 
   @Test(.enabled(if: geteuid() == 0, "only root can be two users"))

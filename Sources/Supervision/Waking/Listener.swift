@@ -144,13 +144,28 @@ public final class Listener: Sendable {
   /// Finds the sockets of an earlier daemon that its worker still has open. A daemon that may not
   /// duplicate the worker's descriptors (pidfd_getfd(2)) finds none.
   public static func recover(_ wanted: [ListenSocket], from tree: ProcessTree) -> [Listener] {
+    // An error means that the process has ended.
+    recover(wanted, from: tree.pids) { try? Descriptor.pidfd(of: $0) }
+  }
+
+  /// Finds the sockets of an earlier daemon that was killed and can't end (`KilledProcesses`), in
+  /// its remaining threads.
+  public static func recover(
+    _ wanted: [ListenSocket], fromThreads threads: [Int32]
+  ) -> [Listener] {
+    // An error means that the thread has ended, or that Linux is older than 6.9.
+    recover(wanted, from: threads) { try? Descriptor.pidfd(ofThread: $0) }
+  }
+
+  private static func recover(
+    _ wanted: [ListenSocket], from tasks: [Int32], by openPidfd: (Int32) -> Descriptor?
+  ) -> [Listener] {
     var left = wanted
     var listeners: [Listener] = []
-    for pid in tree.pids where !left.isEmpty {
-      // The process has ended.
-      guard let pidfd = try? Descriptor.pidfd(of: pid) else { continue }
+    for task in tasks where !left.isEmpty {
+      guard let pidfd = openPidfd(task) else { continue }
       // A process that has ended has no descriptors.
-      for open in (try? OpenDescriptor.list(of: pid)) ?? [] where open.kind == .socket {
+      for open in (try? OpenDescriptor.list(of: task)) ?? [] where open.kind == .socket {
         // The descriptor was closed in the meantime.
         guard let duplicate = try? open.duplicate(from: pidfd),
           let facts = try? SocketFacts.read(duplicate),

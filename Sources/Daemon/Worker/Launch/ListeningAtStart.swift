@@ -9,7 +9,7 @@ extension ListeningSockets {
 
   /// Opens the sockets of all workers at the daemon's start. The sockets of workers that survived
   /// are copied from their processes. All others are opened before the first worker starts, so that
-  /// no client is refused.
+  /// no client is refused. Those that a killed daemon still has are copied from it.
   ///
   /// - Parameter then: called once, when all sockets have an outcome or after `startTimeout`;
   ///   perhaps before this returns.
@@ -28,8 +28,10 @@ extension ListeningSockets {
     for worker in listening {
       recoverSockets(worker) { [weak self] in
         self?.relisten(worker, mayWait: true) {
-          unopened.remove(worker.id)
-          if unopened.isEmpty { endOpening() }
+          self?.recoverFromKilledDaemon(worker) {
+            unopened.remove(worker.id)
+            if unopened.isEmpty { endOpening() }
+          }
         }
       }
     }
@@ -49,6 +51,27 @@ extension ListeningSockets {
     } then: { [weak self] outcome in
       if case .done(let listeners) = outcome {
         for listener in listeners { self?.keep(listener, of: worker) }
+      }
+      then()
+    }
+  }
+
+  /// Copies the sockets that couldn't be opened, if an earlier daemon has them that was killed and
+  /// can't end.
+  private func recoverFromKilledDaemon(_ worker: WorkerUnit, then: @escaping () -> Void) {
+    let wanted = missing(of: worker)
+    guard !wanted.isEmpty else { return then() }
+    jobs.run(about: "sockets of \(worker.id)", within: WorkerStart.timeout) {
+      Listener.recover(wanted, fromThreads: KilledProcesses.remainingThreads())
+    } then: { [weak self] outcome in
+      if let self, case .done(let listeners) = outcome, !listeners.isEmpty {
+        for listener in listeners where missing(of: worker).contains(listener.socket) {
+          declared.log(
+            .notice,
+            "\(worker.id): \(listener.socket.address.text) is taken over from a killed daemon")
+          keep(listener, of: worker)
+        }
+        offer(worker)
       }
       then()
     }

@@ -19,7 +19,7 @@ final class ListeningSockets {
   let timers: any Timers
   let jobs: LoopJobs
   private let files: SocketFiles
-  private let declared: DeclaredWorkers
+  let declared: DeclaredWorkers
   private var sets: [WorkerID: Sockets] = [:]
   /// Workers whose sockets with files are being opened, and the closures that wait for that.
   private var openings: [WorkerID: [() -> Void]] = [:]
@@ -183,7 +183,8 @@ final class ListeningSockets {
     }
   }
 
-  private func missing(of worker: WorkerUnit) -> [ListenSocket] {
+  /// The sockets of the configuration that aren't open.
+  func missing(of worker: WorkerUnit) -> [ListenSocket] {
     worker.configuration.listen.filter { socket in
       sets[worker.id]?.all.contains { $0.socket == socket } != true
     }
