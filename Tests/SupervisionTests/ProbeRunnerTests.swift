@@ -1,9 +1,9 @@
 import Glibc
-import Linux
 import Policy
 import TestSupport
 import Testing
 
+@testable import Linux
 @testable import Supervision
 
 @Suite("Probes") struct ProbeRunnerTests {
@@ -67,6 +67,18 @@ import Testing
       .http(.init(port: port, path: "/slow")), worker, timeout: .seconds(1))
     #expect(slow == .failure("no answer within 1 s"))
     #expect(try ask(.tcp(host: "localhost", port: port), worker) == .success)
+  }
+
+  @Test func `A command that can't start for lack of a resource is no failure of the worker`() {
+    let request = SpawnRequest(
+      path: "/bin/true", arguments: ["true"], environment: [:], directory: "/", input: 0,
+      output: 1, error: 2)
+    for code in [EAGAIN, ENOMEM, EMFILE] {
+      #expect(LaunchError.spawn(SpawnError(step: .fork, code: code, request: request)).isShortage)
+      #expect(LaunchError.log(SystemCallError("open", on: "/dev/null", code: code)).isShortage)
+    }
+    #expect(!LaunchError.spawn(SpawnError(step: .exec, code: EACCES, request: request)).isShortage)
+    #expect(!LaunchError.notFound("pg_isready", path: "/bin").isShortage)
   }
 
   @Test func `A probe of a port without a listener, or of a host name, fails`() throws {

@@ -96,9 +96,14 @@ final class LivenessMonitor {
   /// - Parameter outcome: nil if it was lost, which says nothing about the worker.
   private func questionEnded(_ outcome: ProbeRunner.Outcome?, _ askedAt: Instant) {
     var verdict: ProbeState.Verdict?
-    if let outcome {
-      lastFailure = if case .failure(let reason) = outcome { reason } else { nil }
-      verdict = state.record(success: outcome == .success)
+    switch outcome {
+    case .success:
+      lastFailure = nil
+      verdict = state.record(success: true)
+    case .failure(let reason):
+      lastFailure = reason
+      verdict = state.record(success: false)
+    case .unasked, nil: break
     }
     if !isPaused {
       schedule(at: state.nextQuestion(after: askedAt, answeredAt: timers.now))

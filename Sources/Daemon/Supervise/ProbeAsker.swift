@@ -90,7 +90,8 @@ final class ProbeAsker: ProbeQuestions {
         question.watch = (descriptor, token, interest)
       } catch {
         runner.cancel()
-        follow(question)
+        // The caller of `put` doesn't expect an answer before that returns.
+        timers.after(.zero) { [unowned self] in follow(question) }
       }
     case .ended(let outcome):
       unwatch(question)

@@ -207,7 +207,7 @@ final class ShedAttempt {
       // The worker was asked over its socket as well, and answers there.
       if case .awaited = question { return }
       handle.send(.shedAnswered(id))
-    case .failure(let reason):
+    case .failure(let reason), .unasked(let reason):
       handle.log(.warning, "its shed request failed: \(reason)")
       if question == .answered { return handle.send(.shedAnswered(id)) }
       checkIfStable()

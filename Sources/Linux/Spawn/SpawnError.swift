@@ -56,6 +56,9 @@ public struct SpawnError: Error, Hashable, Sendable, CustomStringConvertible {
   /// True if starting the process outside the cgroup may work.
   public var mayBeTheCgroup: Bool { step == .fork && inCgroup }
 
+  /// True if descriptors, memory or processes were short. The start may succeed a moment later.
+  public var isShortage: Bool { [EMFILE, ENFILE, ENOMEM, EAGAIN].contains(code) }
+
   /// True if no step failed, but the process hadn't executed the program at its deadline.
   public var isHang: Bool { hang != nil }
 

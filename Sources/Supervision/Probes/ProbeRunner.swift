@@ -14,6 +14,9 @@ public final class ProbeRunner {
     case success
     /// A clause that can follow the worker's name, for example `/healthz answered 503`.
     case failure(String)
+    /// The daemon couldn't ask, for lack of descriptors, memory or processes. That says nothing
+    /// about the worker. The text is as that of a failure.
+    case unasked(String)
   }
 
   public enum Progress: Equatable, Sendable {
@@ -73,9 +76,9 @@ public final class ProbeRunner {
     end(.failure("no answer within \(probe.timeout.components.seconds) s\(hang)"))
   }
 
-  /// Ends a probe whose answer isn't needed any more.
+  /// Ends a probe whose answer isn't needed any more, or can't be awaited.
   public func cancel() {
-    if case .awaiting = progress { end(.failure("cancelled")) }
+    if case .awaiting = progress { end(.unasked("cancelled")) }
   }
 
   private func end(_ outcome: Outcome) {
@@ -94,7 +97,7 @@ public final class ProbeRunner {
     case .ended(.signaled(let signal)):
       end(.failure("its command was ended by \(Signals.text(signal))"))
     case .ended(.unknown): end(.failure("its command ended, exit status unknown"))
-    case .failed(let error): end(.failure("\(error)"))
+    case .failed(let error): end(error.isShortage ? .unasked("\(error)") : .failure("\(error)"))
     case .preparing, .starting, .running, .cancelled, nil: break
     }
   }
@@ -108,7 +111,10 @@ public final class ProbeRunner {
     let socket: Descriptor
     do throws(SystemCallError) {
       socket = try .socket(family: address.family, type: SOCK_STREAM, isBlocking: false)
-    } catch { return end(.failure("socket: \(error.reason)")) }
+    } catch {
+      let reason = "socket: \(error.reason)"
+      return end(error.isShortage ? .unasked(reason) : .failure(reason))
+    }
     self.socket = socket
     let result = address.withPointer { target, length in
       kernelResult { Glibc.connect(socket.raw, target, length) }

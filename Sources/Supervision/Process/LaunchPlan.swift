@@ -197,6 +197,15 @@ public enum LaunchError: Error, Hashable, Sendable, CustomStringConvertible {
     }
   }
 
+  /// True if descriptors, memory or processes were short. It may start a moment later.
+  var isShortage: Bool {
+    switch self {
+    case .log(let error): error.isShortage
+    case .spawn(let error): error.isShortage
+    case .noCommand, .notFound, .descriptors, .environmentFile, .stuck: false
+    }
+  }
+
   /// The reason alone, for a sentence that already says that something didn't start.
   public var reason: String {
     switch self {

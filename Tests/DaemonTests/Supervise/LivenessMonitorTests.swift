@@ -58,6 +58,22 @@ import Testing
     #expect(monitor.lastFailure == "exit code 3")
   }
 
+  @Test func `A probe that the daemon can't ask for lack of a resource doesn't count`() throws {
+    launch()
+    for outcome in [
+      ProbeRunner.Outcome.failure("exit code 1"), .unasked("no descriptor"), .unasked("no process"),
+    ] {
+      timers.advance(by: .seconds(10))
+      questions.answer(outcome)
+      timers.advance(by: .milliseconds(200))
+    }
+    #expect(questions.complaints == [] && monitor.lastFailure == "exit code 1")
+    timers.advance(by: .seconds(10))
+    questions.answer(.failure("exit code 2"))
+    timers.advance(by: .milliseconds(200))
+    #expect(questions.complaints == ["liveness probe failed 2 times in a row: exit code 2"])
+  }
+
   @Test func `A sleeping worker isn't probed, and earlier failures don't count later`() throws {
     launch()
     timers.advance(by: .seconds(5))

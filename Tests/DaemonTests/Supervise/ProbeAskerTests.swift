@@ -56,6 +56,17 @@ import Testing
     #expect(reason.contains("not an address") && world.timers.pending.isEmpty)
   }
 
+  @Test func `A probe that can't be watched says nothing about its worker, after the call`() {
+    var answers: [ProbeRunner.Outcome] = []
+    let watches = FakeLoop()
+    watches.refusal = ENOMEM
+    let asker = ProbeAsker(world.timers, watches)
+    _ = asker.put(silent(), to: process) { answers.append($0) }
+    #expect(answers.isEmpty)
+    world.timers.advance(by: .zero)
+    #expect(answers == [.unasked("cancelled")] && world.timers.pending.isEmpty)
+  }
+
   @Test func `A probe without an answer within its time-out is a failure`() throws {
     var answers: [ProbeRunner.Outcome] = []
     _ = asker.put(silent(), to: process) { answers.append($0) }
