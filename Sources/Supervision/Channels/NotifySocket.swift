@@ -53,8 +53,6 @@ public final class NotifySocket {
     self.read = read
     descriptor = try UnixSocket.bound(to: path, .datagram)
     try shim("setsockopt", on: path) { clinux_pass_credentials(descriptor.raw) }
-    // The kernel answers EPERM to senders of FDSTORE=1.
-    if !acceptsDescriptors { UnixSocket.refuseDescriptors(descriptor) }
   }
 
   /// Reads the datagrams that have arrived, at most `limit`; the descriptor stays readable if there
@@ -87,7 +85,7 @@ public final class NotifySocket {
       else { continue }
       messages += NotifyMessage.parse(buffer[..<datagram.count])
       // Descriptors that aren't stored are closed on another thread; so are those of a rejected
-      // datagram.
+      // datagram. The sender of BARRIER=1 (sd_notify_barrier(3)) waits for that.
       if acceptsDescriptors,
         let request = StoreRequest(buffer[..<datagram.count], passed: datagram.passed)
       {
