@@ -153,7 +153,7 @@ enum WorkerKeys {
       write: WorkerRenderer.listen)
     WorkerKey(
       "wake_at", kind: "line of cron, or a list",
-      about: "times at which it is started or woken; see [Schedules](#schedules)",
+      about: "times at which it is woken; see [Schedules](#schedules)",
       shape: ValueShape.text.orList,
       read: { $1.wakeAt = $0.oneOrMore("wake_at", of: .schedule).map(\.value) },
       write: { .list($0.wakeAt.map { .text($0.text) }) })
