@@ -39,6 +39,21 @@ import Testing
     #expect(world.begun.last == "ask \(SIGTERM)")
   }
 
+  @Test func `A worker that doesn't answer after its stop command has time for its stop signal`()
+    throws
+  {
+    let worker = try world.world.connect(world.worker)
+    _ = try worker.hear()
+    world.worker.configuration.stopCommand = ["sleep", "1000"]
+    ending.terminate()
+    let grace = world.worker.configuration.policy.terminate.grace
+    timers.advance(by: grace / 2)
+    #expect(try worker.hear().requests.count == 1)
+    #expect(world.begun == ["wake", "wake"])
+    timers.advance(by: grace / 4)
+    #expect(world.begun.last == "ask \(SIGTERM)", "a quarter of the grace is left")
+  }
+
   @Test func `A stop command runs while the worker is awake, before the stop signal`() throws {
     world.worker.configuration.stopCommand = ["true"]
     ending.terminate()

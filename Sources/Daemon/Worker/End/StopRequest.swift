@@ -84,7 +84,9 @@ extension WorkerEnding {
   private func announce(to worker: WorkerUnit, askingBy signal: Int32) -> Bool {
     guard let conversation = worker.conversation else { return false }
     let grace = worker.configuration.policy.terminate.grace
-    return conversation.willTerminate(within: grace) { [processes, process, id] in
+    // A stop command may have used half of the grace.
+    let left = hasStopCommandRun ? grace / 2 : grace
+    return conversation.willTerminate(within: left) { [processes, process, id] in
       processes.ask(process, of: id.name, by: signal)
     }
   }
