@@ -137,6 +137,21 @@ import Testing
     #expect(try tree.signalAll(SIGTERM) == 0)
   }
 
+  @Test func `A process that can't be signalled doesn't keep the signal from the others`() throws {
+    let child = try TestChild("sh", "-c", Self.bushy)
+    _ = try (child.line(), child.line())
+    let tree = try child.tree()
+    let fault = InjectedFault(EPERM, of: "pidfd of \(child.pid)")
+    let error = #expect(throws: SystemCallError.self) {
+      try fault.during { _ = try tree.signalAll(SIGKILL) }
+    }
+    #expect(error?.code == EPERM && tree.pids.first == child.pid)
+    let others = tree.processes.map(\.identity).filter { $0.pid != child.pid }
+    #expect(!others.isEmpty)
+    #expect(try eventually { others.allSatisfy(\.hasEnded) })
+    try tree.signalAll(SIGKILL)
+  }
+
   private func process(
     _ pid: Int32, parent: Int32, session: Int32, started: UInt64 = 100
   ) throws -> ProcessStat {

@@ -36,17 +36,15 @@ struct KernelWorkerProcesses: WorkerProcesses {
     let (root, session, cgroup) = (process.identity, process.session, process.cgroup)
     let pidfd = process.pidfd
     return {
-      // The worker may have other processes by then, so they are discovered on that thread.
-      do throws(SystemCallError) {
-        let tree = try ProcessTree.discover(root: root, session: session, cgroup: cgroup)
-        try tree.signalAll(signal)
-        // The root process may have been moved to another cgroup.
-        if !tree.contains(root.pid) { _ = clinux_pidfd_send_signal(pidfd.raw, signal) }
-      } catch {
-        // The pidfd reaches the root process at least. Other processes that aren't reached are
-        // killed when the grace is over.
-        _ = clinux_pidfd_send_signal(pidfd.raw, signal)
-      }
+      // The worker may have other processes by then, so they are discovered on that thread. Those
+      // that aren't found or can't be signalled are killed when the grace is over.
+      let tree = try? ProcessTree.discover(root: root, session: session, cgroup: cgroup)
+      // The pidfd reaches the root process even if that was moved to another cgroup. It gets the
+      // signal once: many programs end at once at a second one.
+      _ = clinux_pidfd_send_signal(pidfd.raw, signal)
+      let others = tree?.processes.filter { $0.identity != root } ?? []
+      // As above.
+      _ = try? ProcessTree(processes: others).signalAll(signal)
     }
   }
 

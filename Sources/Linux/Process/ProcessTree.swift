@@ -116,12 +116,21 @@ public struct ProcessTree: Hashable, Sendable {
     return ring.isEmpty ? generations : generations + [ring]
   }
 
-  /// Sends a signal to each process whose pid hasn't been reused since the tree was read. It
-  /// returns the number of processes that got it.
+  /// Sends a signal to each process whose pid hasn't been reused since the tree was read. One that
+  /// can't be signalled (setuid) doesn't keep the signal from the others; its error is thrown when
+  /// all others have it.
+  ///
+  /// - Returns: the number of processes that got the signal.
   @discardableResult
   public func signalAll(_ signal: Int32) throws(SystemCallError) -> Int {
     var count = 0
-    for stat in processes where try stat.identity.signal(signal) { count += 1 }
+    var failure: SystemCallError?
+    for stat in processes {
+      do throws(SystemCallError) {
+        if try stat.identity.signal(signal) { count += 1 }
+      } catch { failure = failure ?? error }
+    }
+    if let failure { throw failure }
     return count
   }
 
