@@ -70,6 +70,28 @@ import Testing
     #expect(store.entries.map(\.name) == ["kept", "open"])
   }
 
+  @Test func `A descriptor that is removed during a run isn't kept open by the daemon`() throws {
+    let scratch = try Scratch()
+    let store = DescriptorStore { _ in }
+    func launch() throws -> (WorkerProcess, reading: Descriptor) {
+      let ends = try pipeEnds()
+      #expect(store.add([ends.write], name: "a", isPolled: false, limit: 1) == .init())
+      var plan = LaunchPlan(
+        name: "w", command: ["sleep", "60"], directory: "/", environment: ["PATH": "/usr/bin:/bin"],
+        logPath: "\(scratch.path)/log")
+      plan.stored = store.entries
+      return (try WorkerProcess.launch(plan), ends.read)
+    }
+    let (worker, reading) = try launch()
+    defer { _ = try? worker.reap() }
+    store.remove(name: "a")
+    // With the worker's own copy the last one is closed.
+    try worker.killAll()
+    #expect(try pollDescriptor(reading.raw, for: POLLIN, until: Deadline(in: .seconds(60))))
+    #expect(try reading.read(upTo: 1).isEmpty)
+    #expect(worker.plan.stored.isEmpty)
+  }
+
   @Test(
     "Datagrams say which descriptors are stored and removed, and under which name",
     arguments: [

@@ -67,6 +67,7 @@ public struct WorkerKilling: Sendable {
 
 /// A running worker, from the kernel's point of view. It belongs to the event loop's thread.
 public final class WorkerProcess {
+  /// The plan of the launch, without the descriptors that the program has got.
   public let plan: LaunchPlan
   public let identity: ProcessIdentity
   /// Readable when the root process has ended; see `reap`.
@@ -102,7 +103,10 @@ public final class WorkerProcess {
   convenience init(
     _ prepared: PreparedLaunch, _ process: SpawnedProcess, cgroupRefusal: SpawnError?
   ) {
-    let plan = prepared.plan
+    var plan = prepared.plan
+    // The program has copies of them. The daemon's would stay open for the whole run, also when the
+    // store has closed them, and a client would wait for the end of its connection.
+    (plan.listeners, plan.stored) = ([], [])
     self.init(
       plan: plan, identity: process.identity, pidfd: process.pidfd,
       cgroup: cgroupRefusal == nil ? plan.cgroup : nil, cgroupRefusal: cgroupRefusal,
