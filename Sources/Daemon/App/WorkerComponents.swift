@@ -34,7 +34,7 @@ struct WorkerComponents {
       jetsam: shared.jetsam, learnedMemory: shared.learnedMemory, restarts: restarts,
       pressure: shared.pressure,
       logs: LogKeeper(services) { [state = shared.state] in state.logTimes(of: $0.name) })
-    shared.recordWriter.follow(senses.imageDisk)
+    shared.recordWriter.follow(senses.imageDisk, of: workers, driver)
     listening = ListeningSockets(
       watches: loop, timers: loop, jobs: services.jobs, files: services.socketFiles,
       declared: declared)

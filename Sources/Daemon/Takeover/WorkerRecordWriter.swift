@@ -21,9 +21,29 @@ final class WorkerRecordWriter {
     self.images = images
   }
 
-  /// Uses the directory that each reading of the disk finds.
-  func follow(_ disk: ImageDiskMonitor) {
-    disk.didRead = { [self] in images = $0.directory ?? images }
+  /// Uses the directory that each reading of the disk finds, and writes the records again that name
+  /// another one. Otherwise the record of a worker that is trimmed on a volume that was mounted
+  /// after its last change of state would name the directory below. If that volume isn't mounted
+  /// when the next daemon starts, that daemon would take the image for removed, and end the worker.
+  func follow(_ disk: ImageDiskMonitor, of workers: WorkerRegistry, _ driver: EngineDriver) {
+    disk.didRead = { [self] in
+      guard let directory = $0.directory else { return }
+      images = directory
+      correctDirectories(of: workers, driver)
+    }
+  }
+
+  private func correctDirectories(of workers: WorkerRegistry, _ driver: EngineDriver) {
+    let recorded = Dictionary(
+      records.all.map { ($0.name, $0.imageDirectory) }, uniquingKeysWith: { first, _ in first })
+    for worker in workers.values {
+      // A worker that is being adopted keeps its record: the engine counts it as terminated. So
+      // does one that is being killed, which the engine counts as suspended.
+      guard let earlier = recorded[worker.id.name], earlier != directory(of: worker)?.text,
+        worker.sleep?.isMemoryUnverified != true, let state = driver.state.state(of: worker.id)
+      else { continue }
+      save(worker, state: state)
+    }
   }
 
   /// - Parameter imageDirectory: the directory in which an earlier daemon made images; nil: its
@@ -75,7 +95,7 @@ final class WorkerRecordWriter {
     record.imageMark = state == .hibernated ? image?.mark?.text : nil
     // If a daemon dies while it hibernates or resumes the worker, nothing else says whether the
     // next daemon sees the directory in which the image is.
-    record.imageDirectory = (image?.directory ?? images)?.text
+    record.imageDirectory = directory(of: worker)?.text
     record.purgeable = worker.conversation?.offers.inodes ?? []
     record.wasInFront = state == .foreground || worker.returnsToFront
     record.importance = worker.configuration.importance
@@ -93,5 +113,12 @@ final class WorkerRecordWriter {
       record.isShadow = chosen.isShadow
     }
     return record
+  }
+
+  /// The directory of the worker's image, or of the image from which its pages still come back, or
+  /// in which its next image will be.
+  private func directory(of worker: WorkerUnit) -> ImageDirectory? {
+    let missing = worker.missing.flatMap { $0.bytes > 0 ? $0.directory : nil }
+    return worker.image?.resting.expectation.directory ?? missing ?? images
   }
 }

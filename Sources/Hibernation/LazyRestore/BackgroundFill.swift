@@ -1,35 +1,6 @@
 import Linux
 import Synchronization
 
-/// The number of bytes of a running worker that are still in its image only.
-public final class MissingBytes: Sendable {
-  private let count: Atomic<UInt64>
-  /// True if the worker was trimmed: the bytes stay in the image until the worker needs them. False
-  /// if it was resumed: they return to memory without any action of the worker, so they count as
-  /// its memory already.
-  public let isTrimmed: Bool
-
-  /// - Parameter count: in bytes.
-  public init(_ count: UInt64, isTrimmed: Bool = false) {
-    self.count = Atomic(count)
-    self.isTrimmed = isTrimmed
-  }
-
-  /// The number of missing bytes, or more. It is exact only when the fill has ended.
-  public var bytes: UInt64 { count.load(ordering: .relaxed) }
-
-  /// Corrects the number.
-  func set(_ bytes: UInt64) { count.store(bytes, ordering: .relaxed) }
-
-  /// Subtracts a chunk that is in place.
-  func didFill(_ length: Int) {
-    let length = UInt64(length)
-    _ = count.subtract(min(length, bytes), ordering: .relaxed)
-  }
-
-  func end() { count.store(0, ordering: .relaxed) }
-}
-
 extension ImageReader {
   /// The number of bytes that a lazy restore leaves for the background fill.
   var backgroundFillLength: UInt64 {
@@ -125,7 +96,9 @@ final class BackgroundFill: Sendable {
     self.delayed = delayed
     self.base = base
     self.lengthOutsideBase = lengthOutsideBase
-    self.missing = counter ?? MissingBytes(missing, isTrimmed: trimEnd != nil)
+    self.missing =
+      counter
+      ?? MissingBytes(missing, isTrimmed: trimEnd != nil, in: ImageDirectory(of: image))
   }
 
   /// Announces the fill to the standby pager. Call it before the worker runs, and again for another

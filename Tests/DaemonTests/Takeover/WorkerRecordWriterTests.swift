@@ -72,25 +72,41 @@ import Testing
     }
   }
 
-  @Test func `A record names the images' directory of the last reading of the disk`() throws {
-    let (worker, directory) = (try worker(), scratch.path + "/images")
+  @Test func `Records are written again when a volume is mounted at the images' directory`() throws
+  {
+    let (world, directory) = (try AdapterWorld(memory: FakeMemory()), scratch.path + "/images")
     let monitor = ImageDiskMonitor(
       directory: directory, ledger: WriteLedger(path: scratch.path + "/writes"),
       ImageDiskMonitor.Needs(
         read: { then in then(ImageDisk.read(directory, [], wrapped: nil)) }, send: { _ in },
         save: { _ in }, time: { 0 }, log: { _, _ in }))
-    writer.follow(monitor)
+    world.recordWriter.follow(monitor, of: world.workers, world.driver)
+    let (awake, trimmed) = (try world.add("awake"), try world.add("trimmed"))
+    for worker in [awake, trimmed] {
+      world.sleeps.makeSleep(for: worker)
+      world.recordWriter.save(worker, state: .background)
+    }
+    func recorded(_ name: String) -> String? {
+      world.services.records.record(of: name)?.imageDirectory
+    }
     try makeDirectory(directory, mode: 0o700)
     monitor.sendReading()
     let first = try #require(ImageDirectory(of: directory + "/web.image"))
-    #expect(writer.record(of: worker, state: .hibernating)?.imageDirectory == first.text)
-    // A volume is mounted there.
+    #expect(recorded("awake") == first.text && recorded("trimmed") == first.text)
+    trimmed.sleep?.missing = MissingBytes(1 << 20, isTrimmed: true, in: first)
+    // A volume is mounted there. The image of a trim stays in the directory below.
     #expect(rename(directory, directory + ".below") == 0)
     try makeDirectory(directory, mode: 0o700)
     monitor.sendReading()
     let second = try #require(ImageDirectory(of: directory + "/web.image"))
     #expect(first != second)
-    #expect(writer.record(of: worker, state: .hibernating)?.imageDirectory == second.text)
+    #expect(recorded("awake") == second.text && recorded("trimmed") == first.text)
+    let state = world.services.records.record(of: "awake")?.state
+    #expect(state == WorkerState.background.rawValue)
+    // All of its memory has come back.
+    trimmed.sleep?.missing = nil
+    monitor.sendReading()
+    #expect(recorded("trimmed") == second.text)
   }
 
   @Test func `A worker that may sleep without an image isn't recorded as hibernated`() throws {
