@@ -64,6 +64,8 @@ final class BackgroundFill: Sendable {
   let record: ResumeHistory.LazyResume?
 
   let missing: MissingBytes
+  /// True if `missing` was counted by an earlier fill of this daemon.
+  let isCounted: Bool
   /// The file that stays on disk when all pages are in place.
   let base: BaseFile?
   /// Set for a trimmed worker: its missing pages stay in the image until this is requested.
@@ -96,6 +98,7 @@ final class BackgroundFill: Sendable {
     self.delayed = delayed
     self.base = base
     self.lengthOutsideBase = lengthOutsideBase
+    isCounted = counter != nil
     self.missing =
       counter
       ?? MissingBytes(missing, isTrimmed: trimEnd != nil, in: ImageDirectory(of: image))
@@ -232,6 +235,7 @@ extension Hibernator {
           retry: retry)
       pager.filled = { missing.didFill($0) }
       pager.recounted = { missing.set($0) }
+      pager.isCounted = fill?.isCounted == true
       pager.trimEnd = fill?.trimEnd
       pager.resumeTurn = turn
       (pager.staysFrozen, pager.beforeRemoval) = (staysFrozen, beforeRemoval)

@@ -64,6 +64,8 @@ final class Pager {
   var endsTrim = false
   /// The reason why a trimmed worker was halted, as a clause.
   var haltReason: String?
+  /// True if what is missing is known from an earlier pager of this daemon.
+  var isCounted = false
   /// Called with the number of bytes that are missing, when that was counted.
   var recounted: ((UInt64) -> Void)?
   /// A worker that has waited for this number of chunks gets the others at once.

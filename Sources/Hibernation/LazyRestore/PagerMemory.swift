@@ -49,9 +49,12 @@ extension Pager {
     dropBuffers()
     for process in processes { process.dropCache() }
     sequentialUse.reset()
-    recounted?(processes.reduce(0) { $0 + $1.missingLength(in: image) })
+    recount()
     return .quiet
   }
+
+  /// Counts what is missing. The lists of the image must be loaded.
+  func recount() { recounted?(processes.reduce(0) { $0 + $1.missingLength(in: image) }) }
 
   /// Reads the lists of the image again. Nothing can be filled before that.
   func loadLists() throws {

@@ -78,6 +78,7 @@ extension Pager {
     }
     let made = try retry.run { try PagerWakeups(end, processes) }
     wakeups = made
+    if isContinuation, !isCounted { recount() }
     return made
   }
 

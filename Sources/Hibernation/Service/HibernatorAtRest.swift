@@ -52,6 +52,22 @@ extension Hibernator {
       // Nor are journals that can't be read.
       let processes = try? findHandles(image), processes.areTrimmed
     else { return nil }
-    return MissingBytes(image.backgroundFillLength, isTrimmed: true)
+    // If the pages can't be examined, all of them count as missing until the worker runs.
+    let bytes = (try? missingLength(of: processes, in: image)) ?? image.backgroundFillLength
+    return MissingBytes(bytes, isTrimmed: true, in: ImageDirectory(of: path))
+  }
+
+  /// The number of bytes of a frozen worker that its image alone has.
+  private static func missingLength(
+    of pagedProcesses: [PagedProcess], in image: ImageReader
+  ) throws -> UInt64 {
+    var missing: UInt64 = 0
+    for paged in pagedProcesses {
+      let process = try LazyProcess(paged, image)
+      process.didFind(
+        try PageMap(pid: process.pid).populatedPages(inRegistered: process.mappings))
+      missing += process.missingLength(in: image)
+    }
+    return missing
   }
 }

@@ -239,6 +239,20 @@ struct SuspendedTrimTests {
     }
   }
 
+  @Test("The next daemon counts what a suspended trimmed worker has in RAM as present")
+  func counted() throws {
+    let probe = try start(nil, hasStandby: false)
+    try probe.perform("suspend")
+    try probe.daemonDies(by: SIGKILL)
+    let image = try ImageReader(path: probe.image)
+    let missing = try #require(Hibernator.missingOfSuspended(probe.target, image: probe.image))
+    #expect(missing.bytes < image.backgroundFillLength)
+    #expect(missing.directory == ImageDirectory(of: probe.image))
+    try service.adoptTrimmed(probe, keepsTrims: true)
+    try #require(try probe.talk.ask("verify").hasSuffix("errors 0"))
+    try check(probe)
+  }
+
   /// The points that a hibernation passes, where the first trim has passed them once.
   static let points: [(FaultPoint, time: Int)] = [
     (.trimHandedOver, 1), (.stopped, 2), (.seized, 2), (.scanned, 2), (.captured, 2),
