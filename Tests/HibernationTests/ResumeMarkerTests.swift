@@ -83,4 +83,32 @@ struct ResumeMarkerTests {
     try service.awaitFill(of: target.name)
     #expect(!fileExists(path))
   }
+
+  @Test(
+    "An image that a failed hibernation can't remove counts no more",
+    .needsCgroup, .enabled(if: geteuid() == 0, "takes root, to mount a file"))
+  func leftByFailure() throws {
+    let (path, left) = (Fixture.imagePath(), Fixture.imagePath())
+    let (victim, summary) = try sleeping(.frozen, at: path)
+    try StateFile.replace(left, with: try readFile(path), durability: .none)
+    try service.resume(victim.target, from: summary.image)
+    try victim.suspend()
+    // A file on which something is mounted can't be removed.
+    guard mount(left, left, nil, UInt(MS_BIND), nil) == 0 else {
+      return notTestedHere("no file can be mounted here")
+    }
+    ResumeMarker.discardImage(at: left, of: victim.target)
+    #expect(umount2(left, 0) == 0 && fileExists(left))
+    #expect(try ResumeMarker.read(of: victim.cgroup) == summary.image.expectation.mark)
+    try HibernationService().recover(victim.target, from: left)
+    #expect(!fileExists(left))
+    #expect(try victim.ask("verify") == "same")
+    // An image that can be removed needs no marker.
+    let next = try victim.sleep(service, at: path)
+    try service.resume(victim.target, from: next.image)
+    try StateFile.replace(left, with: [1], durability: .none)
+    ResumeMarker.discardImage(at: left, of: victim.target)
+    #expect(!fileExists(left))
+    #expect(try ResumeMarker.read(of: victim.cgroup) != next.image.expectation.mark)
+  }
 }

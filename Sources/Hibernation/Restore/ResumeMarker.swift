@@ -30,6 +30,19 @@ public enum ResumeMarker {
     }
   }
 
+  /// Removes an image that doesn't count, because all of the worker's memory is in place. If it
+  /// can't be removed (its file system may have become read-only), the worker gets the marker.
+  /// Otherwise the next daemon could write the image back to a worker that has run since: one that
+  /// waits in its main loop again has the registers that it had then.
+  static func discardImage(at path: String, of target: HibernationTarget) {
+    // No daemon writes back an image that can't be read.
+    guard !discardFile(path), !isAbsent(path), let image = try? ImageReader(alone: path) else {
+      return
+    }
+    // Without a cgroup nothing else can be done.
+    try? write(image, of: target, because: "can't remove \(path)")
+  }
+
   /// Removes the marker, before the image counts again.
   static func clear(of target: HibernationTarget) throws(HibernationError) {
     try attempt(.writingBack) { try target.cgroup?.write(note: nil) }

@@ -117,6 +117,10 @@ struct Operation {
       try capture(to: writer)
     } catch {
       writer.discard()
+      // If only the name of the image couldn't be synced, it may still be there.
+      if (try? ImageReader(alone: path))?.id == writer.id {
+        ResumeMarker.discardImage(at: path, of: target)
+      }
       throw error
     }
     self.writer = writer

@@ -8,7 +8,7 @@ extension Operation {
   mutating func rollBack(after error: HibernationError) -> HibernationError {
     do throws(HibernationError) {
       try restoreMemory()
-      discardFile(path)
+      ResumeMarker.discardImage(at: path, of: target)
       release()
       return error
     } catch let second {
