@@ -120,7 +120,7 @@ import Testing
   }
 
   @Test
-  func `A record without content, which a crash of the machine has left, is removed silently`()
+  func `A damaged record that an earlier boot of the machine has left is removed silently`()
     throws
   {
     let scratch = try Scratch()
@@ -128,7 +128,8 @@ import Testing
     try store.save(hostile)
     try scratch.write("empty.worker", "")
     try scratch.write("zeros.worker", String(repeating: "\0", count: 300))
-    for name in ["empty", "zeros"] {
+    try scratch.write("newer.worker", "dormouse-worker=2\n")
+    for name in ["empty", "zeros", "newer"] {
       var times = [timeval(tv_sec: 1_000_000, tv_usec: 0), timeval(tv_sec: 1_000_000, tv_usec: 0)]
       #expect(utimes("\(scratch.path)/\(name).worker", &times) == 0)
     }
@@ -150,7 +151,7 @@ import Testing
     #expect(store.contains("marked") && !store.contains("earlier"))
     #expect(
       store.contains("emptied") && !store.contains("empty") && !store.contains("zeros")
-        && store.contains("fifo"))
+        && !store.contains("newer") && store.contains("fifo"))
   }
 
   @Test func `A record that can't be saved leaves the old record`() throws {

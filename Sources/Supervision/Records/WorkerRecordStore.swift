@@ -50,8 +50,8 @@ public struct WorkerRecordStore: Sendable {
     }
   }
 
-  /// Loads all records, sorted by name, and the errors of those that can't be read. Removes records
-  /// that a crash of the machine has left.
+  /// Loads all records, sorted by name, and the errors of those that can't be read. Removes damaged
+  /// records that an earlier boot of the machine has left.
   public func loadAll() throws(WorkerRecordError) -> (
     records: [WorkerRecord], failures: [WorkerRecordError]
   ) {
@@ -64,24 +64,20 @@ public struct WorkerRecordStore: Sendable {
     // A `.partial` file is an incomplete save, or the record that a complete one has replaced.
     for name in names.sorted() where name.hasSuffix(Self.suffix) {
       let path = "\(directory)/\(name)"
-      if isLeftByCrash(path) {
-        discardFile(path)
-        continue
-      }
       do throws(WorkerRecordError) { records.append(try load(path: path)) } catch {
-        failures.append(error)
+        if isOfNoWorker(path, error) { discardFile(path) } else { failures.append(error) }
       }
     }
     return (records, failures)
   }
 
-  /// A record gets its name when it is complete. If a record of an earlier boot is empty, its
-  /// content hadn't reached the disk when the machine stopped, and its worker ended then. If a
-  /// record of this boot is empty, something else has emptied it: its worker may live, and may need
-  /// its image.
-  private func isLeftByCrash(_ path: String) -> Bool {
+  /// True if a damaged record is of an earlier boot: its worker ended then. Most are empty, because
+  /// their content hadn't reached the disk when the machine stopped. If a record of this boot is
+  /// damaged, something else has changed it: its worker may live, and may need its image.
+  private func isOfNoWorker(_ path: String, _ error: WorkerRecordError) -> Bool {
     // A record that can't be read is reported, not removed.
-    BootMark.isOfEarlierBoot(path) && (try? readFile(path))?.allSatisfy { $0 == 0 } == true
+    guard case .damaged = error else { return false }
+    return BootMark.isOfEarlierBoot(path)
   }
 
   /// Removes a worker's record. A missing record is no error.
