@@ -140,7 +140,8 @@ public struct OfflineRecovery {
     do { try processes.end(record, target) } catch {
       return Outcome(text: "\(text); ending it failed: \(error)", isFailure: true)
     }
-    discardFile(state.image(of: record.name))
+    // Its base is removed, too. An image that other processes need stays.
+    Hibernator.removeUnlessNeeded(state.image(of: record.name), isUnreadableNeeded: false)
     records.remove(record.name)
     return Outcome(text: text, isFailure: true)
   }

@@ -71,11 +71,21 @@ import Testing
 
   @Test func `A worker whose memory can't be verified is ended and forgotten`() throws {
     try leave("web", "hibernated", image: true)
+    try scratch.write("state/images/web.image.base", "its memory")
     fail("web", HibernationError(.reading, "damaged", aftermath: .unverifiable))
     let outcomes = try recover()
     #expect(processes.recoveries == ["wake web", "end web"])
     #expect(outcomes[0].text.contains("terminated: its memory can't be restored: damaged"))
-    #expect(!records.contains("web") && isAbsent(state.image(of: "web")))
+    #expect(try !records.contains("web") && listDirectory(state.images).isEmpty)
+  }
+
+  @Test func `The image of other processes stays when a worker is ended`() throws {
+    try leave("web", "hibernated")
+    try scratch.writeImage("state/images/web.image", of: [.current(of: getpid())])
+    fail("web", HibernationError(.reading, "of another worker", aftermath: .unverifiable))
+    _ = try recover()
+    #expect(processes.recoveries == ["wake web", "end web"])
+    #expect(!records.contains("web") && !isAbsent(state.image(of: "web")))
   }
 
   @Test func `A worker that can't be ended keeps its image and its record`() throws {
