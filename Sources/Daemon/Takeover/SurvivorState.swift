@@ -56,7 +56,10 @@ extension KernelMemory {
         return .inDoubt
       }
       if isAbsent(path) {
-        return Hibernator.mayNeedImage(target) ? .inDoubt : .asleep(.suspended, nil)
+        if Hibernator.mayNeedImage(target) { return .inDoubt }
+        // Only the earlier daemon could use the base that it has left, and would have removed it.
+        Hibernator.removeUnlessNeeded(path)
+        return .asleep(.suspended, nil)
       }
       let missing = Hibernator.missingOfSuspended(target, image: path)
       return missing.map { .trimmed($0) } ?? .inDoubt

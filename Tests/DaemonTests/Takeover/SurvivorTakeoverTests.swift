@@ -206,6 +206,20 @@ import Testing
     #expect(try isInDoubt(record))
   }
 
+  @Test func `The base of a suspended worker that sleeps on is removed`() throws {
+    let (scratch, record) = (world.scratch, try world.record("web", .suspended))
+    try scratch.write("group/cgroup.events", "populated 1\nfrozen 1\n")
+    try scratch.write("group/cgroup.procs", "\(getpid())\n")
+    try scratch.write("state/images/web.image.base", "memory")
+    let target = HibernationTarget(
+      name: "web", root: record.process, cgroup: try WorkerCgroup(path: scratch.path + "/group"))
+    guard case .asleep(.suspended, nil) = memory.survivorState(of: target, by: record) else {
+      Issue.record("it is in doubt")
+      return
+    }
+    #expect(try listDirectory(world.state.images).isEmpty)
+  }
+
   @Test func `Only a worker recorded as hibernated is certain to have an image`() throws {
     let directory = try #require(ImageDirectory(of: world.state.image(of: "web")))
     func expectation(_ state: WorkerState) throws -> ImageExpectation {
