@@ -32,6 +32,7 @@ struct SurvivorAdoption {
   /// Adopts the workers when the daemon starts. Some are adopted when this function returns, others
   /// later.
   func adoptSurvivors() {
+    defer { ends.memory.serveUnadopted { workers[WorkerID($0)]?.process != nil } }
     let loaded: (records: [WorkerRecord], failures: [WorkerRecordError])
     do throws(WorkerRecordError) {
       loaded = try recordWriter.records.loadAll()

@@ -80,6 +80,42 @@ extension KernelMemory {
     }
   }
 
+  // MARK: workers that can't be adopted
+
+  func serveUnadopted(except isManaged: (String) -> Bool) {
+    let suffix = ".image"
+    // If the directory can't be read, no pager can read an image in it either.
+    for file in (try? listDirectory(state.images)) ?? [] where file.hasSuffix(suffix) {
+      let name = String(file.dropLast(suffix.count))
+      let path = state.image(of: name)
+      guard !isManaged(name), let target = Hibernator.runningWorker(name, missing: path) else {
+        continue
+      }
+      services.log(.notice, "\(name): it isn't adopted, and gets its missing pages nevertheless")
+      standby.startStandbyPager()
+      serve(target, from: path)
+    }
+  }
+
+  /// - Parameter isRepeated: the failure was logged before.
+  private func serve(
+    _ target: HibernationTarget, from path: String, isRepeated: Bool = false
+  ) {
+    let (_, done) = callback { (outcome: Result<ResumeSummary, HibernationError>) in
+      guard case .failure(let error) = outcome, error.aftermath != .vanished else { return }
+      if !isRepeated {
+        services.log(.error, "\(target.name): its missing pages can't be filled in: \(error)")
+      }
+      if error.aftermath == .unverifiable {
+        // It would run on wrong memory. If it can't be killed, its threads wait for their pages.
+        services.mechanics.submit(about: target.name) { _ = try? target.cgroup?.kill() }
+      } else {
+        services.loop.after(.seconds(10)) { serve(target, from: path, isRepeated: true) }
+      }
+    }
+    services.hibernation.recover(target, from: path, keepsTrims: true, then: done)
+  }
+
   // MARK: ended workers
 
   func removeRemains(of record: WorkerRecord) {

@@ -105,6 +105,22 @@ struct OrphanedWorkers {
   }
 }
 
+extension Hibernator {
+  /// Finds a running worker whose missing pages are in the image at this path.
+  ///
+  /// - Returns: `nil` if there is none, if the worker is frozen, or if that isn't known.
+  public static func runningWorker(_ name: String, missing image: String) -> HibernationTarget? {
+    // Without the image nothing is known.
+    guard let reader = try? ImageReader(alone: image), reader.progress == .filling,
+      let root = reader.processes.map(\.identity).first(where: { $0.life == .lives }),
+      // Without the group it can't be served, and has probably ended.
+      let group = try? WorkerCgroup.find(of: name, containing: root.pid),
+      (try? group.isFrozen) == false
+    else { return nil }
+    return HibernationTarget(name: name, root: root, cgroup: group)
+  }
+}
+
 /// The daemon that started this process.
 struct ParentDaemon {
   private let pid: Int32

@@ -47,6 +47,25 @@ public final class WorkerCgroup: Sendable {
     }
   }
 
+  /// Opens the group of a worker of that name by one of its processes, which may be in a group
+  /// below it; nil if the process is in no such group.
+  public static func find(
+    of name: String, containing pid: Int32
+  ) throws(CgroupError) -> WorkerCgroup? {
+    let wanted = "worker-\(CgroupRoot.sanitised(name))"
+    var components = (ProcessDetails.cgroup(of: pid) ?? "").split(separator: "/").map(String.init)
+    while let last = components.last, last != wanted { components.removeLast() }
+    if components.isEmpty { return nil }
+    let group = "/" + components.joined(separator: "/")
+    let mounts: [Mount]
+    do throws(SystemCallError) { mounts = try Mount.all() } catch { throw .failed(error) }
+    for mount in mounts where mount.type == "cgroup2" {
+      guard let path = CgroupRoot.directory(of: group, in: mount) else { continue }
+      return try WorkerCgroup(path: path)
+    }
+    return nil
+  }
+
   /// Opens an existing group, such as an earlier daemon's.
   public init(path: String, isExternal: Bool = false) throws(CgroupError) {
     self.path = path

@@ -23,6 +23,9 @@ final class FakeMemory: WorkerMemory {
   /// Whether the worker's process ends right before it is opened.
   var endsWhenOpened: (String) -> Bool = { _ in false }
   var rests: [String: SurvivorState] = [:]
+  /// The running workers that have missing pages, and those of them that are served unadopted.
+  var trimmedWorkers: [String] = []
+  private(set) var servedUnadopted: [String] = []
   var tree = ProcessTree(processes: [])
   private var recoveries: [String: (RecoveryOutcome) -> Void] = [:]
   private var searches: [String: (Result<any WakeInputs, SystemCallError>) -> Void] = [:]
@@ -134,6 +137,9 @@ final class FakeMemory: WorkerMemory {
   }
   func removeRemains(of record: WorkerRecord) { asked.append("remove remains of \(record.name)") }
   func removeOrphanedImages(except isRecorded: (String) -> Bool) { asked.append("remove orphans") }
+  func serveUnadopted(except isManaged: (String) -> Bool) {
+    servedUnadopted = trimmedWorkers.filter { !isManaged($0) }
+  }
 
   // MARK: outcomes
 

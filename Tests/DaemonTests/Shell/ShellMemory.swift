@@ -215,6 +215,8 @@ final class ShellMemory: WorkerMemory {
     for id in world.images where !isRecorded(id.name) { world.images.remove(id) }
   }
 
+  func serveUnadopted(except isManaged: (String) -> Bool) {}
+
   private func bringBack(_ run: ShellRun) -> Result<ResumeSummary, HibernationError> {
     // The worker's record is on the disk before its memory moves.
     world.saved.drain()

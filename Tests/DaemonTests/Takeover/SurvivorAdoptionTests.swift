@@ -152,6 +152,22 @@ import Testing
     #expect(world.recorded("other")?.state == "resuming")
   }
 
+  @Test func `A worker that can't be adopted still gets its missing pages`() throws {
+    memory.trimmedWorkers = ["damaged", "other", "web"]
+    try world.leave("web") { $0.cgroupPath = "/no/such/group" }
+    try world.leave("other")
+    try world.base.scratch.write("state/workers/damaged.worker", "damaged")
+    world.adopt()
+    #expect(memory.servedUnadopted == ["damaged", "web"])
+    // Nor does it depend on the other records.
+    let blind = try AdoptionWorld()
+    blind.memory.trimmedWorkers = ["web"]
+    let workers = blind.base.state.workers
+    #expect(rename(workers, workers + ".away") == 0)
+    blind.adopt()
+    #expect(blind.memory.servedUnadopted == ["web"])
+  }
+
   @Test func `A worker that ended without a daemon, also at the last moment, is removed`() throws {
     try world.leave("web")
     try world.leave("last")

@@ -60,6 +60,28 @@ struct OrphanedWorkersTests {
     try service.fill(target)
   }
 
+  @Test func `A worker of which only the image is known gets its missing pages`() throws {
+    let probe = try Probe(
+      [try Fixture.compile("missing_writes"), "pump", Fixture.scratch], parking: .frozen)
+    let group = try #require(probe.cgroup)
+    let name = try #require(group.path.split(separator: "/").last?.dropFirst("worker-".count))
+    #expect(Hibernator.runningWorker(String(name), missing: probe.image) == nil)
+    try probe.perform("trim to image")
+    try probe.daemonDies(by: SIGKILL)
+    #expect(Hibernator.runningWorker("another", missing: probe.image) == nil)
+    // A suspended worker needs no page.
+    try group.freeze(until: Deadline(in: .seconds(Talk.timeout)))
+    #expect(Hibernator.runningWorker(String(name), missing: probe.image) == nil)
+    try group.thaw(until: Deadline(in: .seconds(Talk.timeout)))
+    let target = try #require(Hibernator.runningWorker(String(name), missing: probe.image))
+    #expect(target.root == probe.victim && target.cgroup?.path == group.path)
+    let service = HibernationService()
+    try service.recover(target, from: probe.image, keepsTrims: true)
+    #expect(try probe.talk.ask("run") == "right")
+    #expect(try probe.talk.ask("check") == "whole")
+    try service.fill(target)
+  }
+
   @Test func `A worker runs on when no process reads the standby pager's report`() throws {
     let probe = try start()
     try probe.reports.close()

@@ -113,6 +113,10 @@ protocol WorkerMemory {
 
   /// Removes images whose workers don't exist any more.
   func removeOrphanedImages(except isRecorded: (String) -> Bool)
+
+  /// Gives running workers their missing pages that couldn't be adopted: their earlier pager ends
+  /// when this daemon has started, and their threads would wait for ever.
+  func serveUnadopted(except isManaged: (String) -> Bool)
 }
 
 /// Whether an operation is running on its thread. If this is false while a caller still waits, the
