@@ -160,9 +160,8 @@ public final class Daemon {
     shared.control.close()
     discardDirectory(ChannelPlan.directory(of: shared.socket))
     if geteuid() == 0 { discardDirectory(ChannelPlan.publicDirectory(of: shared.socket)) }
-    // The key is discarded only if there are no images: a worker that was left asleep needs the key
-    // of its image.
-    if diskAnswers, (try? listDirectory(shared.state.images))?.isEmpty == true {
+    // A worker that was left asleep needs the key of its image.
+    if diskAnswers, !shared.state.mayHaveImages(of: services.records.all) {
       BootKey.discard(in: shared.state.images)
     }
   }

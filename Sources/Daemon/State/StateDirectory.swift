@@ -79,6 +79,13 @@ package struct StateDirectory {
   }
 
   func image(of worker: String) -> String { "\(images)/\(worker).image" }
+
+  /// Whether a later daemon may find an image here. The volume of a sleeping worker's image may not
+  /// be mounted now: then the directory is empty, or can't be read.
+  func mayHaveImages(of records: [WorkerRecord]) -> Bool {
+    records.contains { $0.imagePath != nil } || (try? listDirectory(images))?.isEmpty != true
+  }
+
   /// The file that a daemon keeps locked (`StateLock`).
   var lockPath: String { "\(path)/lock" }
   /// The file that exists while a thread of the worker is borrowed for a trim.
