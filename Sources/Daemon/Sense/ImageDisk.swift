@@ -39,14 +39,16 @@ struct ImageDisk: Sendable {
     }
     var usage = statvfs()
     guard statvfs(directory, &usage) == 0 else { return result }
-    // File systems without a size of their own report up to 2⁶⁴ blocks.
-    func bytes(_ blocks: UInt) -> ByteCount {
-      let (product, overflow) = UInt64(blocks).multipliedReportingOverflow(
-        by: UInt64(usage.f_frsize))
-      return ByteCount(overflow ? .max : Int64(clamping: product))
-    }
-    (result.total, result.free) = (bytes(usage.f_blocks), bytes(usage.f_bavail))
+    result.total = size(of: UInt64(usage.f_blocks), each: UInt64(usage.f_frsize))
+    result.free = size(of: UInt64(usage.f_bavail), each: UInt64(usage.f_frsize))
     return result
+  }
+
+  /// File systems without a size of their own report up to 2⁶⁴ blocks. They count as 1 EiB, to
+  /// which other sizes can be added.
+  static func size(of blocks: UInt64, each length: UInt64) -> ByteCount {
+    let (product, overflow) = blocks.multipliedReportingOverflow(by: length)
+    return ByteCount(overflow ? 1 << 60 : Int64(min(product, 1 << 60)))
   }
 
   private static func length(_ path: String) -> Int64? {

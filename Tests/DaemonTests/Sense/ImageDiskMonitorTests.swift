@@ -209,4 +209,11 @@ import Testing
       #expect(disk?.images == images)
     }
   }
+
+  @Test func `Other sizes can be added to that of a disk without limits`() {
+    for blocks in [UInt64.max, 1 << 62, 1 << 51] {
+      #expect(ImageDisk.size(of: blocks, each: 4096) + .gigabytes(1 << 20) > .gigabytes(1 << 30))
+    }
+    #expect(ImageDisk.size(of: 10, each: 512) == ByteCount(5120))
+  }
 }
