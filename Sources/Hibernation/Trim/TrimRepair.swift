@@ -50,6 +50,8 @@ extension Hibernator {
       }
       return record
     } catch {
+      // The processes that it describes have ended with that boot.
+      if BootMark.isOfEarlierBoot(path) { return nil }
       throw HibernationError(
         .reading,
         "the record \(path) of an interrupted trim can't be used (\(error)), so a thread of the "

@@ -51,4 +51,17 @@ struct TrimRecordTests {
     change(&record)
     #expect(throws: TrimRecord.Damaged.self) { try TrimRecord(parsing: record.bytes) }
   }
+
+  @Test func `A damaged record stops the wake of a worker only if it is of this boot`() throws {
+    let path = Fixture.imagePath()
+    let root = try ProcessIdentity.current(of: getpid())
+    try StateFile.replace(path, with: [], durability: .none)
+    #expect(throws: HibernationError.self) { try Hibernator.repairTrim(record: path, of: root) }
+    #expect(fileExists(path))
+    // The machine has lost power while the worker was trimmed.
+    var times = [timeval(tv_sec: 1_000_000, tv_usec: 0), timeval(tv_sec: 1_000_000, tv_usec: 0)]
+    #expect(utimes(path, &times) == 0)
+    try Hibernator.repairTrim(record: path, of: root)
+    #expect(!fileExists(path))
+  }
 }
