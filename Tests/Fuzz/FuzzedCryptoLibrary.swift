@@ -8,7 +8,7 @@ public struct CryptoLibrary: Sendable {
   static func load() throws(CryptoLibraryError) -> CryptoLibrary { CryptoLibrary() }
   public static func tryLoading() throws(CryptoLibraryError) -> String { "no OpenSSL" }
 
-  struct Failed: Error {}
+  struct Failed: Error { var isOfData = false }
 
   func hmacSHA256(key: SecretBytes, _ message: SecretBytes) throws(Failed) -> SecretBytes {
     SecretBytes(count: 32) { _ in }
@@ -26,7 +26,9 @@ public struct CryptoLibrary: Sendable {
     _ sealed: UnsafeMutableRawBufferPointer, key: SecretBytes, nonce: [UInt8],
     authenticating context: [UInt8]
   ) throws(Failed) {
-    guard sealed.suffix(Self.tagLength).allSatisfy({ $0 == 0 }) else { throw Failed() }
+    guard sealed.suffix(Self.tagLength).allSatisfy({ $0 == 0 }) else {
+      throw Failed(isOfData: true)
+    }
   }
 }
 

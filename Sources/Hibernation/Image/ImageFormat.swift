@@ -186,6 +186,13 @@ public enum ImageError: Error, Sendable, CustomStringConvertible {
 }
 
 extension ImageError {
+  /// The error for an encrypted component of an image that can't be opened.
+  static func sealed(_ error: Seal.Broken, path: String, subject: String) -> ImageError {
+    error.isShortage
+      ? .unreadable(path: path, SystemCallError("decrypt", on: path, code: ENOMEM))
+      : .damaged(path: path, reason: "\(subject) fails authentication")
+  }
+
   /// True if the failure says nothing about the image: reading it again may work, after EIO too.
   /// Only a file that doesn't exist is certainly lost.
   var isTransient: Bool {

@@ -97,7 +97,7 @@ public struct ImageReader: Sendable {
     if let seal {
       do throws(Seal.Broken) {
         try seal.open(&bytes, .index(header: header.bytes), at: header.indexOffset)
-      } catch { throw .damaged(path: path, reason: "its index fails authentication") }
+      } catch { throw .sealed(error, path: path, subject: "its index") }
     }
     let index: Index
     do throws(ByteReader.Exhausted) { index = try sections(of: bytes) } catch {
@@ -128,8 +128,7 @@ public struct ImageReader: Sendable {
     if let seal {
       do throws(Seal.Broken) { length = try seal.open(area, .chunk(chunk), at: chunk.offset) } catch
       {
-        throw .damaged(
-          path: path, reason: "the chunk at byte \(chunk.offset) fails authentication")
+        throw .sealed(error, path: path, subject: "the chunk at byte \(chunk.offset)")
       }
     }
     do throws(CompressionError) {

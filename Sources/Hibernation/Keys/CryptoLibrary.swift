@@ -134,8 +134,8 @@ public struct CryptoLibrary: Sendable {
 }
 
 extension CryptoLibrary {
-  /// A call of the library failed. If `open` throws it, the data may not be what was sealed.
-  struct Failed: Error {}
+  /// A call of the library failed: the data isn't what was sealed (`isOfData`), or memory is short.
+  struct Failed: Error { var isOfData = false }
 
   /// Computes HMAC-SHA-256 (RFC 2104): 32 bytes.
   func hmacSHA256(key: SecretBytes, _ message: SecretBytes) throws(Failed) -> SecretBytes {
@@ -182,7 +182,7 @@ extension CryptoLibrary {
         cipher throws(Failed) in
         try check(control(cipher, Self.setTag, CInt(Self.tagLength), start + length))
         try update(cipher, with: UnsafeRawBufferPointer(start: start, count: length), into: start)
-        try finish(cipher)
+        do throws(Failed) { try finish(cipher) } catch { throw Failed(isOfData: true) }
       }
     } catch {
       // The data isn't authenticated, so it is erased: it must not be used, not even by mistake.

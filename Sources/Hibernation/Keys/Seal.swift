@@ -78,7 +78,11 @@ struct Seal: Sendable {
     return sealed
   }
 
-  struct Broken: Error {}
+  /// A component can't be opened.
+  struct Broken: Error {
+    /// True if memory is short, which says nothing about the component.
+    var isShortage = false
+  }
 
   /// Opens a sealed component in place. Returns the length of its content.
   func open(
@@ -90,15 +94,16 @@ struct Seal: Sendable {
       try library.open(
         sealed, key: key, nonce: Self.nonce(offset),
         authenticating: authenticated(component, offset: offset, length: length))
-    } catch { throw Broken() }
+    } catch { throw Broken(isShortage: !error.isOfData) }
     return length
   }
 
   /// Opens a sealed component in an array, and shortens the array to the content.
   func open(_ sealed: inout [UInt8], _ component: Component, at offset: UInt64) throws(Broken) {
-    // The inner call's only error is `Broken`, which this function throws too.
-    let length = sealed.withUnsafeMutableBytes { try? open($0, component, at: offset) }
-    guard let length else { throw Broken() }
+    let result = sealed.withUnsafeMutableBytes { buffer in
+      Result { () throws(Broken) in try open(buffer, component, at: offset) }
+    }
+    let length = try result.get()
     sealed.removeLast(sealed.count - length)
   }
 

@@ -77,7 +77,10 @@ struct CryptoLibraryTests {
       let isOpen = sealed.withUnsafeMutableBytes { sealed in
         do throws(CryptoLibrary.Failed) {
           try library.open(sealed, key: key, nonce: nonce, authenticating: context)
-        } catch { return false }
+        } catch {
+          #expect(error.isOfData)
+          return false
+        }
         return true
       }
       if !isOpen { #expect(sealed.dropLast(16).allSatisfy { $0 == 0 }) }
@@ -92,6 +95,25 @@ struct CryptoLibraryTests {
     #expect(opens(sealed, nonce, []) == nil)
     #expect(opens(sealed, Array(nonce.reversed()), context) == nil)
     #expect(opens(Array(sealed.dropFirst()), nonce, context) == nil)
+  }
+
+  @Test func `An image that can't be decrypted while memory is short isn't a damaged one`() throws {
+    // The key has a wrong length, so the library fails before it reads the data.
+    let library = try CryptoLibrary.load()
+    var data = [UInt8](repeating: 0, count: 32)
+    let error = #expect(throws: CryptoLibrary.Failed.self) {
+      try data.withUnsafeMutableBytes {
+        try library.open(
+          $0, key: SecretBytes(randomCount: 16), nonce: [UInt8](repeating: 0, count: 12),
+          authenticating: [])
+      }
+    }
+    #expect(error?.isOfData == false)
+    for isShortage in [false, true] {
+      let broken = Seal.Broken(isShortage: isShortage)
+      let failure = ImageError.sealed(broken, path: "image", subject: "its index")
+      #expect(HibernationError.isTransient(failure) == isShortage)
+    }
   }
 
   @Test func `An image's key is derived as in RFC 5869 (its first test case)`() throws {
