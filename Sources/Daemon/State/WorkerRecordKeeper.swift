@@ -14,6 +14,8 @@ protocol WorkerRecords: AnyObject {
   var all: [WorkerRecord] { get }
   /// Whether there is a file for a worker, damaged or not. It is for the daemon's start.
   func contains(_ name: String) -> Bool
+  /// Whether there is a file for a worker whose name has the form that names of files have.
+  func contains(sanitised name: String) -> Bool
   func remove(_ name: String)
   /// Saves a record in place of the last one.
   ///
@@ -76,6 +78,7 @@ final class WorkerRecordKeeper: WorkerRecords {
   var all: [WorkerRecord] { entries.values.map(\.record) }
 
   func contains(_ name: String) -> Bool { store.contains(name) }
+  func contains(sanitised name: String) -> Bool { store.contains(sanitised: name) }
 
   func save(
     _ record: WorkerRecord, onFailure: @escaping @Sendable (WorkerRecordError) -> Void

@@ -43,8 +43,8 @@ struct SurvivorAdoption {
     }
     // The images of workers that couldn't be adopted, or whose record is damaged, stay: while such
     // a worker may live, its image is the only copy of its memory.
-    ends.memory.removeOrphanedImages(except: recordWriter.records.contains)
-    ends.snapshots.removeAll { !recordWriter.records.contains($0) }
+    ends.memory.removeOrphanedImages(except: recordWriter.records.contains(_:))
+    ends.snapshots.removeAll { !recordWriter.records.contains(sanitised: $0) }
   }
 
   private func hasEnded(_ record: WorkerRecord) -> Bool {

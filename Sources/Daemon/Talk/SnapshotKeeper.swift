@@ -128,7 +128,8 @@ final class SnapshotKeeper {
     disk.submit { discardFile(path) }
   }
 
-  /// Removes the snapshots of workers that don't exist any more, when the daemon starts.
+  /// Removes the snapshots of workers that don't exist any more, when the daemon starts. The names
+  /// have the form that names of files have.
   func removeAll(where isGone: (String) -> Bool) {
     for name in (try? listDirectory(directory)) ?? [] {
       let isPartial = name.hasSuffix(Self.partialSuffix)

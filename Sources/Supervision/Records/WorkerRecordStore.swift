@@ -17,9 +17,9 @@ public struct WorkerRecordStore: Sendable {
 
   private static let suffix = ".worker"
 
-  func path(of name: String) -> String {
-    "\(directory)/\(CgroupRoot.sanitised(name))\(Self.suffix)"
-  }
+  func path(of name: String) -> String { path(sanitised: CgroupRoot.sanitised(name)) }
+
+  private func path(sanitised name: String) -> String { "\(directory)/\(name)\(Self.suffix)" }
 
   /// Writes a record completely, or keeps the previous one.
   public func save(_ record: WorkerRecord) throws(WorkerRecordError) {
@@ -32,9 +32,11 @@ public struct WorkerRecordStore: Sendable {
   }
 
   /// Whether there is a record of that name. It may be damaged.
-  public func contains(_ name: String) -> Bool {
-    !isAbsent(path(of: name))
-  }
+  public func contains(_ name: String) -> Bool { !isAbsent(path(of: name)) }
+
+  /// Whether there is a record of that name, which has the form that names of files have
+  /// (`CgroupRoot.sanitised`).
+  public func contains(sanitised name: String) -> Bool { !isAbsent(path(sanitised: name)) }
 
   public func load(_ name: String) throws(WorkerRecordError) -> WorkerRecord {
     try load(path: path(of: name))

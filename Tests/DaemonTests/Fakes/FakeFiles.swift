@@ -32,6 +32,7 @@ final class FakeRecords: WorkerRecords {
   let all: [WorkerRecord] = []
   func loadAll() -> (records: [WorkerRecord], failures: [WorkerRecordError]) { ([], []) }
   func contains(_ name: String) -> Bool { false }
+  func contains(sanitised name: String) -> Bool { false }
   func save(_ record: WorkerRecord, onFailure: @escaping @Sendable (WorkerRecordError) -> Void) {}
   func remove(_ name: String) {}
   func afterSaves(_ body: @escaping @Sendable () -> Void) { whenSaved(body) }

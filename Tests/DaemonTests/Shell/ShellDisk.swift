@@ -29,6 +29,8 @@ final class ShellDisk: WorkerRecords {
 
   var all: [WorkerRecord] { Array(lastSaved.values) }
   func contains(_ name: String) -> Bool { lastSaved[name] != nil }
+  // The simulated workers have names that are the same in names of files.
+  func contains(sanitised name: String) -> Bool { contains(name) }
 
   func loadAll() throws(WorkerRecordError) -> (
     records: [WorkerRecord], failures: [WorkerRecordError]

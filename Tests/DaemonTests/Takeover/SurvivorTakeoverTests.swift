@@ -171,6 +171,16 @@ import Testing
       Set(try listDirectory(world.state.images)) == ["lost.image", "lost.image.base", "notes.txt"])
   }
 
+  @Test func `A worker that may live keeps its snapshot, also if its name has a dot`() throws {
+    let directory = world.state.snapshots
+    for name in ["web%2e1", "old%2e1", "web"] {
+      try world.scratch.write("state/snapshots/\(name)", "text/plain\nbusy")
+    }
+    try world.scratch.write("state/workers/web%2e1.worker", "damaged")
+    world.survivors.adoptSurvivors()
+    #expect(try listDirectory(directory) == ["web%2e1"])
+  }
+
   // MARK: states of sleep
 
   private func survivorState(of record: WorkerRecord) throws -> SurvivorState {
