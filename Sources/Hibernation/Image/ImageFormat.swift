@@ -193,11 +193,12 @@ extension ImageError {
       : .damaged(path: path, reason: "\(subject) fails authentication")
   }
 
-  /// True if the failure says nothing about the image: reading it again may work, after EIO too.
-  /// Only a file that doesn't exist is certainly lost.
+  /// True if the failure says nothing about the image: reading it again may work, after EIO too, or
+  /// in the newer daemon that has written it. Only a file that doesn't exist is certainly lost.
   var isTransient: Bool {
     switch self {
     case .unreadable(_, let error): error.code != ENOENT
+    case .unknownVersion: true
     case .locked(_, let error): error.isTransient
     default: false
     }

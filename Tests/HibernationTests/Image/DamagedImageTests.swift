@@ -82,6 +82,21 @@ struct DamagedImageTests {
     #expect(try victim.ask("errors") == "errors 0 eintr 0")
   }
 
+  @Test func `A worker whose image a newer Dormouse has made stays asleep`() throws {
+    let (victim, sum) = try torture(.traced)
+    let path = try victim.sleep(service)
+    let image = try readFile(path)
+    var newer = image
+    newer[8] = 2
+    try ImageFormatTests.write(newer, to: path)
+    let error = #expect(throws: HibernationError.self) { try victim.wake(service, from: path) }
+    #expect(error?.aftermath == .intact && error?.reason.contains("format version 2") == true)
+    #expect(fileExists(path))
+    try ImageFormatTests.write(image, to: path)
+    try victim.wake(service, from: path)
+    #expect(try victim.ask("sum") == sum)
+  }
+
   @Test(
     "A worker killed at any moment is reported as ended, and leaves nothing in the daemon",
     arguments: Nightly.one(of: Victim.Parking.available))
