@@ -8,7 +8,11 @@ import Supervision
 final class SocketFiles {
   private let jobs: LoopJobs
   private let threads: JobPool
-  private var removals: [String: OneTimeEvent] = [:]
+  /// The removals that may not have ended, and the last ones that have, by path.
+  private(set) var removals: [String: OneTimeEvent] = [:]
+  /// With more removals than this, those that have ended are forgotten: each worker of `run` may
+  /// have a new name.
+  static let maxRemovals = 64
 
   init(_ jobs: LoopJobs, _ threads: JobPool = .files) {
     self.jobs = jobs
@@ -29,6 +33,7 @@ final class SocketFiles {
   }
 
   private func remove(at path: String, _ removal: @escaping @Sendable () -> Void) {
+    if removals.count >= Self.maxRemovals { removals = removals.filter { !$0.value.isRaised } }
     let end = OneTimeEvent()
     let isAccepted = threads.submitIfIdle(about: "removal of \(path)") {
       removal()

@@ -6,6 +6,9 @@ public final class OneTimeEvent: Sendable {
 
   public func raise() { semaphore.signal() }
 
+  /// True if the event was raised.
+  public var isRaised: Bool { wait(until: Deadline(in: .zero)) }
+
   /// Waits for the event; it returns at once if the event was raised before. Any number of threads
   /// may call it, any number of times.
   public func wait() {

@@ -88,4 +88,14 @@ import Testing
     files.drain(within: .seconds(60))
     #expect(try listDirectory(scratch.path + "/channels") == [])
   }
+
+  @Test func `Removals of channels that have ended are forgotten`() throws {
+    let loop = try EventLoop()
+    let files = SocketFiles(try LoopJobs(loop))
+    for number in 0..<3 * SocketFiles.maxRemovals {
+      files.remove("\(scratch.path)/\(number).notify")
+      files.drain(within: .seconds(60))
+      #expect(files.removals.count <= SocketFiles.maxRemovals)
+    }
+  }
 }
