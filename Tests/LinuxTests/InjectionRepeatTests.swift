@@ -52,4 +52,20 @@ import Testing
     session.detach()
     #expect(try eventually { try child.sleeps })
   }
+
+  /// A thread with foreign registers that is left to run is lost to its program.
+  @Test("A tracer waits for a borrowed thread that runs for longer than threads need to stop")
+  func lateStop() throws {
+    let child = try TestChild("sh", "-c", "while :; do :; done")
+    let pid = child.pid
+    #expect(try eventually { try ProcessStat.read(pid).name == "sh" })
+    let session = try TraceSession.seize(child.process.identity)
+    defer { session.detach() }
+    try session.request("PTRACE_CONT", of: pid) { clinux_ptrace_continue(pid, 0) }
+    let stop = TraceSession.FrozenCall { sendSignal(SIGSTOP, to: pid) }
+    let report = try TraceSession.$frozenCall.withValue(stop) {
+      try session.nextStop(ofBorrowed: pid, doing: "running its own loop")
+    }
+    #expect(report.stop == CLINUX_STOP_SIGNAL && report.signal == SIGSTOP)
+  }
 }

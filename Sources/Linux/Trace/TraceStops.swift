@@ -4,8 +4,8 @@ import Glibc
 /// The stops of a traced thread, and the operations that are possible in them.
 extension TraceSession {
   /// A function that is called on the tracing thread, perhaps several times, while it has to wait
-  /// for a thread that another program has frozen (`docker pause`). The wait may take days: other
-  /// threads must not wait for this one.
+  /// for a thread that doesn't stop: another program has frozen it (`docker pause`), say. The wait
+  /// may take days: other threads must not wait for this one.
   @TaskLocal public static var frozenCall: FrozenCall?
 
   /// A struct for the function. A task-local value that is itself a function crashes if Swift 6.3
@@ -32,10 +32,22 @@ extension TraceSession {
     } catch { return error.meansVanished }
   }
 
-  private func isUninterruptible(_ tid: Int32) -> Bool {
+  private func isUninterruptible(_ tid: Int32) -> Bool { state(of: tid) == .uninterruptible }
+
+  /// Returns the state of a thread; nil if it can't be read.
+  private func state(of tid: Int32) -> ProcessStat.State? {
     do throws(SystemCallError) {
-      return try ProcessStat.read(thread: tid, of: pid).state == .uninterruptible
-    } catch { return false }
+      return try ProcessStat.read(thread: tid, of: pid).state
+    } catch { return nil }
+  }
+
+  /// Whether a thread that was to stop may do so later: it waits for a processor, or in the
+  /// kernel, or has just stopped.
+  private func mayStillStop(_ tid: Int32) -> Bool {
+    switch state(of: tid) {
+    case .running, .uninterruptible, .traced: true
+    default: ForeignFreeze.holds(pid)
+    }
   }
 
   func poll(_ tid: Int32) throws(TraceError) -> (stop: Int, signal: Int32) {
@@ -48,15 +60,14 @@ extension TraceSession {
   /// Waits for the next stop of a thread that has another program's registers. It must not be left
   /// to run with them. So if another program has frozen it, the wait lasts until it is thawed: only
   /// then can the tracer restore its registers. If the injected call waits for a disk, the wait
-  /// lasts until that answers.
+  /// lasts until that answers; if the thread gets no processor (`cpu.max`, a busy machine, a
+  /// virtual machine that was paused), until it gets one.
   func nextStop(ofBorrowed tid: Int32, doing: String) throws(TraceError) -> (
     stop: Int, signal: Int32
   ) {
     while true {
       do throws(TraceError) { return try nextStop(tid, doing: doing) } catch {
-        guard case .unresponsive = error, isUninterruptible(tid) || ForeignFreeze.holds(pid) else {
-          throw error
-        }
+        guard case .unresponsive = error, mayStillStop(tid) else { throw error }
         Self.frozenCall?.call()
       }
     }
