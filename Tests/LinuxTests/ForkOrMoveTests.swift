@@ -31,4 +31,19 @@ struct ForkOrMoveTests {
     #expect(!mayForkOrMove(child.pid))
     #expect(!mayForkOrMove(1 << 22 - 1))
   }
+
+  @Test("A call that makes memory longer adds whole pages, whatever lengths a program passes")
+  func growth() {
+    func growth(from before: UInt64, to after: UInt64) -> [UInt64] {
+      let call = WaitingCall(
+        number: Int64(Call.mremap), arguments: [16 * pageSize, before, after, 1, 0, 0])
+      return call.growth.map { [$0.before, $0.added] } ?? []
+    }
+    #expect(growth(from: pageSize, to: 3 * pageSize) == [pageSize, 2 * pageSize])
+    #expect(growth(from: 1, to: 2 * pageSize + 1) == [pageSize, 2 * pageSize])
+    #expect(growth(from: pageSize + 1, to: 3 * pageSize - 1) == [2 * pageSize, pageSize])
+    #expect(growth(from: 1, to: pageSize) == [])
+    #expect(growth(from: 1, to: .max) == [], "it isn't a length of memory")
+    #expect(growth(from: 2 * pageSize, to: 1) == [])
+  }
 }

@@ -14,10 +14,20 @@ public func mayForkOrMove(_ pid: Int32) -> Bool {
 /// Returns the lengths, in bytes, of each block of memory that a waiting thread makes longer
 /// (mremap): before the call, and the bytes that are added. The process chooses these numbers.
 public func growths(of pid: Int32) throws(SystemCallError) -> [(before: UInt64, added: UInt64)] {
-  try waitingCalls(of: pid).compactMap { call in
-    let sizes = call.arguments[1...2].map { $0 &+ (pageSize - 1) & ~(pageSize - 1) }
-    let isGrowing = clinux_is_mremap(call.number) == 1 && sizes[0] < sizes[1]
-    return isGrowing ? (sizes[0], sizes[1] - sizes[0]) : nil
+  try waitingCalls(of: pid).compactMap(\.growth)
+}
+
+extension WaitingCall {
+  /// The lengths of a block of memory that the call makes longer; `nil` if it does something else.
+  /// The kernel rounds both up to whole pages.
+  var growth: (before: UInt64, added: UInt64)? {
+    let (before, after) = (Self.roundUp(arguments[1]), Self.roundUp(arguments[2]))
+    guard clinux_is_mremap(number) == 1, before < after else { return nil }
+    return (before, after - before)
+  }
+
+  private static func roundUp(_ length: UInt64) -> UInt64 {
+    (length &+ (pageSize - 1)) & ~(pageSize - 1)
   }
 }
 
