@@ -51,6 +51,14 @@ struct FilePagesTests {
     #expect(PagePlan.canMove(mapping))
   }
 
+  @Test func `A shadow stack stays: recent kernels permit no userfaultfd for it`() {
+    var mapping = MemoryMapping(
+      start: 0x1000, end: 0x2000, readable: true, writable: true, anonymous: 4096)
+    #expect(PagePlan.canMove(mapping))
+    mapping.flags.insert(.shadowStack)
+    #expect(!PagePlan.canMove(mapping))
+  }
+
   private static func resident(_ program: String, of victim: Victim) throws -> UInt64 {
     try MemoryMapping.all(of: victim.process.pid).filter { $0.name == program }
       .reduce(0) { $0 + $1.resident - $1.anonymous }

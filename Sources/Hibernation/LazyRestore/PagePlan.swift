@@ -61,7 +61,7 @@ struct PagePlan: Sendable {
       let present = try pages.privatePages(from: mapping.start, to: mapping.end)
       let moving = Self.subtract(keep, from: present)
       var kind = Kind(
-        readable: mapping.readable, writable: !Self.isProtected(mapping),
+        readable: mapping.readable, writable: mapping.writable,
         absentIsZero: !mapping.hasFile)
       if let workingSet {
         // Pages of files can't be missing: userfaultfd doesn't accept them.
@@ -107,9 +107,10 @@ struct PagePlan: Sendable {
   static let kernelOwned = ["[vdso]", "[vvar]", "[vvar_vclock]", "[vsyscall]", "[uprobes]"]
 
   static func canMove(_ mapping: MemoryMapping) -> Bool {
-    let immovable: MemoryMapping.Flags = [.shared, .deviceMemory, .pureFrames]
+    let immovable: MemoryMapping.Flags = [
+      .shared, .deviceMemory, .pureFrames, .droppable, .shadowStack,
+    ]
     if mapping.shared || kernelOwned.contains(mapping.name) { return false }
-    if mapping.flags.contains(.droppable) { return false }
     if !mapping.flags.isDisjoint(with: immovable) { return false }
     // They are breakpoints, of a debugger or of a uprobe. If it ends while the worker sleeps, the
     // image would bring the breakpoint back.
@@ -117,11 +118,6 @@ struct PagePlan: Sendable {
     // The kernel refuses to discard pages of a sealed mapping (mseal(2)) that isn't writable.
     if mapping.flags.contains(.sealed), !mapping.writable { return false }
     return mapping.anonymous > 0
-  }
-
-  /// True if the process may not write there by itself; see `ForcedAccess`.
-  private static func isProtected(_ mapping: MemoryMapping) -> Bool {
-    !mapping.writable || mapping.flags.contains(.shadowStack)
   }
 
   /// Divides ranges of one kind into chunks.

@@ -42,7 +42,8 @@ public struct MemoryMapping: Sendable, Hashable {
     public static let writesWatched = Flags(rawValue: 1 << 7)  // uw
     public static let wipedOnFork = Flags(rawValue: 1 << 8)  // wf
     public static let hugePages = Flags(rawValue: 1 << 9)  // hg
-    /// The kernel shows it as writable, but only calls and returns write to it.
+    /// Only calls and returns write to it, although the kernel shows it as writable. From 2026 on
+    /// kernels permit no userfaultfd for it.
     public static let shadowStack = Flags(rawValue: 1 << 10)  // ss
     /// Its memory has tags (arm64's MTE), which are lost when its pages are freed.
     public static let tagged = Flags(rawValue: 1 << 11)  // mt
