@@ -9,6 +9,7 @@
 //   change SEED COUNT   changed COUNT
 //   grow PAGES          grown       writes PAGES new pages
 //   rewrite             rewritten   writes to each page what is there
+//   droppable           mapped | unsupported   maps and writes a page that the kernel may drop
 //   verify              same | differs at REGION PAGE
 //   exec                ready PID   replaces itself
 #define _GNU_SOURCE
@@ -145,6 +146,14 @@ static void change_one(void) {
   }
 }
 
+static const char *map_droppable(void) {
+  enum { DROPPABLE = 8 };  // MAP_DROPPABLE (Linux 6.11), in place of MAP_PRIVATE
+  char *page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, DROPPABLE | MAP_ANONYMOUS, -1, 0);
+  if (page == MAP_FAILED) return "unsupported";
+  page[0] = 1;
+  return "mapped";
+}
+
 static void verify(void) {
   for (int r = 0; r < REGIONS; r++) {
     int count = r == HEAP ? 64 : pages;
@@ -186,6 +195,8 @@ int main(int count, char **words) {
           *byte = *byte;
         }
       printf("rewritten\n");
+    } else if (!strcmp(line, "droppable\n")) {
+      printf("%s\n", map_droppable());
     } else if (!strcmp(line, "verify\n")) {
       verify();
     } else if (!strcmp(line, "exec\n")) {

@@ -63,11 +63,9 @@ extension Operation {
       let mappings = try memo.recall(pid: stat.pid)
     else { return nil }
     for mapping in mappings where !mapping.hasFile && PagePlan.canMove(mapping) {
-      do throws(SystemCallError) { try tracked.tracker.register(mapping.range) } catch {
-        // The mapping is registered with another userfaultfd (EBUSY), or the process has another
-        // memory now (ENOMEM): smaps shows which. Some memory can't be registered at all (EINVAL).
-        if error.code != EINVAL { return nil }
-      }
+      // It is registered with another userfaultfd, or is memory of a kind that can't be (droppable,
+      // a shadow stack), or the process has another memory now: smaps shows which.
+      guard Self.canRegister(mapping.range, with: tracked.tracker) else { return nil }
     }
     return mappings
   }

@@ -5,9 +5,10 @@ import Glibc
 /// mapping's flags don't change while the mapping stays. /proc/PID/maps shows whether it has
 /// stayed, in a tenth of the time.
 ///
-/// Three properties can still change. Locked memory must be read from the status. A handler of page
-/// faults is found by registering Dormouse's own. If a mapping is sealed, freeing its pages fails,
-/// and the hibernation is undone.
+/// Some properties can still change, and a new mapping that looks like ordinary memory may have
+/// them. Locked memory must be read from the status. A handler of page faults, and memory for which
+/// the kernel permits none (droppable), are found by registering Dormouse's own. If a mapping is
+/// sealed, freeing its pages fails, and the hibernation is undone.
 public struct MappingMemo: Sendable {
   /// One mapping: the hash of its line in maps, and the values that only smaps shows. A daemon has
   /// a memo for each process, with a hundred mappings and more.

@@ -165,4 +165,20 @@ struct LazyOverlayTests {
     #expect(try victim.ask("verify") == "same")
     service.forget(victim.target.name)
   }
+
+  /// glibc 2.41 maps such memory at the first call of getrandom(3). In /proc/PID/maps it looks like
+  /// ordinary memory, and kernels since 6.16 permit no userfaultfd for it.
+  @Test("Droppable memory that a worker has mapped since its last sleep doesn't end lazy resumes")
+  func droppable() throws {
+    let service = HibernationService()
+    let victim = try Victim(ready: "layers", "1024", parking: .frozen)
+    for round in 1...4 {
+      _ = try sleep(victim, service)
+      #expect(try wake(victim, service).eagerReason == nil, "round \(round)")
+      guard round == 2 else { continue }
+      if try victim.ask("droppable") != "mapped" { return notTestedHere("Linux 6.11") }
+    }
+    #expect(try victim.ask("verify") == "same")
+    service.forget(victim.target.name)
+  }
 }
