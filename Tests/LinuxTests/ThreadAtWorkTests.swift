@@ -12,17 +12,38 @@ import Testing
     // executed its program. Before that, a shell that used vfork can't be stopped.
     #expect(try eventually { try idle.tree().processes.contains { $0.name == "sleep" } })
     let haveStopped = try eventually {
-      let isAtWork = try busy.stopTree().threadAtWork == busy.pid
+      let thread = try Self.busyThread(in: busy.stopTree())
       try busy.tree().continueAll()
-      return isAtWork
+      return thread == busy.pid
     }
     #expect(haveStopped)
     let waits = try eventually {
-      let isAtWork = try idle.stopTree().threadAtWork != nil
+      let thread = try Self.busyThread(in: idle.stopTree())
       try idle.tree().continueAll()
-      return !isAtWork
+      return thread == nil
     }
     #expect(waits)
+  }
+
+  /// Finds a thread that isn't idle, as a suspension does.
+  private static func busyThread(in tree: ProcessTree) -> Int32? {
+    tree.threadAtWork ?? tree.threadWithResult(until: Deadline(in: .seconds(60)))
+  }
+
+  /// On arm64 all stopped threads look as if they computed.
+  @Test func `Where a stop hides the calls of threads, their registers show which one computes`()
+    throws
+  {
+    let busy = try TestChild("sh", "-c", "echo up; while :; do :; done")
+    #expect(try busy.line() == "up")
+    let isFound = try eventually {
+      let tree = try busy.stopTree()
+      let thread = tree.threadWithResult(until: Deadline(in: .seconds(60)))
+      #expect(tree.threadAtWork(callsAreHidden: true) == nil)
+      try tree.continueAll()
+      return thread == busy.pid
+    }
+    #expect(isFound)
   }
 
   @Test("A thread that runs is waited for until the deadline, and a stopped one isn't")

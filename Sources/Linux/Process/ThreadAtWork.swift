@@ -1,11 +1,19 @@
+import CLinux
 import Glibc
 
 /// Facts about the threads of a tree that has just been frozen or stopped, from
 /// proc_pid_syscall(5). They need the right to trace; a process that may not be examined counts as
 /// waiting.
 extension ProcessTree {
-  /// A thread that was running its own code and wasn't waiting in the kernel; nil if there is none.
-  public var threadAtWork: Int32? { firstThread { $0.starts(with: "-1 ".utf8) } }
+  /// A thread that was running its own code and wasn't waiting in the kernel; nil if there is none,
+  /// or if the file doesn't show that. `threadWithResult` finds such a thread, too, and is slower.
+  public var threadAtWork: Int32? { threadAtWork(callsAreHidden: clinux_stop_hides_calls() == 1) }
+
+  /// - Parameter callsAreHidden: true if the file shows no call of a stopped thread, not even if it
+  ///   waits (arm64).
+  func threadAtWork(callsAreHidden: Bool) -> Int32? {
+    callsAreHidden ? nil : firstThread { $0.starts(with: "-1 ".utf8) }
+  }
 
   /// Waits until each thread has come to its stop.
   ///

@@ -2,13 +2,14 @@ import CLinux
 import Glibc
 
 extension ProcessTree {
-  /// Finds a thread of a frozen or stopped tree whose system call was already complete when it
-  /// stopped.
+  /// Finds a thread of a frozen or stopped tree that wasn't waiting when it stopped: its system
+  /// call was already complete, or it ran its own code.
   ///
   /// Data or a timeout wakes a waiting thread. If the stop comes before the thread gets a
   /// processor, the thread completes its call in the kernel and stops on the way back. It has then
   /// read a request, and nothing is left in the descriptor that could wake it. proc_pid_syscall(5)
-  /// still shows the call, as for a thread that waits. Only the register of the result differs.
+  /// still shows the call, as for a thread that waits. Only the register of the result differs. On
+  /// arm64 it shows no call of any stopped thread, so only the registers show whether there is one.
   ///
   /// The threads are traced for a moment, and return to their stop soon after (`threadOnItsWay`).
   /// Threads that can't be traced or can't stop by the deadline count as waiting. It blocks the
@@ -18,7 +19,8 @@ extension ProcessTree {
       for process in processes {
         let session = TraceSession.seizeWhatCanStop(process.identity, until: deadline)
         defer { session?.detach(waiting: .zero) }
-        if let thread = session?.threads.first(where: \.registers.hasResult) { return thread.tid }
+        let busy = session?.threads.first { !$0.isWaiting || $0.registers.hasResult }
+        if let busy { return busy.tid }
       }
       return nil
     }
