@@ -73,6 +73,17 @@ struct SourceRuleTests {
     }
   }
 
+  /// On arm64 a call that returns EINTR for a freeze can be repaired only if it is recorded before.
+  @Test func `Sources freeze a cgroup by WorkerCgroup only, which records the calls of threads`() {
+    for (path, lines) in Self.sources() where path != "Linux/Cgroup/WorkerCgroup.swift" {
+      for (number, line) in lines.enumerated() {
+        #expect(
+          !line.contains("cgroup.freeze\", \"1\""),
+          "Sources/\(path):\(number + 1) freezes a cgroup; use freeze or beginFreeze")
+      }
+    }
+  }
+
   /// Each composes a daemon.
   private static let compositions: Set<String> = [
     "Daemon/App/Daemon.swift", "Wrap/WrapComposition.swift",

@@ -261,7 +261,7 @@ extension Hibernator {
       let lives = !image.processes.allSatisfy(\.identity.hasEnded)
       // The worker is frozen at once, because its memory might be wrong. If that fails, it is
       // killed a moment later all the same.
-      if lives { try? writeControl("\(cgroup.path)/cgroup.freeze", "1") }
+      if lives { try? cgroup.beginFreeze() }
       let reason = HibernationError.from(error, in: .filling)
       if lives, target.hasSurvivors() {
         try? cgroup.kill()  // A process that survives this is reported as unverifiable.

@@ -177,9 +177,7 @@ extension Pager {
   func freeze() throws {
     if isFrozen { return }
     // This doesn't wait for the freeze to complete: a thread that waits for the pager can't freeze.
-    try retry.run { () throws(SystemCallError) in
-      try writeControl("\(cgroup.path)/cgroup.freeze", "1")
-    }
+    try retry.run { () throws(SystemCallError) in try cgroup.beginFreeze() }
     isFrozen = true
     halt = Halt(began: Clocks.monotonic)
   }

@@ -22,9 +22,7 @@ extension Pager {
     // A worker that has ended has no group any more, or its next run has it.
     guard image.processes.allSatisfy({ $0.identity.life == .lives }), target.root.life == .lives
     else { return false }
-    do throws(SystemCallError) { try writeControl("\(cgroup.path)/cgroup.freeze", "1") } catch {
-      return false
-    }
+    do throws(SystemCallError) { try cgroup.beginFreeze() } catch { return false }
     isFrozen = true
     // A thread that waits for a page, or for the reading of its message, can't freeze.
     let deadline = Deadline(in: Self.freezeTimeout)

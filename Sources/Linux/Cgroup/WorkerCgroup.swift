@@ -146,8 +146,7 @@ public final class WorkerCgroup: Sendable {
   /// it is thawed again. It blocks until the group is frozen.
   public func freeze(until deadline: Deadline) throws(CgroupError) {
     try checkIsOurs()
-    // If the processes can't be listed, an interrupted call returns EINTR.
-    if clinux_stop_hides_calls() == 1 { CallsBeforeStop.record((try? processes()) ?? []) }
+    recordCalls(waits: true)
     do throws(CgroupError) {
       try write("cgroup.freeze", "1")
       try wait(for: "frozen", toBe: true, until: deadline)
@@ -157,6 +156,20 @@ public final class WorkerCgroup: Sendable {
       _ = try? writeControl("\(path)/cgroup.freeze", "0")
       throw error
     }
+  }
+
+  /// Makes the kernel freeze the group, and doesn't wait until that is done: a thread may need the
+  /// caller before it can freeze.
+  public func beginFreeze() throws(SystemCallError) {
+    recordCalls(waits: false)
+    try writeControl("\(path)/cgroup.freeze", "1")
+  }
+
+  /// - Parameter waits: true: waits a moment for threads that run.
+  private func recordCalls(waits: Bool) {
+    guard clinux_stop_hides_calls() == 1 else { return }
+    // If the processes can't be listed, an interrupted call returns EINTR.
+    CallsBeforeStop.record((try? processes()) ?? [], waits: waits)
   }
 
   /// Thaws the group and waits until it is thawed.

@@ -47,9 +47,11 @@ public enum CallsBeforeStop {
   /// It waits a moment for threads that run, because most are in a call soon. A thread that runs on
   /// has no entry: when it stops, it may be in another call with the same registers except for the
   /// first.
-  static func record(_ pids: some Sequence<Int32>) {
+  ///
+  /// - Parameter waits: false: it doesn't wait for threads that run.
+  static func record(_ pids: some Sequence<Int32>, waits: Bool = true) {
     guard clinux_stop_hides_calls() == 1 else { return }
-    let limit = Deadline(in: timeout)
+    let limit = Deadline(in: waits ? timeout : .zero)
     for pid in pids {
       // An error means that the process has ended.
       guard let process = try? ProcessStat.read(pid).identity else { continue }
