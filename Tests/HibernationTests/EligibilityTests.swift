@@ -89,6 +89,27 @@ struct EligibilityTests {
     try victim.cycle(service)
   }
 
+  /// The kernel keeps the thread for the next request.
+  @Test("A thread that the kernel has made for io_uring doesn't work, and can't be borrowed")
+  func kernelThread() throws {
+    guard let victim = try Self.start("uring-worker", .traced) else { return }
+    #expect(try victim.ask("check") == "fine")
+    let pid = victim.process.pid
+    let names = try threads(of: pid).map { try ProcessStat.read(thread: $0, of: pid).name }
+    guard names.contains(where: { $0.hasPrefix("iou-wrk") }) else {
+      return notTestedHere("this kernel keeps no threads for io_uring")
+    }
+    try victim.waitUntilBlocked()
+    try victim.suspend()
+    let tree = try victim.target.discover()
+    #expect(tree.threadAtWork == nil)
+    #expect(tree.threadWithResult(until: Deadline(in: .seconds(60))) == nil)
+    let session = try TraceSession.seize(victim.process.identity)
+    defer { session.detach() }
+    #expect(session.threads.count > 1)
+    #expect(session.threads.filter(\.isWaiting).map(\.tid) == [pid])
+  }
+
   @Test("Strict seccomp mode is suspended during a hibernation, or the process is refused")
   func strictSeccomp() throws {
     guard let victim = try Self.start("strict", .traced) else { return }

@@ -45,6 +45,12 @@ import Testing
     #expect(clinux_may_be_made_again(426) == 1)
   }
 
+  @Test func `A thread that the kernel has made for io_uring isn't in the call that started it`() {
+    let line = "426 0x3 0x1 0x1 0x1 0x0 0x8"
+    #expect(WaitingCall("\(line) 0x7ffc00 0x7f0011")?.number == 426)
+    #expect(WaitingCall("\(line) 0x0 0x0") == nil)
+  }
+
   @Test("A thread that is blocked in a large write is found, and one that sleeps isn't")
   func blocked() throws {
     // Nothing reads its output.

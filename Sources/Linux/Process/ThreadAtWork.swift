@@ -12,7 +12,10 @@ extension ProcessTree {
   /// - Parameter callsAreHidden: true if the file shows no call of a stopped thread, not even if it
   ///   waits (arm64).
   func threadAtWork(callsAreHidden: Bool) -> Int32? {
-    callsAreHidden ? nil : firstThread { $0.starts(with: "-1 ".utf8) }
+    // A thread that the kernel has made for io_uring has no stack and no instruction.
+    callsAreHidden
+      ? nil
+      : firstThread { $0.starts(with: "-1 ".utf8) && !$0.starts(with: "-1 0x0 0x0".utf8) }
   }
 
   /// Waits until each thread has come to its stop.

@@ -123,12 +123,13 @@ extension WaitingCall {
     return call == earlier
   }
 
-  /// Parses a line; the result is nil if the thread is in no call.
+  /// Parses a line; the result is nil if the thread is in no call. A thread that the kernel has
+  /// made for io_uring shows the call that started it, with the instruction 0.
   init?(_ line: String) {
     let fields = line.split { $0 == " " || $0 == "\n" }
     guard fields.count == 9, let number = Int64(fields[0]), number >= 0 else { return nil }
     let values = fields[1...].compactMap { UInt64($0.dropFirst(2), radix: 16) }
-    guard values.count == 8 else { return nil }
+    guard values.count == 8, values[7] != 0 else { return nil }
     self.init(
       number: number, arguments: Array(values[..<6]), stack: values[6], instruction: values[7])
   }

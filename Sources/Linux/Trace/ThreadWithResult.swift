@@ -19,7 +19,9 @@ extension ProcessTree {
       for process in processes {
         let session = TraceSession.seizeWhatCanStop(process.identity, until: deadline)
         defer { session?.detach(waiting: .zero) }
-        let busy = session?.threads.first { !$0.isWaiting || $0.registers.hasResult }
+        let busy = session?.threads.first {
+          !$0.registers.areOfKernel && (!$0.isWaiting || $0.registers.hasResult)
+        }
         if let busy { return busy.tid }
       }
       return nil

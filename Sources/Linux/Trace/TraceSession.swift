@@ -219,7 +219,8 @@ public final class TraceSession {
     let tid = threads[index].tid
     threads[index].registers = try readRegisters(tid)
     CallsBeforeStop.complete(&threads[index].registers, of: tid, in: pid)
-    threads[index].isWaiting = threads[index].registers.isInSystemCall
+    threads[index].isWaiting =
+      threads[index].registers.isInSystemCall && !threads[index].registers.areOfKernel
     var mask: UInt64 = 0
     try request("PTRACE_GETSIGMASK", of: tid) { clinux_ptrace_get_signal_mask(tid, &mask) }
     threads[index].signalMask = mask

@@ -183,6 +183,10 @@ extension clinux_registers {
     withUnsafePointer(to: self) { clinux_registers_instruction($0) }
   }
 
+  /// True for a thread that the kernel has made for io_uring. It never runs code of the program, so
+  /// it has no instruction. Its other registers may be those of the call that started it.
+  var areOfKernel: Bool { instruction == 0 }
+
   /// True for the first thread of a forked child before its first instruction.
   public var isNewborn: Bool {
     withUnsafePointer(to: self) { clinux_registers_newborn($0) == 1 }
