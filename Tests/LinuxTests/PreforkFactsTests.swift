@@ -56,6 +56,16 @@ import Testing
       masters(facts(1, parent: 0, listeners: [7], awaited: [7]), facts(2, parent: 1)).isEmpty)
   }
 
+  @Test func `Where a stop hides the calls of threads, those recorded before it count`() throws {
+    let accepting = "43 0x3 0x0 0x0 0x0 0x0 0x0 0x7ffc00 0x7f0011\n"
+    let call = try #require(WaitingCall(accepting))
+    let hidden = "-1 0x7ffc00 0x7f0011\n"
+    #expect(PreforkFacts.calls(shownAs: [5: hidden], after: [5: call]) == [call])
+    #expect(PreforkFacts.calls(shownAs: [5: accepting], after: [:]) == [call])
+    #expect(PreforkFacts.calls(shownAs: [5: hidden], after: [:]) == nil)
+    #expect(PreforkFacts.calls(shownAs: [5: accepting, 6: hidden], after: [:]) == nil)
+  }
+
   @Test func `If a process's wait isn't known, all processes wake at once`() {
     #expect(
       masters(

@@ -49,7 +49,7 @@ public struct PreforkFacts: Hashable, Sendable {
       all.append(
         PreforkFacts(
           process: stat.identity, parent: stat.parent, listeners: Set(listeners.map(\.inode)),
-          awaited: try awaited(of: stat.pid, among: listeners)))
+          awaited: try awaited(of: stat.identity, among: listeners)))
     }
     return all
   }
@@ -60,23 +60,41 @@ public struct PreforkFacts: Hashable, Sendable {
   }
 
   private static func awaited(
-    of pid: Int32, among listeners: [OpenDescriptor]
+    of process: ProcessIdentity, among listeners: [OpenDescriptor]
   ) throws(SystemCallError) -> Set<UInt64>? {
     if listeners.isEmpty { return [] }
+    let pid = process.pid
     let all = try readIfPossible { () throws(SystemCallError) in try threads(of: pid) }
     guard let all, !all.isEmpty else { return nil }
-    var numbers: Set<Int32> = []
+    var shown: [Int32: String] = [:]
     for thread in all {
-      let call = try readIfPossible { () throws(SystemCallError) in
-        try WaitingCall.current(thread: thread, of: pid)
+      shown[thread] = try readIfPossible { () throws(SystemCallError) in
+        try readText("/proc/\(pid)/task/\(thread)/syscall")
       }
-      guard let call = call ?? nil, let descriptors = try AwaitedDescriptors.of(call, in: pid)
-      else {
-        return nil
-      }
+    }
+    guard shown.count == all.count,
+      let calls = calls(shownAs: shown, after: CallsBeforeStop.recorded(of: process))
+    else { return nil }
+    var numbers: Set<Int32> = []
+    for call in calls {
+      guard let descriptors = try AwaitedDescriptors.of(call, in: pid) else { return nil }
       numbers.formUnion(descriptors)
     }
     return Set(listeners.filter { numbers.contains($0.number) }.map(\.inode))
+  }
+
+  /// Returns the calls of threads at rest; nil if one isn't known.
+  ///
+  /// - Parameters:
+  ///   - shown: the line of /proc for each thread. On arm64 it doesn't show the call.
+  ///   - recorded: the calls from before the threads came to rest.
+  static func calls(
+    shownAs shown: [Int32: String], after recorded: CallsBeforeStop.Calls
+  ) -> [WaitingCall]? {
+    let calls = shown.compactMap { thread, text in
+      CallsBeforeStop.call(after: recorded[thread], shownAs: text)
+    }
+    return calls.count == shown.count ? calls : nil
   }
 }
 

@@ -143,7 +143,8 @@ public enum CallsBeforeStop {
 // MARK: - the files
 
 extension CallsBeforeStop {
-  private static func recorded(of process: ProcessIdentity) -> Calls {
+  /// Returns the calls that were recorded before a process was stopped or frozen, if any.
+  static func recorded(of process: ProcessIdentity) -> Calls {
     if let calls = state.withLock({ $0.processes[process] }) { return calls }
     // If there is no file, no call is recorded.
     return path(of: process).flatMap { try? readText($0) }.map(calls(in:)) ?? [:]
