@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <malloc.h>
+#include <sys/auxv.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -87,6 +88,14 @@ int clinux_page_out(int pidfd, const struct clinux_range *range) {
 int clinux_share_memory(pid_t one, pid_t other) {
   long order = syscall(SYS_kcmp, one, other, 1 /* KCMP_VM */, 0, 0);
   return order < 0 ? -errno : order == 0;
+}
+
+int clinux_memory_can_have_tags(void) {
+#ifdef __aarch64__
+  return getauxval(AT_HWCAP2) >> 18 & 1;  // HWCAP2_MTE
+#else
+  return 0;
+#endif
 }
 
 void clinux_trim_heap(void) {

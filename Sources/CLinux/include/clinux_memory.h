@@ -63,6 +63,8 @@ int clinux_page_out(int pidfd, const struct clinux_range *range);
 // Returns 1 if both processes run in one address space (kcmp(2)), 0 if they don't, -errno if the
 // kernel can't compare them.
 int clinux_share_memory(pid_t one, pid_t other);
+// Returns 1 if memory can have tags on this machine (arm64's MTE).
+int clinux_memory_can_have_tags(void);
 // Returns this process's freed memory to the kernel (malloc_trim(3)). Without glibc it does
 // nothing.
 void clinux_trim_heap(void);

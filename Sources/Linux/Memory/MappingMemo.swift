@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 
 /// The mappings of a process as smaps has shown them, kept for the next hibernation. To make smaps,
@@ -8,7 +9,8 @@ import Glibc
 /// Some properties can still change, and a new mapping that looks like ordinary memory may have
 /// them. Locked memory must be read from the status. A handler of page faults, and memory for which
 /// the kernel permits none (droppable), are found by registering Dormouse's own. If a mapping is
-/// sealed, freeing its pages fails, and the hibernation is undone.
+/// sealed, freeing its pages fails, and the hibernation is undone. Only smaps shows whether memory
+/// has tags, so there is no memo on a machine that has them.
 public struct MappingMemo: Sendable {
   /// One mapping: the hash of its line in maps, and the values that only smaps shows. A daemon has
   /// a memo for each process, with a hundred mappings and more.
@@ -43,7 +45,14 @@ public struct MappingMemo: Sendable {
   /// - Parameter mappings: from smaps. The process has been stopped since before that was read. The
   ///   result is `nil` if maps shows other mappings.
   public init?(pid: Int32, mappings: [MemoryMapping]) {
-    guard let lines = try? Self.read(pid), lines.count == mappings.count else { return nil }
+    self.init(pid: pid, mappings: mappings, canHaveTags: clinux_memory_can_have_tags() == 1)
+  }
+
+  init?(pid: Int32, mappings: [MemoryMapping], canHaveTags: Bool) {
+    // If maps can't be read, smaps is read the next time.
+    guard !canHaveTags, let lines = try? Self.read(pid), lines.count == mappings.count else {
+      return nil
+    }
     var recorded: [RecordedMapping] = []
     // A daemon keeps this for each worker. `map` of a zip takes room for up to twice as many.
     recorded.reserveCapacity(mappings.count)
