@@ -48,10 +48,12 @@ final class ControlServer {
     /// Whether requests have been read that aren't handled yet. Nothing more is read until they
     /// are.
     var isWaiting = false
-    /// Whether the client sends nothing any more.
+    /// Whether the client sends nothing any more. It may still read its answers.
+    var hasEndedOutput = false
+    /// Whether the client neither sends nor reads any more.
     var hasHungUp = false
     var isFull: Bool { pending.count > ControlServer.maxUnread }
-    var isRead: Bool { !isFull && !isWaiting }
+    var isRead: Bool { !isFull && !isWaiting && !hasEndedOutput }
 
     init(_ id: ClientID, _ descriptor: Descriptor, process: pid_t) {
       self.id = id
@@ -124,7 +126,11 @@ final class ControlServer {
       guard let reception else { return }
       // No request comes with descriptors.
       guard reception.passed.isEmpty else { return drop(client) }
-      if reception.count == 0 { stopReading(client) }
+      if reception.count == 0 {
+        client.hasEndedOutput = true
+        // A client that has only ended its output (shutdown(2), as socat does) isn't hung up.
+        if hungUp { stopReading(client) } else { updateInterest(in: client) }
+      }
       client.framer.append(bytes[...])
     }
     handleRequests(of: client)
@@ -137,8 +143,16 @@ final class ControlServer {
 
   private func handleRequests(of client: Client) {
     handleLines(of: client)
-    // The client's requests are carried out, although it won't get the answers.
-    if client.hasHungUp, !client.isWaiting { drop(client) }
+    // The requests of a client that has hung up are carried out, although it won't get the answers.
+    if !client.isWaiting, client.hasHungUp || isServed(client) { drop(client) }
+  }
+
+  /// Whether a client that has ended its output has got all that it asked for. Its whole lines have
+  /// been handled.
+  private func isServed(_ client: Client) -> Bool {
+    client.hasEndedOutput && client.pending.isEmpty && client.unanswered.isEmpty
+      && service?.following.isFollowing(client.id) != true
+      && !waitingForEnd.contains { $0.client === client }
   }
 
   /// Handles a client's requests. A client that sends requests faster than they are answered, or
@@ -234,6 +248,7 @@ final class ControlServer {
 
   /// Writes as much as the socket accepts now. The remainder is written when it accepts more.
   private func flush(_ client: Client) {
+    let wasFull = client.isFull
     while !client.pending.isEmpty {
       let count = client.descriptor.send(client.pending, waits: false)
       if count < 0 {
@@ -247,6 +262,11 @@ final class ControlServer {
     }
     // The service may send more.
     if client.pending.isEmpty, !client.isClosed { service?.following.didReadAll(client.id) }
+    // Lines that were read before the client was full may wait, and no event would handle them. A
+    // client that has ended its output may have got its last answer.
+    if wasFull && !client.isFull || client.hasEndedOutput && client.pending.isEmpty {
+      handleMoreLater(of: client)
+    }
     updateInterest(in: client)
   }
 

@@ -82,6 +82,8 @@ final class EventFollowing {
     send(event, to: client, last.id)
   }
 
+  func isFollowing(_ client: ClientID) -> Bool { followers[client] != nil }
+
   func forget(_ client: ClientID) {
     followers[client] = nil
     if followers.isEmpty { chronicle.observe(as: .clients, nil) }
