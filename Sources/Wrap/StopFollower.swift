@@ -39,6 +39,8 @@ final class StopFollower {
   /// Checks whether the program was stopped.
   func follow() {
     guard program.hasProcess, !program.isAsleep else { return }
+    // A stop may be that of the trim. It is checked again afterwards.
+    if program.isBeingTrimmed { return pollForEnd() }
     guard let signal = program.stopSignal else {
       droppedStops = 0
       return
@@ -65,8 +67,8 @@ final class StopFollower {
     program.stopWrapper(by: [SIGTTIN, SIGTTOU].contains(signal) ? signal : SIGTSTP)
   }
 
-  /// Waits for the end of the stop. SIGCONT doesn't show it reliably: another Ctrl-Z removes a
-  /// SIGCONT that hasn't been read yet.
+  /// Waits for the end of the stop, or of the trim. SIGCONT doesn't show a stop's end reliably:
+  /// another Ctrl-Z removes a SIGCONT that hasn't been read yet.
   private func pollForEnd() {
     guard timer == nil else { return }
     timer = timers.after(Self.pollInterval) { [unowned self] in

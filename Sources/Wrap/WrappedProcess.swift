@@ -12,6 +12,9 @@ protocol ProgramProcesses: AnyObject {
   var hasProcess: Bool { get }
   /// True if the program sleeps, or is being suspended or resumed.
   var isAsleep: Bool { get }
+  /// True while memory of the running program is moved (a trim or a fill), which may stop it for a
+  /// moment.
+  var isBeingTrimmed: Bool { get }
   /// Whether one of the processes has a handler for the signal.
   func catches(_ signal: Int32) -> Bool
   /// Whether all of the processes ignore the signal.
@@ -110,10 +113,16 @@ final class WrappedProcess: ProgramProcesses {
 
   var hasProcess: Bool { process != nil }
 
-  var isAsleep: Bool {
-    switch run.state {
+  var isAsleep: Bool { Self.isAsleep(run.state, isBusy: run.isBusy) }
+  var isBeingTrimmed: Bool { run.state?.runs == true && run.isBusy }
+
+  /// A running program isn't asleep while it is trimmed: no wake would follow, and signals that
+  /// wait for one would never be sent.
+  static func isAsleep(_ state: WorkerState?, isBusy: Bool) -> Bool {
+    switch state {
     case .suspending, .suspended, .hibernating, .hibernated, .resuming: true
-    default: run.isBusy
+    case .foreground, .background: false
+    default: isBusy
     }
   }
 
@@ -138,6 +147,8 @@ final class WrappedProcess: ProgramProcesses {
   func wake(_ reason: String) { run.wake(reason) }
 
   func signal(_ signal: Int32) {
+    // It would end the stop of the trim, which continues the program itself.
+    if signal == SIGCONT, isBeingTrimmed { return }
     // A process that has ended needs no signal.
     try? process?.signal(signal)
   }

@@ -1,4 +1,5 @@
 import Glibc
+import Lifecycle
 import Testing
 
 @testable import Wrap
@@ -15,6 +16,17 @@ import Testing
     #expect(target.drain() == ["signal \(signal)"])
     signals.deliverWaiting()
     #expect(target.drain().isEmpty)
+  }
+
+  @Test func `A running program isn't asleep while it is trimmed, and so gets its signals`() {
+    let running: Set<WorkerState> = [.foreground, .background]
+    let asleep: Set<WorkerState> = [
+      .suspending, .suspended, .hibernating, .hibernated, .resuming,
+    ]
+    for state in WorkerState.allCases {
+      #expect(WrappedProcess.isAsleep(state, isBusy: true) != running.contains(state))
+      #expect(WrappedProcess.isAsleep(state, isBusy: false) == asleep.contains(state))
+    }
   }
 
   @Test("A sleeping program is woken for each signal, and gets the signals in order when it runs")

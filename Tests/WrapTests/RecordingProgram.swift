@@ -4,6 +4,7 @@
 final class RecordingProgram: ProgramProcesses {
   var hasProcess = true
   var isAsleep = false
+  var isBeingTrimmed = false
   var caught: Set<Int32> = []
   var ignored: Set<Int32> = []
   var sharesGroup = true

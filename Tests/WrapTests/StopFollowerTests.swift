@@ -46,6 +46,17 @@ import Testing
     #expect(program.drain() == ["stop wrapper \(SIGTSTP)"])
   }
 
+  @Test func `It ignores the stop of a trim, and follows a stop that lasts longer`() {
+    program.isBeingTrimmed = true
+    program.stopSignal = SIGTSTP
+    stops.follow()
+    timers.advance(by: .seconds(1))
+    #expect(program.drain().isEmpty)
+    program.isBeingTrimmed = false
+    timers.advance(by: StopFollower.pollInterval)
+    #expect(program.drain() == ["stop wrapper \(SIGTSTP)"])
+  }
+
   @Test("It isn't stopped again by a program that the same SIGCONT continues a moment later")
   func continuedLater() {
     program.stopSignal = SIGTSTP
