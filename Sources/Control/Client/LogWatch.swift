@@ -23,8 +23,12 @@ public struct LogWatch: ~Copyable {
     descriptor = number >= 0 ? Descriptor(owning: number) : nil
   }
 
-  /// - Parameter others: descriptors that end the wait, too.
-  public mutating func wait(for paths: [String], or others: [Int32] = []) -> Outcome {
+  /// - Parameters:
+  ///   - others: descriptors that end the wait, too.
+  ///   - waits: false if more of the logs can be read already. Then only `others` are checked.
+  public mutating func wait(
+    for paths: [String], or others: [Int32] = [], waits: Bool = true
+  ) -> Outcome {
     var isNew = false
     for path in paths where !watched.contains(path) {
       add(path)
@@ -34,8 +38,10 @@ public struct LogWatch: ~Copyable {
     if isNew { return .changed }
     var entries = [pollfd(fd: descriptor?.raw ?? -1, events: Int16(POLLIN), revents: 0)]
     entries += others.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
-    let count = poll(&entries, nfds_t(entries.count), descriptor == nil ? 200 : 1000)
+    let limit: Int32 = descriptor == nil ? 200 : 1000
+    let count = poll(&entries, nfds_t(entries.count), waits ? limit : 0)
     if count > 0, entries.dropFirst().contains(where: { $0.revents != 0 }) { return .other }
+    if !waits { return .changed }
     guard count > 0 else {
       // A file that has another inode now gets a watch of its own. For the others nothing changes.
       for path in paths { add(path) }

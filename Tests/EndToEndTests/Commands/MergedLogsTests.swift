@@ -90,6 +90,25 @@ import Testing
     #expect(hasThree && recent.count < all.count, "\(all)")
   }
 
+  @Test("`logs -f` shows a worker that is added while another one writes all the time")
+  func addedToTalker() throws {
+    let daemon = try TestDaemon(
+      """
+      policy_overrides: { background: { suspend_after: 1h }, hibernate: { after: never } }
+      workers:
+        talker: { command: [sh, -c, "while :; do echo line; sleep 0.2; done"] }
+      """)
+    #expect(try eventually { try daemon.done("logs", "talker").contains("line") })
+    let output = daemon.scratch.uniquePath("out")
+    let process = try Command.dormouse(["logs", "--socket", daemon.socket, "-f"]).start(
+      output: output, error: daemon.scratch.uniquePath("err"))
+    #expect(try eventually { try readText(output).contains("line") })
+    try daemon.done("run", "late", "--", "sh", "-c", "echo hello; exec sleep 690")
+    #expect(try eventually { try readText(output).contains("hello") })
+    kill(process.pid, SIGTERM)
+    try process.wait(.seconds(60))
+  }
+
   @Test("`logs -f` shows a worker that is added later, and ends when the daemon has ended")
   func follow() throws {
     let daemon = try started()

@@ -48,6 +48,26 @@ import Testing
     #expect(try home.run(["down"], in: "shop").code == CommandExit.noDaemon.rawValue)
   }
 
+  @Test("Ctrl-C stops the workers of `up` while a worker writes faster than its lines are shown")
+  func flood() throws {
+    let home = try Home()
+    let count = 2_000_000
+    try home.project(
+      "shop",
+      "workers: { one: { command: [sh, -c, \"yes | head -n \(count); exec sleep 690\"] } }")
+    let (output, error) = (home.scratch.uniquePath("out"), home.scratch.uniquePath("err"))
+    let process = try home.command(["up"], in: "shop").start(output: output, error: error)
+    #expect(try eventually { (fileStatus(of: output)?.st_size ?? 0) > 0 })
+    kill(process.pid, SIGINT)
+    #expect(try eventually { try readText(error).contains("stopping the workers") })
+    // Each line is `one | y`. Not all of them are printed before the signal is handled.
+    #expect((fileStatus(of: output)?.st_size ?? 0) < count * 8)
+    // A second signal leaves out what isn't printed yet.
+    kill(process.pid, SIGINT)
+    try process.wait(.seconds(60))
+    _ = try home.run(["down"], in: "shop")
+  }
+
   @Test("A second Ctrl-C ends the daemon at once, and leaves a worker running that takes its time")
   func secondCtrlC() throws {
     let home = try Home()

@@ -54,9 +54,24 @@ final class MergedLogs {
 
   var isEmpty: Bool { sources.isEmpty }
 
-  /// Prints all lines that have ended.
-  func printPast() throws {
-    while let next = try nextPast() { try printer.print(next.line, of: next.worker) }
+  /// The number of lines that are printed before other logs and descriptors have their turn.
+  private static let maxAtOnce = 1000
+  /// The maximum time of `follow` without a check for other logs.
+  private static let checkInterval = Duration.seconds(2)
+
+  /// Prints all lines that have ended, or those until one of `others` can be read: a worker may
+  /// write faster than its lines are printed.
+  func printPast(orUntil others: [Int32] = []) throws {
+    var count = 0
+    while let next = try nextPast() {
+      try printer.print(next.line, of: next.worker)
+      count += 1
+      if count % Self.maxAtOnce == 0,
+        others.contains(where: { Descriptor.inputEvents(of: $0) != 0 })
+      {
+        return
+      }
+    }
   }
 
   private func nextPast() throws -> (line: LogSource.Line, worker: String)? {
@@ -77,16 +92,31 @@ final class MergedLogs {
     }
   }
 
-  /// Prints new lines until nothing has been written for a second, or one of `others` can be read.
+  /// Prints new lines until nothing has been written for a second, one of `others` can be read, or
+  /// the caller has to check for other logs and for ended workers.
   func follow(or others: [Int32] = []) throws -> LogWatch.Outcome {
+    let check = Deadline(in: Self.checkInterval)
     while true {
-      let now = Clock.now().text
-      for source in sources {
-        while let line = try source.pop() { try printer.print(line, of: source.worker, at: now) }
-      }
-      let outcome = watch.wait(for: sources.map(\.path), or: others)
+      let hasMore = try printNew()
+      let outcome = watch.wait(for: sources.map(\.path), or: others, waits: !hasMore)
       if outcome != .changed { return outcome }
+      if check.hasPassed { return .quiet }
     }
+  }
+
+  /// Prints new lines. Returns true if a log may have more of them.
+  private func printNew() throws -> Bool {
+    let now = Clock.now().text
+    var hasMore = false
+    for source in sources {
+      var count = 0
+      while count < Self.maxAtOnce, let line = try source.pop() {
+        try printer.print(line, of: source.worker, at: now)
+        count += 1
+      }
+      if count == Self.maxAtOnce { hasMore = true }
+    }
+    return hasMore
   }
 }
 

@@ -35,7 +35,7 @@ struct ProjectOutput {
     var started = started
     if isScreen, try !showScreen(&started, chosen) { return }
     logs.add(try chosen.logs(), isPast: true)
-    try logs.printPast()
+    try logs.printPast(orUntil: [signals.raw])
     var isStopping = isScreen
     if isStopping { try stop() }
     let sleep = SleepReporter(connection)
@@ -60,7 +60,7 @@ struct ProjectOutput {
         continue
       }
       if !isStopping, try started?.startAgain() == true { continue }
-      try logs.printPast()
+      try logs.printPast(orUntil: [signals.raw])
       try logs.printUnfinished()
       return Output.complain(isStopping ? "all workers are stopped" : "the daemon has ended")
     }
