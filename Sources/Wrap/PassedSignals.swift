@@ -8,7 +8,7 @@ final class PassedSignals {
   /// True if senders mean the program's whole process group. Without a wrapper, the program's group
   /// would have received what the wrapper's group receives.
   private let reachGroup: Bool
-  /// Signals for a sleeping program. They wait until it runs.
+  /// Signals for a program that sleeps or isn't started yet. They wait until it runs.
   private var waiting: [Int32] = []
   /// True while the program is stopped by the terminal (Ctrl-Z), together with the wrapper.
   private var isStopped = false
@@ -34,7 +34,8 @@ final class PassedSignals {
   }
 
   private func pass(_ signal: Int32, toGroup: Bool) {
-    guard target.hasProcess else { return }
+    // A program that isn't started yet gets the signal when it runs. One that has ended gets none.
+    guard target.hasProcess else { return waiting.append(signal) }
     if target.isAsleep {
       // A program isn't woken for a signal that it would drop. Mostly that is a terminal's new
       // size.

@@ -90,9 +90,17 @@ import Testing
     #expect(target.drain() == ["signal \(SIGTERM)"])
   }
 
-  @Test func `Before the program is started, and after its end, signals are dropped`() {
+  @Test func `A program gets signals from before its start when it runs, and none after its end`() {
     target.hasProcess = false
-    for signal in [SIGTERM, SIGCONT, SIGWINCH] { signals.receive(signal) }
+    for signal in [SIGTERM, SIGCONT] { signals.receive(signal) }
+    signals.deliverWaiting()
+    #expect(target.drain().isEmpty)
+    target.hasProcess = true
+    signals.deliverWaiting()
+    #expect(target.drain() == ["signal \(SIGTERM)"])
+    target.hasProcess = false
+    signals.receive(SIGTERM)
+    signals.deliverWaiting()
     #expect(target.drain().isEmpty)
   }
 
