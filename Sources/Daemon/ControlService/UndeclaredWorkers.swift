@@ -83,6 +83,11 @@ extension ControlService {
 
   /// Removes a worker and its log.
   private func finishRemoval(_ id: WorkerID, _ call: ControlCall) {
+    // The answer to the stop waits for the disk. Meanwhile another client may have started a worker
+    // of this name, or a reload may have declared it.
+    if requests.isAlive(id) || declared.workers[id]?.isDeclared == true {
+      return call.answer(.refused, "\(id) was stopped, and stays: it was started or declared again")
+    }
     externals.ends.supervision.removeWorker(id)
     requests.driver.send(.removed(id))
     jobs.run(about: "log of \(id)", within: .seconds(20)) {

@@ -189,4 +189,19 @@ import Testing
     #expect(response.text.hasPrefix("web is removed, but its log stays: "), "\(response.text)")
     #expect(world.workers[web.id] == nil)
   }
+
+  @Test func `A worker that is started again while its removal waits for the disk stays`() throws {
+    let web = try world.add("web", isDeclared: false)
+    world.saved.isSaved = false
+    let forced = control.ask(.removeRunning, "web")
+    world.driver.send(.exited(web.id, .exited(0)))
+    #expect(forced.responses.isEmpty)
+    _ = run("web", settings: [])
+    let next = try #require(world.workers[web.id])
+    #expect(next !== web && world.driver.state.state(of: web.id)?.isAlive == true)
+    world.saved.save()
+    let response = try control.only(forced)
+    #expect(response.result == .refused && response.text.contains("stays"), "\(response.text)")
+    #expect(world.workers[web.id] === next)
+  }
 }
