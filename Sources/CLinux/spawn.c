@@ -64,7 +64,8 @@ void clinux_stay_out_of_core_files(void) {
   memcpy(core_filter, text, sizeof text);
 }
 
-void clinux_restore_core_files(void) {
+void clinux_restore_limits(void) {
+  if (descriptor_limit_raised) setrlimit(RLIMIT_NOFILE, &descriptor_limit);
   if (core_limited) setrlimit(RLIMIT_CORE, &core_limit);
   if (core_filter[0]) write_core_filter(core_filter);
 }
@@ -201,8 +202,7 @@ static void child(const struct clinux_spawn *what, const struct clinux_birth *bi
 
   if (what->terms && clinux_renumber(what->terms, &report) < 0)
     fail(report, CLINUX_SPAWN_DESCRIPTORS);
-  if (descriptor_limit_raised) setrlimit(RLIMIT_NOFILE, &descriptor_limit);
-  clinux_restore_core_files();
+  clinux_restore_limits();
   if (what->terms) apply(what->terms, birth, report);
   if (what->permits_tracing) prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);  // needs Yama
 

@@ -47,7 +47,17 @@ int clinux_reap(int pidfd, int *kind, int *status) {
   return 1;
 }
 
-int clinux_become_subreaper(void) { return RESULT(prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)); }
+static int became_subreaper;
+int clinux_become_subreaper(void) {
+  int was_subreaper = 0;
+  if (prctl(PR_GET_CHILD_SUBREAPER, &was_subreaper, 0, 0, 0) == 0 && was_subreaper) return 0;
+  int result = RESULT(prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0));
+  became_subreaper = result >= 0;
+  return result;
+}
+void clinux_stop_being_subreaper(void) {
+  if (became_subreaper) prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0);
+}
 int clinux_report_stops_of_children(int reported) {
   struct sigaction action;
   memset(&action, 0, sizeof action);

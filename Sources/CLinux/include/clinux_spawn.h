@@ -100,8 +100,9 @@ void clinux_spawn_forget(struct clinux_birth *birth);
 // handler in /proc/sys/kernel/core_pattern gets nevertheless (core(5)). Spawned processes get the
 // limit and the filter that this process had before.
 void clinux_stay_out_of_core_files(void);
-// Restores the limit and the filter, for a program that is executed in this process.
-void clinux_restore_core_files(void);
+// Restores the limits and the filter that this process had before, for a program that is executed
+// in this process.
+void clinux_restore_limits(void);
 
 
 // Gives the calling thread another user's rights in the file system (setfsuid(2), and setgroups(2)

@@ -17,6 +17,9 @@ int clinux_reap(int pidfd, int *kind, int *status);
 
 // Makes this process the parent of its descendants' orphans (prctl(2), PR_SET_CHILD_SUBREAPER).
 int clinux_become_subreaper(void);
+// Ends that, for a program that is executed in this process: execve(2) keeps the attribute, and the
+// program wouldn't reap the orphans. If this process was a subreaper from its start, it stays one.
+void clinux_stop_being_subreaper(void);
 // With 0, limits SIGCHLD to ends (SA_NOCLDSTOP). Otherwise every stop of a traced thread raises
 // one, and a hibernation has thousands of stops.
 int clinux_report_stops_of_children(int reported);

@@ -53,7 +53,8 @@ public struct Inheritance: Hashable, Sendable {
     var none = sigset_t()
     sigemptyset(&none)
     sigprocmask(SIG_SETMASK, &none, nil)
-    clinux_restore_core_files()
+    clinux_restore_limits()
+    clinux_stop_being_subreaper()
     return -kernelResult(path) { execv($0, CommandLine.unsafeArgv + firstArgument) }
   }
 }

@@ -178,6 +178,19 @@ import Testing
     let outcome = try run.run(in: scratch)
     #expect(outcome.code == 0 && outcome.output == "here\n")
     #expect(outcome.error.contains("runs without sleep"))
+    // 37 is PR_GET_CHILD_SUBREAPER.
+    let program = """
+      import ctypes, resource
+      flag = ctypes.c_int(-1)
+      ctypes.CDLL(None).prctl(37, ctypes.byref(flag), 0, 0, 0)
+      print(flag.value, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+      """
+    let python = ["python3", "-c", program]
+    let bare = try Command(arguments: python).run(in: scratch)
+    let wrapped = try Command.dormouse(
+      ["wrap", "--state-directory", "/proc/nowhere", "--"] + python
+    ).run(in: scratch)
+    #expect(wrapped.output == bare.output && bare.output.hasPrefix("0 "), "\(wrapped) \(bare)")
   }
 
   @Test(
