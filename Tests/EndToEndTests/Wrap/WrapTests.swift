@@ -193,6 +193,25 @@ import Testing
     #expect(wrapped.output == bare.output && bare.output.hasPrefix("0 "), "\(wrapped) \(bare)")
   }
 
+  @Test("`wrap` takes relative paths from the directory in which it was started")
+  func relativePaths() throws {
+    let daemon = try TestDaemon("")
+    let scratch = daemon.scratch
+    var command = Command.dormouse(
+      ["wrap", "--state-directory", "wrapped", "--socket", "./control.sock", "--name", "near"]
+        + ["--", "sh", "-c", "echo here; exec sleep 690"])
+    command.directory = scratch.path
+    let (output, error) = (scratch.uniquePath("out"), scratch.uniquePath("err"))
+    let process = try command.start(output: output, error: error)
+    #expect(try eventually { try readText(output) == "here\n" })
+    let name = "near-\(process.pid)"
+    #expect(try eventually { try daemon.done("ps", "--names").contains(name) })
+    #expect(try daemon.done("status", name).contains(name))
+    #expect(try daemon.verb("stop", name).code == 0)
+    try process.wait(.seconds(60))
+    #expect(try !readText(error).contains("runs without sleep"))
+  }
+
   @Test(
     "On a terminal a wrapped program has that terminal, in the wrapper's session and process group")
   func terminal() throws {

@@ -112,10 +112,12 @@ struct WrapCommand: ParsableCommand {
     let inheritance = Inheritance.ofThisProcess(firstArgument: first)
     let path = try locateHere(program)
     let paths = DefaultPaths.ofThisProcess()
+    let daemonSocket = paths.socket(option: socket)
+    // The daemon, which has another working directory, gets the path of the wrapper's socket.
     var settings = WrapSettings(
       command: wrapped, path: path, inheritance: inheritance, policy: try effectivePolicy(paths),
-      stateDirectory: stateDirectory ?? paths.stateDirectory,
-      daemonSocket: paths.socket(option: socket), version: Dormouse.version)
+      stateDirectory: absolute(stateDirectory) ?? paths.stateDirectory,
+      daemonSocket: absolute(daemonSocket) ?? daemonSocket, version: Dormouse.version)
     settings.log = log
     settings.mayBeTerminated = mayTerminate
     settings.label = try checkedName()
