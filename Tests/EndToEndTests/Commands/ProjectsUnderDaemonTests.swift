@@ -68,6 +68,24 @@ import Testing
     _ = try home.run(["down"], in: "shop")
   }
 
+  @Test("Ctrl-C ends `up` although its daemon doesn't answer")
+  func silentDaemon() throws {
+    let home = try Home()
+    try home.project("shop", Self.sleeper)
+    let (output, error) = (home.scratch.uniquePath("out"), home.scratch.uniquePath("err"))
+    let process = try home.command(["up"], in: "shop").start(output: output, error: error)
+    #expect(try eventually { try readText(output).contains("one | hi") })
+    let daemon = try #require(try home.daemons().first)
+    kill(daemon, SIGSTOP)
+    defer { kill(daemon, SIGCONT) }
+    // In this time it asks the daemon for the workers, and waits for the answer.
+    pauseThread(for: .seconds(4))
+    kill(process.pid, SIGINT)
+    #expect(try eventually { try readText(error).contains("stopping the workers") })
+    kill(process.pid, SIGINT)
+    #expect(try process.wait(.seconds(60)) == 128 + SIGINT)
+  }
+
   @Test("A second Ctrl-C ends the daemon at once, and leaves a worker running that takes its time")
   func secondCtrlC() throws {
     let home = try Home()
