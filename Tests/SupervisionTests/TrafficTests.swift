@@ -51,6 +51,35 @@ import Testing
     }
   }
 
+  @Test(arguments: [true, false])
+  func `Only datagram sockets to which any program can send make a worker one with clients`(
+    isServer: Bool
+  ) throws {
+    let scratch = try Scratch()
+    let log = try UnixSocket.bound(to: "\(scratch.path)/log", .datagram)
+    let worker = try Sleeper(
+      """
+      os.dup2(os.open('/dev/null', os.O_RDWR), 0)
+      log = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+      log.connect('\(scratch.path)/log')
+      journal = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+      resolver = socket.socket(type=socket.SOCK_DGRAM)
+      resolver.connect(('127.0.0.1', 9))
+      unused = socket.socket(type=socket.SOCK_DGRAM)
+      if \(isServer ? "True" : "False"):
+          server = socket.socket(type=socket.SOCK_DGRAM)
+          server.bind(('127.0.0.1', 0))
+      print('ready', flush=True)
+      time.sleep(60)
+      """)
+    let monitor = try TrafficMonitor(latches: latches, daemonSockets: [])
+    let current = monitor.begin()
+    _ = current.perform(at: try worker.tree())
+    #expect(current.hasClients == isServer)
+    #expect(try worker.sleepQuietly().hasClients == isServer)
+    withExtendedLifetime(log) {}
+  }
+
   @Test func `Requests on an old connection count as traffic, and its silence doesn't`() throws {
     let worker = try Sleeper(WakeSourcesTests.echo)
     let client = try Client.connect(port: try worker.port())

@@ -20,6 +20,10 @@ public struct SocketFacts: Hashable, Sendable {
   /// For Unix sockets: the pid of the process that made the other end. Otherwise 0.
   public var peerProcess: Int32
 
+  /// True if a single other end sends to the socket: a stream, one of a pair, or a datagram socket
+  /// that is connected (a resolver, statsd, syslog(3)). Any program can send to other sockets.
+  public var hasOnePeer: Bool { isStream || peer != .none || peerProcess > 0 }
+
   /// TCP's own counts in bytes (tcp(7), TCP_INFO).
   public struct Traffic: Hashable, Sendable {
     public var received: UInt64
@@ -72,6 +76,15 @@ public enum SocketName: Hashable, Sendable, CustomStringConvertible {
     case .internet(let host, let port): host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
     case .path(let path): path
     case .none: "a nameless socket"
+    }
+  }
+
+  /// True if other sockets can send to the address.
+  public var isComplete: Bool {
+    switch self {
+    case .internet(_, let port): port != 0
+    case .path: true
+    case .none: false
     }
   }
 

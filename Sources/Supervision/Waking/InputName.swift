@@ -35,7 +35,7 @@ enum InputName: Hashable, Sendable {
       self =
         facts.isListening
         ? .listener(facts.local)
-        : facts.isStream
+        : facts.hasOnePeer
           ? .connection(local: facts.local, peer: facts.peer) : .datagrams(facts.local)
     } else {
       self = .pipe(descriptor: input.open.number)
@@ -45,7 +45,9 @@ enum InputName: Hashable, Sendable {
   /// True if other programs can give the worker new work at this input.
   var isForClients: Bool {
     switch self {
-    case .listener, .datagrams, .stdin, .terminal, .opening, .messageQueue: true
+    // Nothing can be sent to a socket without an address, such as one that only writes to a log.
+    case .datagrams(let address): address.isComplete
+    case .listener, .stdin, .terminal, .opening, .messageQueue: true
     case .connection, .pipe, .fileChange, .fileAccess, .device: false
     }
   }
