@@ -26,6 +26,17 @@ import Testing
     #expect(DueTime(fdinfo: []) == nil)
   }
 
+  @Test func `A timerfd that has expired once and wasn't read is due now`() throws {
+    let timer = Descriptor(owning: try shim("timerfd_create") { clinux_timerfd_create() })
+    #expect(clinux_timerfd_set(timer.raw, 1) == 0)
+    #expect(try pollDescriptor(timer.raw, for: POLLIN, until: Deadline(in: .seconds(60))))
+    let path = "/proc/self/fdinfo/\(timer.raw)"
+    let due = DueTime(fdinfo: try readFile(path))
+    #expect(due == DueTime(source: .timer, remaining: .zero, whole: nil))
+    _ = try timer.read(upTo: 8)
+    #expect(DueTime(fdinfo: try readFile(path)) == nil)
+  }
+
   @Test(
     "A thread's call from before a stop is known while it stands there, and not once it has run")
   func beforeStop() {

@@ -42,11 +42,13 @@ extension DueTime {
     }
   }
 
-  /// The result is nil if the timer isn't armed.
+  /// The result is nil if the timer isn't armed. One that fires once and has expired is due now,
+  /// as long as the program hasn't read it: it may have expired since the program stopped.
   init?(fdinfo bytes: [UInt8]) {
     func time(_ key: StaticString) -> Duration { value(of: key, in: bytes).flatMap(pair) ?? .zero }
     let (remaining, interval) = (time("it_value:"), time("it_interval:"))
-    guard remaining > .zero else { return nil }
+    let expirations: UInt64 = value(of: "ticks:", in: bytes)?.number() ?? 0
+    guard remaining > .zero || expirations > 0 else { return nil }
     self.init(source: .timer, remaining: remaining, whole: interval > .zero ? interval : nil)
   }
 }
