@@ -149,6 +149,25 @@ import Testing
     #expect(try eventually { worker.log.contains("typed key") }, "\(worker.log)")
   }
 
+  @Test func `A worker that has opened a device several times is woken by input at each opening`()
+    throws
+  {
+    let worker = try Sleeper(
+      """
+      import pty
+      pairs = [pty.openpty() for _ in range(3)]
+      print('ready', *[os.ttyname(terminal) for _, terminal in pairs], flush=True)
+      time.sleep(60)
+      """)
+    let paths = worker.log.split { $0 == " " || $0 == "\n" }.filter { $0.hasPrefix("/dev/pts/") }
+    #expect(paths.count == 3)
+    let sources = try worker.sleepQuietly()
+    for path in paths {
+      try Descriptor.open(String(path), O_WRONLY | O_NOCTTY).writeAll("output")
+      #expect(try sources.next() != nil, "\(path)")
+    }
+  }
+
   @Test func `A wait that can't be watched is reported by name`() throws {
     let scratch = try Scratch()
     let path = "\(scratch.path)/lock"

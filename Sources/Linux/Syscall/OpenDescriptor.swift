@@ -18,6 +18,15 @@ public struct OpenDescriptor: Hashable, Sendable {
     /// A character device: a terminal, a serial line, an input device, /dev/fuse. Its number has
     /// the form of `tty_nr` in proc_pid_stat(5).
     case device(number: Int32)
+
+    /// True for a terminal, whose input is the same at each of its descriptors. Other devices may
+    /// have other input for each open(2): a mount for /dev/fuse, a terminal for /dev/ptmx.
+    public var isTerminal: Bool {
+      guard case .device(let number) = self else { return false }
+      let (major, minor) = (number >> 8 & 0xfff, number & 0xff)
+      // Consoles; /dev/tty and /dev/console, but not /dev/ptmx; pseudoterminals.
+      return major == 4 || major == 5 && minor != 2 || (136...143).contains(major)
+    }
   }
 
   public var number: Int32

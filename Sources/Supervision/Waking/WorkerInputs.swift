@@ -7,8 +7,9 @@ struct InputKey: Hashable, Sendable {
 
   private var namespace: Namespace
   private var inode: UInt64
-  /// Set if the inode isn't unique: inotify descriptors share one. A descriptor that a child has
-  /// inherited counts as another input then, which costs one entry in the set.
+  /// Set if the inode isn't unique: inotify descriptors share one, and so do all connections that
+  /// were made by opening one device. A descriptor that a child has inherited counts as another
+  /// input then, which costs one entry in the set.
   private var pid: Int32 = 0
   private var number: Int32 = 0
 
@@ -17,8 +18,8 @@ struct InputKey: Hashable, Sendable {
     switch open.kind {
     case .socket: namespace = .socket
     case .pipe, .fifo: namespace = .pipe
-    case .device: namespace = .device
-    case .inotify, .fanotify:
+    case .device where open.kind.isTerminal: namespace = .device
+    case .device, .inotify, .fanotify:
       namespace = .descriptor
       self.pid = pid
       number = open.number
