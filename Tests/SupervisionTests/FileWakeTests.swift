@@ -168,6 +168,34 @@ import Testing
     }
   }
 
+  /// Has a completion of io_uring that it doesn't read.
+  private static let ringOwner = """
+    import ctypes, struct
+    libc = ctypes.CDLL(None, use_errno=True)
+    parameters = ctypes.create_string_buffer(120)
+    ring = libc.syscall(425, 4, parameters)  # io_uring_setup
+    if ring < 0:
+        print('ready none', flush=True)
+        time.sleep(60)
+    libc.mmap.restype = ctypes.c_void_p
+    libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t] + 3 * [ctypes.c_int] + [ctypes.c_long]
+    rings = libc.mmap(None, 4096, 3, 1, ring, 0)
+    # All entries are zero, and so IORING_OP_NOP. The first one is submitted.
+    tail = struct.unpack_from('I', parameters, 44)[0]
+    ctypes.c_uint.from_address(rings + tail).value = 1
+    libc.syscall(426, ring, 1, 0, 0, None, 0)  # io_uring_enter
+    print('ready', flush=True)
+    time.sleep(60)
+    """
+
+  @Test func `A completion of io_uring that a worker hasn't read wakes it, and only once`() throws {
+    let worker = try Sleeper(Self.ringOwner)
+    if worker.log.contains("none") { return notTestedHere("io_uring is disabled here") }
+    #expect(try worker.sleep().waiting == "a completed request of io_uring")
+    try worker.resume()
+    _ = try worker.sleepQuietly()
+  }
+
   @Test func `A wait that can't be watched is reported by name`() throws {
     let scratch = try Scratch()
     let path = "\(scratch.path)/lock"

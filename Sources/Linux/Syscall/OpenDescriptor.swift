@@ -15,6 +15,8 @@ public struct OpenDescriptor: Hashable, Sendable {
     /// An instance of fanotify(7), which reports changes to files, and requests to permit an
     /// access.
     case fanotify
+    /// A ring of io_uring(7). It is readable while it has completions that the program hasn't read.
+    case ring
     /// A character device: a terminal, a serial line, an input device, /dev/fuse. Its number has
     /// the form of `tty_nr` in proc_pid_stat(5).
     case device(number: Int32)
@@ -65,7 +67,9 @@ public struct OpenDescriptor: Hashable, Sendable {
       let number: UInt64? = link.dropFirst(prefix.utf8.count).dropLast().number()
       return number.map { (kind, $0) }
     }
-    for (name, kind) in [("inotify", Kind.inotify), ("[fanotify]", .fanotify)]
+    for (name, kind) in [
+      ("inotify", Kind.inotify), ("[fanotify]", .fanotify), ("[io_uring]", .ring),
+    ]
     where link.elementsEqual("anon_inode:\(name)".utf8) {
       return type(of: path).map { (kind, $0.inode) }
     }

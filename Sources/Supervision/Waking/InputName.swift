@@ -9,6 +9,8 @@ enum InputName: Hashable, Sendable {
   case pipe(descriptor: Int32)
   case fileChange
   case fileAccess
+  /// A request of io_uring has been completed.
+  case completion
   case terminal
   case device(descriptor: Int32)
   /// A FIFO that the worker waits to open.
@@ -22,6 +24,9 @@ enum InputName: Hashable, Sendable {
       return
     case .fanotify:
       self = .fileAccess
+      return
+    case .ring:
+      self = .completion
       return
     case .device:
       self =
@@ -48,7 +53,7 @@ enum InputName: Hashable, Sendable {
     // Nothing can be sent to a socket without an address, such as one that only writes to a log.
     case .datagrams(let address): address.isComplete
     case .listener, .stdin, .terminal, .opening, .messageQueue: true
-    case .connection, .pipe, .fileChange, .fileAccess, .device: false
+    case .connection, .pipe, .fileChange, .fileAccess, .completion, .device: false
     }
   }
 
@@ -85,6 +90,7 @@ enum InputName: Hashable, Sendable {
     case .pipe(let number): return "\(what) on a pipe (descriptor \(number))"
     case .fileChange: return "a change to a file that it watches"
     case .fileAccess: return "an access to a file that it watches"
+    case .completion: return "a completed request of io_uring"
     case .terminal: return isHangUp ? "a hang-up of its terminal" : "input on its terminal"
     case .device(let number): return "\(what) on a device (descriptor \(number))"
     case .messageQueue: return "a message in its queue"

@@ -164,7 +164,8 @@ private final class MonitoredInputs: Sendable {
   var hasClients: Bool { state.withLock { !$0.clients.isEmpty } }
 
   private func scan(_ tree: ProcessTree, isFirst: Bool, state: inout State) {
-    let inputs = WorkerInputs(of: tree, daemonSockets: daemonSockets)
+    // A running program reads its own completions. Polling its ring could interrupt its calls.
+    let inputs = WorkerInputs(of: tree, daemonSockets: daemonSockets, includesRings: false)
     let present = Set(inputs.candidates.map { InputKey($0.open, of: $0.pid) })
     state.listed.formIntersection(present)
     state.clients.formIntersection(present)

@@ -137,17 +137,21 @@ private struct Register {
     } catch {
       switch (error.code, input.open.kind) {
       // This file is in the set already, through another process's descriptor.
-      case (EEXIST, _): return
+      case (EEXIST, _): return recordUnread(input)
       // The device has no events.
       case (EPERM, .device): return
       default: throw error
       }
     }
     names.append(InputName(input))
-    if let unread = UnreadInput(input) { unreadBaseline.unread[input.key] = unread }
+    recordUnread(input)
     if let before = ignored.unread[input.key] { doubtful[index] = (input, before) }
     // A request that is still unread isn't being answered.
     if let facts = input.facts, facts.unread == 0 { traffic[index] = facts.traffic }
+  }
+
+  private mutating func recordUnread(_ input: WorkerInput) {
+    if let unread = UnreadInput(input) { unreadBaseline.unread[input.key] = unread }
   }
 
   /// Watches calls in which the worker waits for another process without a descriptor. Returns

@@ -19,7 +19,7 @@ struct InputKey: Hashable, Sendable {
     case .socket: namespace = .socket
     case .pipe, .fifo: namespace = .pipe
     case .device where open.kind.isTerminal: namespace = .device
-    case .device, .inotify, .fanotify:
+    case .device, .inotify, .fanotify, .ring:
       namespace = .descriptor
       self.pid = pid
       number = open.number
@@ -52,8 +52,11 @@ struct WorkerInputs {
   private let pids: Set<Int32>
   private let daemonSockets: Set<String>
 
-  /// - Parameter daemonSockets: the paths of the daemon's own sockets.
-  init(of tree: ProcessTree, daemonSockets: Set<String>) {
+  /// - Parameters:
+  ///   - daemonSockets: the paths of the daemon's own sockets.
+  ///   - includesRings: whether rings of io_uring are inputs. The kernel completes requests of a
+  ///     frozen program: it accepts the connection or reads the data, which is in no socket then.
+  init(of tree: ProcessTree, daemonSockets: Set<String>, includesRings: Bool = true) {
     self.daemonSockets = daemonSockets
     pids = Set(tree.pids)
     var all: [(pid: Int32, open: OpenDescriptor)] = []
@@ -74,6 +77,7 @@ struct WorkerInputs {
       // Descriptors 1 and 2 are for output, whatever they are.
       guard open.isReadable, open.number != 1, open.number != 2 else { return false }
       if open.kind == .pipe, written.contains(open.inode) { return false }
+      if open.kind == .ring, !includesRings { return false }
       // A controlling terminal gives its input to the foreground job only.
       if case .device(let device) = open.kind, let process = jobs[entry.pid],
         device == process.terminal, !groups.contains(process.terminalGroup)
