@@ -80,6 +80,23 @@ import Testing
     withExtendedLifetime(log) {}
   }
 
+  @Test(arguments: [("dotnet-diagnostic-17-4711-socket", false), ("app.sock", true)])
+  func `The debuggers' socket of a .NET runtime doesn't make a worker one with clients`(
+    name: String, hasClients: Bool
+  ) throws {
+    let worker = try Sleeper(
+      """
+      os.dup2(os.open('/dev/null', os.O_RDWR), 0)
+      listener = socket.socket(socket.AF_UNIX)
+      listener.bind(os.getcwd() + '/\(name)')
+      listener.listen()
+      print('ready', flush=True)
+      time.sleep(60)
+      """)
+    let sources = try worker.sleepQuietly()
+    #expect(sources.count == 1 && sources.hasClients == hasClients)
+  }
+
   @Test func `Requests on an old connection count as traffic, and its silence doesn't`() throws {
     let worker = try Sleeper(WakeSourcesTests.echo)
     let client = try Client.connect(port: try worker.port())

@@ -52,7 +52,8 @@ enum InputName: Hashable, Sendable {
     switch self {
     // Nothing can be sent to a socket without an address, such as one that only writes to a log.
     case .datagrams(let address): address.isComplete
-    case .listener, .stdin, .terminal, .opening, .messageQueue: true
+    case .listener(let address): !address.isForDebuggers
+    case .stdin, .terminal, .opening, .messageQueue: true
     case .connection, .pipe, .fileChange, .fileAccess, .completion, .device: false
     }
   }
@@ -96,6 +97,14 @@ enum InputName: Hashable, Sendable {
     case .messageQueue: return "a message in its queue"
     case .opening(let path): return "the opening of the other end of \(path)"
     }
+  }
+}
+
+extension SocketName {
+  /// True for the socket at which every .NET runtime listens by default, in $TMPDIR:
+  /// `dotnet-diagnostic-PID-KEY-socket`. A debugger gives the program no work.
+  fileprivate var isForDebuggers: Bool {
+    if case .path(let path) = self { path.contains("/dotnet-diagnostic-") } else { false }
   }
 }
 
