@@ -275,6 +275,19 @@ import Testing
     #expect(sources.nextReason() == nil)
   }
 
+  @Test(arguments: [0, 2])
+  func `A worker that listens at the number of a standard descriptor is woken`(number: Int) throws {
+    let worker = try Sleeper(
+      "one = socket.create_server(('127.0.0.1', 0)); port = one.getsockname()[1]\n"
+        + "os.dup2(one.fileno(), \(number)); one.close(); print('ready', port, flush=True)\n"
+        + "time.sleep(60)")
+    let port = try worker.port()
+    let sources = try worker.sleepQuietly()
+    let client = try Client.connect(port: port)
+    #expect(try sources.next() == "a connection on port \(port)")
+    withExtendedLifetime(client) {}
+  }
+
   @Test func `Wake sources of a process that has ended are empty and report no failure`() throws {
     let worker = try Sleeper("print('ready', flush=True)\ntime.sleep(60)")
     let tree = try worker.tree()

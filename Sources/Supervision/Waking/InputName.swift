@@ -34,7 +34,7 @@ enum InputName: Hashable, Sendable {
       return
     case .socket, .pipe, .fifo: break
     }
-    if input.open.number == 0 {
+    if input.open.number == 0, input.facts?.isListening != true {
       self = .stdin
     } else if let facts = input.facts {
       self =

@@ -72,10 +72,11 @@ struct WorkerInputs {
     let jobs = Dictionary(tree.processes.map { ($0.pid, $0) }) { first, _ in first }
     let groups = Set(tree.processes.map(\.processGroup))
     var seen: Set<InputKey> = []
-    candidates = all.filter { entry in
+    // Sockets with these numbers come last: the same socket may have another number, too.
+    let outputs = all.filter { Self.isForOutput($0.open) && $0.open.kind == .socket }
+    candidates = (all.filter { !Self.isForOutput($0.open) } + outputs).filter { entry in
       let open = entry.open
-      // Descriptors 1 and 2 are for output, whatever they are.
-      guard open.isReadable, open.number != 1, open.number != 2 else { return false }
+      guard open.isReadable else { return false }
       if open.kind == .pipe, written.contains(open.inode) { return false }
       if open.kind == .ring, !includesRings { return false }
       // A controlling terminal gives its input to the foreground job only.
@@ -86,6 +87,12 @@ struct WorkerInputs {
       }
       return seen.insert(InputKey(open, of: entry.pid)).inserted
     }
+  }
+
+  /// Descriptors 1 and 2 are for output, whatever they are. Only a program that has closed them
+  /// can listen there.
+  private static func isForOutput(_ open: OpenDescriptor) -> Bool {
+    open.number == 1 || open.number == 2
   }
 
   /// Calls `body` with each input that `isWanted`, and closes its duplicate.
@@ -140,6 +147,7 @@ struct WorkerInputs {
 
   private func isOutward(_ input: WorkerInput) -> Bool {
     guard let facts = input.facts else { return true }
+    if Self.isForOutput(input.open), !facts.isListening { return false }
     if facts.isUnused || ![AF_INET, AF_INET6, AF_UNIX].contains(facts.family) { return false }
     guard facts.family == AF_UNIX, !facts.isListening else { return true }
     if case .path(let peer) = facts.peer, daemonSockets.contains(peer) { return false }
