@@ -73,6 +73,10 @@ public struct ProcessStatus: Hashable, Sendable {
     (pendingForThread | pendingForProcess) & caught & ~blocked != 0
   }
 
+  /// The signals that are pending because they are blocked. The program reads them by signalfd(2)
+  /// or sigwait(3), or leaves them by choice.
+  public var blockedPending: UInt64 { (pendingForThread | pendingForProcess) & blocked }
+
   /// Whether the process has a handler for the signal.
   public func catches(_ signal: Int32) -> Bool { Self.contains(caught, signal) }
 

@@ -22,7 +22,7 @@ public struct SleepWatch: Sendable {
     for process in tree.processes {
       // If it has ended, `reasonToWake` detects that.
       guard let status = try? ProcessStatus.read(process.pid) else { continue }
-      left[process.pid] = Self.pending(status) & status.blocked
+      left[process.pid] = status.blockedPending
     }
     leftPending = left
   }
@@ -62,13 +62,10 @@ public struct SleepWatch: Sendable {
     return nil
   }
 
-  private static func pending(_ status: ProcessStatus) -> UInt64 {
-    status.pendingForProcess | status.pendingForThread
-  }
-
   /// The first pending signal that asks the program to do something.
   static func wakingSignal(_ status: ProcessStatus, except left: UInt64) -> Int32? {
-    let pending = pending(status) & ~status.ignored & ~left
+    let all = status.pendingForProcess | status.pendingForThread
+    let pending = all & ~status.ignored & ~left
     return (1...64).first { signal in
       guard ProcessStatus.contains(pending, signal) else { return false }
       // Stopping the other processes has caused SIGCHLD. Programs send SIGURG to their own threads.

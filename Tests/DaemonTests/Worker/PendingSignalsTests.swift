@@ -1,6 +1,10 @@
+import DaemonFakes
+import Hibernation
 import Lifecycle
 import Linux
 import Policy
+import Supervision
+import TestSupport
 import Testing
 
 @testable import Daemon
@@ -74,6 +78,37 @@ import Testing
     world.signals.follow()
     world.timers.advance(by: .seconds(30))
     #expect(world.events.isEmpty)
+  }
+
+  @Test func `A blocked signal that was pending before a worker's sleep doesn't wake it`() throws {
+    let program = "import signal, time; signal.pthread_sigmask(signal.SIG_BLOCK, [10]); "
+    let child = try SpawnedProcess.forTest([
+      "/bin/sh", "-c", "exec python3 -c '\(program) signal.raise_signal(10); time.sleep(1000)'",
+    ])
+    defer { child.endForTest() }
+    let isPending = try eventually {
+      try ProcessStatus.contains(WaitingSignals.read(child.pid).unheeded, 10)
+    }
+    try #require(isPending)
+    var job = SuspendJob(
+      target: HibernationTarget(name: "web", root: child.identity, session: child.pid),
+      daemonSockets: [], unreadBaseline: UnreadInputBaseline(), dependsOnInputs: false)
+    job.mustBeIdle = false
+    let asleep = try job.run()
+    #expect(asleep.leftPending == mask(10))
+
+    let world = try SleepWorld(.suspended)
+    world.workers[world.id] = world.worker
+    world.worker.process = try .forTest(child.identity)
+    let watch = world.makeWatch()
+    watch.leftPending = asleep.leftPending
+    let signals = PendingSignals(
+      timers: world.timers, driver: world.driver, workers: world.workers)
+    signals.follow()
+    #expect(world.wakes.isEmpty)
+    watch.leftPending = 0
+    world.timers.advance(by: .seconds(60))
+    #expect(world.wakes.first == Signals.text(10))
   }
 
   @Test func `All workers that sleep at that time are checked for signals, ended ones aren't`() {

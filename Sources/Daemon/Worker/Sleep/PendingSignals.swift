@@ -56,9 +56,14 @@ final class PendingSignals {
         else { return nil }
         return (worker.id, pid)
       }
-    } pending: {
+    } pending: { pid in
       // A worker that has ended is skipped.
-      try? WaitingSignals.read($0)
+      guard var waiting = try? WaitingSignals.read(pid) else { return nil }
+      if waiting.unheeded != 0 {
+        let worker = workers.values.first { $0.process?.identity.pid == pid }
+        waiting.unheeded &= ~(worker?.wakeWatch?.leftPending ?? 0)
+      }
+      return waiting
     } namespace: {
       fileStatus(of: "/proc/\($0)/ns/user").map { UInt64($0.st_ino) }
     } send: {

@@ -14,6 +14,9 @@ struct Asleep: Sendable {
   var missing: MissingBytes?
   /// Detects that the manager of an external worker wants it to run.
   var manager: SleepWatch?
+  /// The signals that the first process has left pending by choice: they were blocked before the
+  /// stop, and are pending since.
+  var leftPending: UInt64 = 0
 }
 
 /// Suspends a worker, and finds its inputs, so that they can be watched while it sleeps. Runs on a
@@ -59,6 +62,7 @@ struct SuspendJob: Sendable {
     let began = Clocks.monotonic
     try target.cgroup?.checkContains(target.root)
     let tree = try discover()
+    let pending = blockedPending
     if let thread = try DivisibleCall.thread(
       in: tree, until: Deadline(in: Self.divisibleTimeout))
     {
@@ -69,9 +73,17 @@ struct SuspendJob: Sendable {
     let ignored = unreadBaseline.stillUnread(by: tree, daemonSockets: daemonSockets)
     target.waits.willRest(tree)
     let missing = try stop()
-    do { return try inspectStopped(ignored, missing, since: began) } catch {
-      throw wakeAgain(because: error)
-    }
+    do {
+      var asleep = try inspectStopped(ignored, missing, since: began)
+      asleep.leftPending = pending & blockedPending
+      return asleep
+    } catch { throw wakeAgain(because: error) }
+  }
+
+  /// The blocked signals that are pending for the first process; 0 if they can't be read.
+  private var blockedPending: UInt64 {
+    // A process that can't be read may have ended.
+    (try? ProcessStatus.read(target.root.pid))?.blockedPending ?? 0
   }
 
   /// Stops the worker. If this throws, the worker runs.

@@ -62,6 +62,8 @@ final class WakeWatch {
   private(set) var unreadBaseline = UnreadInputBaseline()
   /// What the worker waited for when it last fell asleep and that can't wake it.
   private(set) var unwatched: [String] = []
+  /// The signals that the worker left pending when it last fell asleep. They don't wake it.
+  var leftPending: UInt64 = 0
   /// While the worker sleeps: its own work that nothing wakes it for; nil: none is known.
   private(set) var stoppedWork: StoppedWork?
   private var hasLoggedStop = false
