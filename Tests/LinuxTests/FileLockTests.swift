@@ -29,6 +29,25 @@ import Testing
     #expect(FileLocks.ofProcess(9, in: table).isEmpty)
   }
 
+  @Test func `A process waits for another program only if none of its worker's has the lock`() {
+    let table = """
+      1: POSIX  ADVISORY  WRITE 7 00:13:11 0 EOF
+      1: -> POSIX  ADVISORY  WRITE 8 00:13:11 0 EOF
+      2: FLOCK  ADVISORY  WRITE 9 00:13:12 0 EOF
+      2: -> FLOCK  ADVISORY  WRITE 10 00:13:12 0 EOF
+      2: -> FLOCK  ADVISORY  WRITE 11 00:13:12 0 EOF
+      3: FLOCK  ADVISORY  WRITE 12 00:13:13 0 EOF
+      """
+    func waiter(_ waiting: Set<Int32>, of members: Set<Int32>) -> Int32? {
+      FileLocks.waiter(of: waiting, in: table, members: members)
+    }
+    #expect(waiter([8], of: [7, 8]) == nil)
+    #expect(waiter([8], of: [8, 12]) == 8)
+    #expect(waiter([11], of: [11]) == 11)
+    #expect(waiter([10, 11], of: [9, 10, 11]) == nil)
+    #expect(waiter([12], of: [12]) == nil)
+  }
+
   @Test func `Only a process that has locked an inode by flock is its holder`() {
     let table = """
       1: FLOCK  ADVISORY  WRITE 7 00:13:11 0 EOF

@@ -27,6 +27,38 @@ public enum FileLocks {
     return held.count
   }
 
+  /// Returns a process of a running worker that waits for a lock which no process of the worker
+  /// holds; nil if none is found. A stop ends the wait in the kernel's table, so call it before.
+  public static func waiter(in tree: ProcessTree) -> Int32? {
+    let waiting = Set(tree.pids.filter(isWaiting))
+    // If /proc/locks can't be read, nothing is known about the locks.
+    guard !waiting.isEmpty, let all = try? readText("/proc/locks") else { return nil }
+    return waiter(of: waiting, in: all, members: Set(tree.pids))
+  }
+
+  static func waiter(of waiting: Set<Int32>, in locks: String, members: Set<Int32>) -> Int32? {
+    var holder: Int32?
+    for line in locks.split(separator: "\n") {
+      let columns = line.split { $0 == " " || $0 == "\t" }
+      guard columns.count >= 9, columns[1] == "->" else {
+        holder = Lock(line)?.pid
+        continue
+      }
+      if let holder, !members.contains(holder), let pid = Int32(columns[5]), waiting.contains(pid) {
+        return pid
+      }
+    }
+    return nil
+  }
+
+  private static func isWaiting(_ pid: Int32) -> Bool {
+    // A process that has ended has no threads.
+    ((try? threads(of: pid)) ?? []).contains { thread in
+      guard let call = WaitingCall.read(thread: thread, of: pid) else { return false }
+      return clinux_outside_of(call.number, call.arguments) == CLINUX_OUTSIDE_LOCK
+    }
+  }
+
   private static func ofDescriptors(of pid: Int32) -> Set<String>? {
     // A process that has ended, or can't be examined, shows no locks.
     guard let descriptors = try? listDirectory("/proc/\(pid)/fdinfo") else { return nil }

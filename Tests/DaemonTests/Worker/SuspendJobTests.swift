@@ -62,6 +62,30 @@ import Testing
     #expect(try eventually { try !working.isStopped })
   }
 
+  @Test func `A worker that waits for a file lock of another program isn't suspended as idle`()
+    throws
+  {
+    let scratch = try Scratch(["lock": ""])
+    let path = scratch.path + "/lock"
+    let lock = try Descriptor.open(path)
+    #expect(flock(lock.raw, LOCK_EX) == 0)
+    let program = "import fcntl; fcntl.flock(open(\"\(path)\"), fcntl.LOCK_EX)"
+    let waiting = try SpawnedProcess.forTest(["/bin/sh", "-c", "exec python3 -c '\(program)'"])
+    defer { waiting.endForTest() }
+    let isWaiting = try eventually {
+      let tree = try ProcessTree.discover(root: waiting.identity, session: waiting.pid)
+      return FileLocks.waiter(in: tree) == waiting.pid
+    }
+    try #require(isWaiting)
+    var job = job
+    job.target = HibernationTarget(name: "web", root: waiting.identity, session: waiting.pid)
+    let error = #expect(throws: (any Error).self) { try job.run() }
+    #expect(
+      error.map { "\($0)" }
+        == "its process \(waiting.pid) waits for a file lock that another program holds")
+    #expect(try ProcessStat.read(waiting.pid).state == .sleeping)
+  }
+
   @Test func `A worker whose first process has moved out of its cgroup isn't suspended`() throws {
     // The files of a cgroup that no process is in.
     let files = try Scratch(["cgroup.events": "populated 0\nfrozen 0\n", "cgroup.freeze": "0\n"])

@@ -70,6 +70,9 @@ struct SuspendJob: Sendable {
       try checkManagerIsAway()
       throw SuspensionRefusal.inTheMiddle(thread: thread)
     }
+    if mustBeIdle, let process = FileLocks.waiter(in: tree) {
+      throw SuspensionRefusal.awaitsLock(process: process)
+    }
     let ignored = unreadBaseline.stillUnread(by: tree, daemonSockets: daemonSockets)
     target.waits.willRest(tree)
     let missing = try stop()
@@ -256,6 +259,8 @@ enum SuspensionRefusal: Error, CustomStringConvertible {
   /// The worker is still working, such as on a request that it has read. Nothing would wake it to
   /// finish that.
   case atWork(thread: Int32)
+  /// Nothing would wake the worker when another program releases the lock.
+  case awaitsLock(process: Int32)
   /// The worker is in use. Its memory leaves RAM by trims, if they are worth it.
   case worksByTimer(Duration)
   /// The worker's inputs can't be watched: it would miss requests while it sleeps. This is an error
@@ -277,6 +282,8 @@ enum SuspensionRefusal: Error, CustomStringConvertible {
       let limit = SuspendJob.timeout.components.seconds
       return "its thread \(thread) did not come to rest within \(limit) s"
     case .atWork(let thread): return "not idle: its thread \(thread) is working"
+    case .awaitsLock(let process):
+      return "its process \(process) waits for a file lock that another program holds"
     case .worksByTimer(let timer):
       return "it has no clients and works by its own timer (\(timer.text)); its policy trims such "
         + "workers and doesn't suspend them"
