@@ -14,7 +14,22 @@ import Testing
   private func sample(_ monitor: TrafficMonitor, _ worker: Sleeper) throws -> Bool {
     latches.collect()
     let tree = try worker.tree()
+    defer { monitor.didReport() }
     return monitor.begin().perform(at: tree)
+  }
+
+  @Test func `Input is reported again if the outcome of a sample was lost`() throws {
+    let worker = try Sleeper(WakeSourcesTests.echo)
+    let monitor = try TrafficMonitor(latches: latches, daemonSockets: [])
+    #expect(try !sample(monitor, worker))
+    try Client.connect(port: try worker.port()).expectEcho()
+    for _ in 0..<3 {
+      latches.collect()
+      #expect(monitor.begin().hasInput)
+    }
+    #expect(try sample(monitor, worker))
+    // The end of the connection may come after that sample.
+    #expect(try eventually { try !sample(monitor, worker) })
   }
 
   @Test func `A connection that began and ended between two looks counts as traffic`() throws {

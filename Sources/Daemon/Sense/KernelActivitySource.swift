@@ -109,6 +109,8 @@ final class KernelActivitySource: ActivitySource {
         let reading = reading ?? nil
         if let work = reading?.work, reading?.root == process.identity { self.work = work.meter }
         if let writes = reading?.writes { worker?.sample.writes = writes }
+        // An outcome that is late, or a sample that couldn't begin, may have seen a request.
+        if reading?.hasTraffic != nil { worker?.traffic?.didReport() }
         then(reading)
       }
     }

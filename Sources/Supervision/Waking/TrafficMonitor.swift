@@ -18,6 +18,8 @@ public final class TrafficMonitor {
   private let inputs: MonitoredInputs
   private var samplesUntilScan = 0
   private var isFirst = true
+  /// Input has arrived, and no sample with it has been reported yet.
+  private var owesInput = false
 
   /// The time after which an open request counts as one that gets no answer, such as HTTP/2's
   /// housekeeping. A worker can announce longer work as a background task.
@@ -70,10 +72,11 @@ public final class TrafficMonitor {
     if let latch { latches?.remove(latch) }
   }
 
-  /// The first half of a sample. Call `latches.take` before it. The sample before must have been
-  /// performed.
+  /// The first half of a sample. Call `latches.collect` before it. Call `didReport` when the sample
+  /// has an outcome. Otherwise the next sample reports its input again.
   public func begin() -> Sample {
-    let hasInput = latch?.hasFired ?? false
+    let hasInput = latch?.hasFired ?? false || owesInput
+    owesInput = hasInput && !isFirst
     let isListed = latch?.isArmed != true || samplesUntilScan == 0
     if hasInput || isFirst {
       // The next sample lists the descriptors again: a connection that the worker accepts after
@@ -90,6 +93,9 @@ public final class TrafficMonitor {
       inputs: inputs, isListed: isListed, isFirst: isFirst, hasInput: hasInput && !isFirst,
       fired: fired)
   }
+
+  /// Records that the outcome of the last sample was received.
+  public func didReport() { owesInput = false }
 
   /// Arms the latch again. Returns the inputs at which input has arrived.
   private func arm() -> [UInt64] {
