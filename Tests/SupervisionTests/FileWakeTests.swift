@@ -149,6 +149,27 @@ import Testing
     #expect(try eventually { worker.log.contains("typed key") }, "\(worker.log)")
   }
 
+  @Test(arguments: [true, false])
+  func `Input on a terminal wakes no worker of another job, also if it has opened /dev/tty`(
+    isForeground: Bool
+  ) throws {
+    let master = try Terminal()
+    let worker = try Sleeper(
+      """
+      os.close(0)
+      terminal = open('\(master.path)')
+      control = open('/dev/tty')
+      print('ready', flush=True)
+      time.sleep(60)
+      """)
+    try worker.stop()
+    var tree = try worker.tree()
+    // As if another job had the terminal.
+    if !isForeground { tree.processes[0].terminalGroup = 1 }
+    let sources = try WakeSources(of: tree, daemonSockets: [])
+    #expect(sources.count == (isForeground ? 2 : 0))
+  }
+
   @Test func `A worker that has opened a device several times is woken by input at each opening`()
     throws
   {

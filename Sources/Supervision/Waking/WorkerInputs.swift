@@ -81,13 +81,17 @@ struct WorkerInputs {
       if open.kind == .ring, !includesRings { return false }
       // A controlling terminal gives its input to the foreground job only.
       if case .device(let device) = open.kind, let process = jobs[entry.pid],
-        device == process.terminal, !groups.contains(process.terminalGroup)
+        process.terminal != 0, [process.terminal, Self.anyTerminal].contains(device),
+        !groups.contains(process.terminalGroup)
       {
         return false
       }
       return seen.insert(InputKey(open, of: entry.pid)).inserted
     }
   }
+
+  /// The number of /dev/tty, which is the controlling terminal of the process that opens it.
+  private static let anyTerminal: Int32 = 5 << 8
 
   /// Descriptors 1 and 2 are for output, whatever they are. Only a program that has closed them
   /// can listen there.
