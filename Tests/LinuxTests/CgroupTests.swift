@@ -142,6 +142,30 @@ struct CgroupTests {
     }
   }
 
+  @Test func `Processes are listed although a group below theirs is threaded`() throws {
+    try TestCgroups.with("threaded") { group in
+      let child = try TestChild("sleep", "60", cgroup: group)
+      let below = "\(group.path)/vcpu0"
+      #expect(mkdir(below, 0o755) == 0)
+      try writeControl("\(below)/cgroup.type", "threaded")
+      #expect(throws: SystemCallError.self) { try readFile("\(below)/cgroup.procs") }
+      #expect(try group.processes() == [child.pid])
+    }
+  }
+
+  @Test func `A new group doesn't keep what an ended worker of its name has left below`() throws {
+    try TestCgroups.with("again") { group in
+      let below = "\(group.path)/below.slice"
+      #expect(mkdir(below, 0o755) == 0)
+      // The kernel would kill each process that starts in the old group.
+      try group.kill()
+      let parent = String(group.path.dropLast("/worker-again".count))
+      let next = try WorkerCgroup.create(in: CgroupRoot(path: parent), name: "again")
+      #expect(next.inode != group.inode && access(below, F_OK) != 0)
+      try next.remove(until: Deadline(in: .seconds(60)))
+    }
+  }
+
   @Test func `A group that has processes isn't used for another worker`() throws {
     try TestCgroups.with("busy") { group in
       let child = try TestChild("sleep", "60", cgroup: group)

@@ -23,7 +23,9 @@ public final class WorkerCgroup: Sendable {
     let path = path(in: root, name: name)
     // The old group isn't used again: if a group was killed once through cgroup.kill, the kernel
     // kills each process that is created in it (CLONE_INTO_CGROUP) at birth (seen on Linux 6.18).
-    rmdir(path)
+    // The old worker may have left groups below it. Those that can't be listed stay, as do groups
+    // that have processes, which is an error below.
+    for group in ((try? groups(from: path)) ?? [path]).reversed() { rmdir(group) }
     let result = kernelResult(path) { mkdir($0, 0o755) }
     if result != 0 && result != -EEXIST { throw .cannotCreate(path: path, code: -result) }
     let group = try WorkerCgroup(path: path)
@@ -98,14 +100,18 @@ public final class WorkerCgroup: Sendable {
           if let pid: Int32 = line.number(), pid > 0 { all.append(pid) }
         }
       } catch {
-        if !error.meansVanished && error.code != ENODEV { throw error }
+        // A threaded group lists no processes. The group that it belongs to lists them.
+        let isThreaded = error.code == EOPNOTSUPP && group != path
+        if !error.meansVanished && error.code != ENODEV && !isThreaded { throw error }
       }
     }
     return all
   }
 
   /// Lists the group and those below it, parents first.
-  private func groups() throws(SystemCallError) -> [String] {
+  private func groups() throws(SystemCallError) -> [String] { try Self.groups(from: path) }
+
+  private static func groups(from path: String) throws(SystemCallError) -> [String] {
     var all = [path]
     var next = 0
     while next < all.count {
