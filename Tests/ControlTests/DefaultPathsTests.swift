@@ -25,8 +25,14 @@ import Testing
     #expect(paths().socket() == "/tmp/dormouse-1000/control.sock")
     #expect(paths(user: 0).socket() == "/run/dormouse/control.sock")
     #expect(
-      paths(["XDG_RUNTIME_DIR": "/run/user/0"], user: 0).socket()
-        == "/run/user/0/dormouse/control.sock")
+      paths(["XDG_RUNTIME_DIR": "/run/me"], user: 0).socket() == "/run/me/dormouse/control.sock")
+  }
+
+  @Test(arguments: ["/run/user/0", "/run/user/1000/"])
+  func `Root in a login session uses the socket of the machine's daemon`(directory: String) {
+    let session = paths(["XDG_RUNTIME_DIR": directory], user: 0)
+    #expect(session.socket() == "/run/dormouse/control.sock")
+    #expect(session.runtimeDirectory == "/run/dormouse")
   }
 
   @Test func `Each other home of a user has a socket of its own`() {

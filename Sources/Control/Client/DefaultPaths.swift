@@ -2,7 +2,8 @@ import Glibc
 import Linux
 
 /// The default paths, by the XDG base directory specification. For root without XDG variables they
-/// are system-wide.
+/// are system-wide. A directory below `/run/user` is one of a login session, which root's daemon
+/// doesn't use: otherwise root's verbs wouldn't find the machine's daemon after `ssh root@HOST`.
 ///
 /// | | variable | user | root |
 /// |---|---|---|---|
@@ -47,7 +48,11 @@ public struct DefaultPaths: Sendable {
 
   /// The directory of sockets.
   public var runtimeDirectory: String {
-    if let directory = variable("XDG_RUNTIME_DIR") { return "\(directory)/dormouse" }
+    if let directory = variable("XDG_RUNTIME_DIR"),
+      userID != 0 || !directory.hasPrefix("/run/user/")
+    {
+      return "\(directory)/dormouse"
+    }
     if userID == 0 { return "/run/dormouse" }
     return "/tmp/dormouse-\(userID)" + (hasOtherHome ? "-\(Project.number(of: home))" : "")
   }
