@@ -33,6 +33,8 @@ final class WorkerRun {
   var activityProbe: CoalescedProbe<ActivityReading?>?
   /// Detects, for a sleeping external worker, whether its manager wants it to run.
   var managerWatch: (() -> String?)?
+  /// The processes of an external worker when it last fell asleep.
+  var sleepers: [ProcessIdentity] = []
 
   // MARK: state
 

@@ -143,7 +143,7 @@ final class WorkerUnit {
     guard let process = run.process else { return nil }
     return HibernationTarget(
       name: id.name, root: process.identity, session: process.session, cgroup: process.cgroup,
-      memories: process.memories, waits: run.waits, masters: run.masters)
+      memories: process.memories, waits: run.waits, masters: run.masters, sleepers: run.sleepers)
   }
 }
 

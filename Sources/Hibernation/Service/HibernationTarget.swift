@@ -20,11 +20,14 @@ public struct HibernationTarget: Sendable {
   public var waits: TimedWaits
   /// The worker's masters, if it is a prefork server, kept over its sleeps.
   public var masters: PreforkMasters
+  /// The processes that fell asleep with an adopted one. If that has ended, they have other
+  /// parents, and only this list names them.
+  public var sleepers: [ProcessIdentity]
 
   public init(
     name: String, root: ProcessIdentity, session: Int32? = nil, cgroup: WorkerCgroup? = nil,
     memories: [Int32: Descriptor] = [:], waits: TimedWaits = TimedWaits(),
-    masters: PreforkMasters = PreforkMasters()
+    masters: PreforkMasters = PreforkMasters(), sleepers: [ProcessIdentity] = []
   ) {
     self.name = name
     self.root = root
@@ -33,13 +36,24 @@ public struct HibernationTarget: Sendable {
     self.memories = memories
     self.waits = waits
     self.masters = masters
+    self.sleepers = sleepers
   }
 
   /// The greatest time for a freeze, a thaw or a stop to take effect.
   static let timeout: Duration = .seconds(5)
 
   func discover() throws -> ProcessTree {
-    try ProcessTree.discover(root: root, session: session, cgroup: cgroup)
+    var tree = try ProcessTree.discover(root: root, session: session, cgroup: cgroup)
+    if cgroup != nil || tree.contains(root.pid) { return tree }
+    for process in sleepers where !tree.contains(process.pid) {
+      do throws(SystemCallError) {
+        let stat = try ProcessStat.read(process.pid)
+        if stat.identity == process, !stat.isEnded { tree.processes.append(stat) }
+      } catch {
+        if !error.meansVanished { throw error }
+      }
+    }
+    return tree
   }
 
   /// Opens the memory of a process, with a fresh descriptor if that is permitted: a descriptor that

@@ -9,7 +9,8 @@ import Policy
 /// sleeps.
 public struct SleepWatch: Sendable {
   private let cgroup: WorkerCgroup?
-  private let members: Set<ProcessIdentity>
+  /// The processes of the worker, parents before their children.
+  public let members: [ProcessIdentity]
   /// Signals that were already pending and blocked when it fell asleep. The program leaves them so
   /// by choice.
   private let leftPending: [Int32: UInt64]
@@ -17,7 +18,7 @@ public struct SleepWatch: Sendable {
   /// Create it for a tree that has just come to rest.
   public init(of tree: ProcessTree, in cgroup: WorkerCgroup?) {
     self.cgroup = cgroup
-    members = Set(tree.processes.map(\.identity))
+    members = tree.processes.map(\.identity)
     var left: [Int32: UInt64] = [:]
     for process in tree.processes {
       // If it has ended, `reasonToWake` detects that.

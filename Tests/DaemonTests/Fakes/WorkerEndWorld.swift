@@ -15,10 +15,10 @@ final class WorkerEndWorld {
 
   /// - Parameter hasGroup: whether the worker has a cgroup of its own.
   init(
-    _ timers: FakeLoop = FakeLoop(), hasGroup: Bool = true
+    _ timers: FakeLoop = FakeLoop(), hasGroup: Bool = true, state: WorkerState = .background
   ) throws {
     world = try AdapterWorld(timers)
-    worker = try world.add()
+    worker = try world.add("web", state)
     if hasGroup {
       try world.scratch.write("group/cgroup.events", "")
       // The name is unique: with one name, only one stop command of all tests could start at a

@@ -1,4 +1,6 @@
+import DaemonFakes
 import Glibc
+import Linux
 import Testing
 
 @testable import Daemon
@@ -159,6 +161,42 @@ import Testing
     world.endRoot(leaving: RemainingProcesses(isEmpty: false, others: 5))
     #expect(world.world.externalEnds == [world.worker.id] && world.begun == ["scan"])
     #expect(world.gone.isEmpty && world.isStable)
+  }
+
+  /// An adopted worker that sleeps, with another process.
+  private func sleepingStranger(with other: SpawnedProcess) throws -> WorkerEndWorld {
+    let world = try WorkerEndWorld(hasGroup: false, state: .suspended)
+    world.worker.external = ExternalWorker()
+    world.worker.sleepers = [other.identity]
+    return world
+  }
+
+  @Test func `What an adopted process leaves asleep is woken before the worker is removed`() throws
+  {
+    let other = try SpawnedProcess.forTest()
+    defer { other.endForTest() }
+    let world = try sleepingStranger(with: other)
+    world.ending.rootDidEnd()
+    #expect(world.world.driver.state.state(of: world.worker.id) == .resuming)
+    world.timers.advance(by: WorkerSleeps.managerInterval)
+    #expect(!world.ending.hasExited && world.begun.isEmpty)
+    world.world.driver.send(.resumed(world.worker.id, .zero))
+    world.timers.advance(by: WorkerSleeps.managerInterval)
+    world.processes.scanned(RemainingProcesses(isEmpty: false, others: 1))
+    #expect(world.world.externalEnds == [world.worker.id] && world.gone.isEmpty)
+  }
+
+  @Test func `An adopted worker is removed although what it left asleep can't be woken`() throws {
+    let other = try SpawnedProcess.forTest()
+    defer { other.endForTest() }
+    let world = try sleepingStranger(with: other)
+    world.ending.rootDidEnd()
+    for _ in 0..<WorkerEnding.maxSleeperChecks {
+      #expect(world.begun.isEmpty)
+      world.timers.advance(by: WorkerSleeps.managerInterval)
+    }
+    #expect(world.begun == ["scan"])
+    #expect(world.lines.last == "its other processes still sleep, and can't be woken")
   }
 
   @Test("A run that is closed during its end has no effect on the next run", arguments: 0..<5)

@@ -46,6 +46,7 @@ struct WorkerRunTests {
     run.lastHibernation = LastHibernation(
       written: 1, unchanged: 2, seconds: 3, footprintBefore: .zero)
     run.asleepSince = .zero
+    run.sleepers = [process.identity]
     run.watchdogInterval = .seconds(1)
     run.actionAfterQuestions = {}
     run.kernelKills.begin(onMachine: 1, limits: nil)

@@ -34,6 +34,8 @@ final class WorkerEnding {
   static let interval = Duration.seconds(1)
   /// The interval of checks for processes that may still save their work.
   static let savingInterval = Duration.milliseconds(10)
+  /// Processes that an adopted one has left asleep must run after 30 s.
+  static let maxSleeperChecks = 300
 
   let handle: WorkerHandle
   let process: WorkerProcess
@@ -48,6 +50,8 @@ final class WorkerEnding {
   private(set) var isReaped = false
   /// The current step, or the wait for its next attempt.
   private let operation: TimedOperation
+  /// How often processes were left that still slept.
+  private var sleeperChecks = 0
   /// The timeout of each SIGKILL whose outcome isn't known yet.
   private var kills: [UInt64: EventLoop.Token] = [:]
   private var killCount: UInt64 = 0
@@ -136,12 +140,38 @@ final class WorkerEnding {
   /// number of times.
   func rootDidEnd() {
     guard step == .running || step == .waiting else { return }
+    if waitForSleepers() { return }
     readLastMessages()
     // Handling its last message may already have completed its end.
     guard step == .running || step == .waiting else { return }
     step = .waiting
     nextKill.cancel()
     scan()
+  }
+
+  /// Wakes the processes that an adopted one has left asleep, and waits until they run: after the
+  /// end of the run nothing would wake them. All of a cgroup have a successor of the first one.
+  ///
+  /// - Returns: false if there are none, or if they can't be woken in time.
+  private func waitForSleepers() -> Bool {
+    guard let worker = handle.worker, worker.external != nil, process.cgroup == nil, !isKilled,
+      let state = handle.state, state.sleeps || state.isTransit,
+      worker.sleepers.contains(where: { $0 != process.identity && !$0.hasEnded })
+    else { return false }
+    guard sleeperChecks < Self.maxSleeperChecks else {
+      handle.log(.warning, "its other processes still sleep, and can't be woken")
+      return false
+    }
+    sleeperChecks += 1
+    // An operation may begin. The pidfd stays readable, so it isn't watched any more.
+    step = .running
+    if let token = worker.exitWatch { ends.loop.unwatch(process.pidfd, token) }
+    worker.exitWatch = nil
+    operation.wait(WorkerSleeps.managerInterval) { [unowned self] in rootDidEnd() }
+    if state.sleeps {
+      handle.send(.wakeNeeded(id, "the end of its process \(process.identity.pid)"))
+    }
+    return true
   }
 
   /// Reads the last messages while their sender can still be identified, and ends all watches.

@@ -84,6 +84,7 @@ extension WorkerSleep {
     watch.recordStoppedWork(
       hasClients ? [] : asleep.times,
       isWriting: worker.sample.writing.isUnderWay(hasClients: hasClients, at: timers.now))
+    worker.sleepers = asleep.manager?.members ?? []
     sleeps.watchManager(of: worker, asleep.manager.map { $0.reasonToWake })
     worker.conversation?.offers.recount()
   }
