@@ -126,7 +126,7 @@ public enum OuterWrapper {
   }
 
   /// Whether the group is `…/dormouse-NAME/worker-NAME`, or one that the worker has made in it.
-  static func isWorkerGroup(_ group: String) -> Bool {
+  public static func isWorkerGroup(_ group: String) -> Bool {
     let names = group.split(separator: "/")
     return zip(names, names.dropFirst()).contains {
       $0.hasPrefix("dormouse-") && $1.hasPrefix("worker-")

@@ -22,7 +22,9 @@ import Testing
       process = try .forTest(arguments, ["PATH": "/usr/bin:/bin"])
     }
 
-    deinit {
+    deinit { end() }
+
+    func end() {
       // A process that can't be killed has ended.
       try? ProcessTree.killAll(root: process.identity, session: process.pid)
       while waitpid(process.pid, nil, 0) < 0, errno == EINTR {}
@@ -162,6 +164,22 @@ import Testing
       let reason = try refusal(scan(only), pid)
       #expect(reason?.contains("another Dormouse") == true, "\(command): \(reason ?? "none")")
     }
+  }
+
+  @Test func `A worker of another daemon isn't adopted after that daemon has been replaced`() throws
+  {
+    guard let root = try? CgroupRoot.detect(name: "dormouse-test-\(getpid())-replaced") else {
+      return notTestedHere("no cgroup for workers can be made here")
+    }
+    defer { root.remove() }
+    let group = try WorkerCgroup.create(in: root, name: "web")
+    defer { try? group.remove(until: Deadline(in: .seconds(60))) }
+    let program = try sleeper()
+    defer { program.end() }
+    #expect(try match(scan(rule()), program.pid) == .ready)
+    try group.add(program.pid)
+    let reason = try refusal(scan(rule()), program.pid)
+    #expect(reason?.contains("in the cgroup of a worker") == true, "\(reason ?? "none")")
   }
 
   @Test func `A process that matches nothing isn't read for 40 s, unless it is young`() throws {

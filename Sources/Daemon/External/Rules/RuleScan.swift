@@ -221,6 +221,10 @@ private struct RulePass {
     if let wrapper = managers.first {
       return "it was started by another Dormouse (pid \(wrapper.pid))"
     }
+    // If a daemon was killed or replaced, the workers that it had started have another parent.
+    if let group = ProcessDetails.cgroup(of: stat.pid), OuterWrapper.isWorkerGroup(group) {
+      return "it is in the cgroup of a worker that Dormouse has started (\(group))"
+    }
     if let refusal = ExternalProcess.refusal(of: stat) { return refusal }
     if matching.rules[rule].includesTerminals { return nil }
     return stat.terminalRefusal(
