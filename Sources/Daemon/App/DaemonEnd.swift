@@ -111,6 +111,9 @@ final class DaemonEnd {
   func end() {
     phase.isEnding = true
     phase.isLeaving = false
+    // Otherwise systemd would kill the daemon after 90 s, and workers would be left running.
+    ServiceManager.send(
+      ServiceManager.request(moreTime: workers.timeToEnd(requests.isAlive)))
     releaseExternals()
     endIfQuiet()
   }

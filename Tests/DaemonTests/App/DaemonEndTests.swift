@@ -31,6 +31,30 @@ import Testing
     #expect(end.hasEnded)
   }
 
+  @Test func `The service manager gives the daemon the time that its workers need to end`() throws {
+    func time() -> Duration {
+      ending.world.workers.timeToEnd { ending.world.requests.isAlive($0) }
+    }
+    #expect(time() == .seconds(60))
+    let workers: [(String, Int, needs: [String])] = [
+      ("db", 300, []), ("web", 2, ["db"]), ("cron", 5, []),
+    ]
+    for (name, grace, needs) in workers {
+      let worker = try ending.add(name, needs: needs)
+      worker.configuration.policy.terminate.grace = .seconds(grace)
+      worker.configuration.policy.watchdog.maxExtension = .seconds(10)
+    }
+    // The web server and the timer end together, and the database after them.
+    #expect(time() == .seconds(60 + 15 + 310))
+    try ending.addExternal("foreign", .suspended)
+    ending.didStop("web")
+    #expect(time() == .seconds(60 + 310))
+    ending.world.workers[WorkerID("cron")]?.configuration.policy.terminate.grace = .seconds(90_000)
+    #expect(time() == .seconds(3600))
+    #expect(
+      ServiceManager.request(moreTime: .seconds(60)) == "EXTEND_TIMEOUT_USEC=60000000")
+  }
+
   @Test func `A worker that can't be killed doesn't delay the stop of its dependencies`() throws {
     try ending.add("db")
     try ending.add("web", needs: ["db"])
