@@ -112,6 +112,7 @@ struct ExternalProcess: Sendable {
     }
     if sendSignal(0, to: pid) == -EPERM { throw refused("belongs to another user") }
     if process.state == .stopped { throw refused("is stopped; continue it first (SIGCONT)") }
+    if ForeignFreeze.holds(pid) { throw refused("is frozen; thaw its cgroup first") }
     // A process that has ended is refused when it is adopted.
     if let tracer = (try? ProcessStatus.read(pid))?.tracer, tracer != 0 {
       throw refused("is traced by process \(tracer)")

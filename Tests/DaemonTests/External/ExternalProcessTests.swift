@@ -55,6 +55,25 @@ import Testing
     #expect(isRefused)
   }
 
+  @Test func `A process that another program has frozen is refused until it is thawed`() throws {
+    guard let root = try? CgroupRoot.detect(name: "dormouse-test-\(getpid())-frozen") else {
+      return notTestedHere("no cgroup for workers can be made here")
+    }
+    defer { root.remove() }
+    let group = try WorkerCgroup.create(in: root, name: "frozen")
+    let child = try SpawnedProcess.forTest()
+    defer {
+      child.endForTest()
+      try? group.remove(until: Deadline(in: .seconds(60)))
+    }
+    try group.add(child.pid)
+    try group.freeze(until: Deadline(in: .seconds(60)))
+    let reason = refusal(AdoptionSpecification(pid: child.pid))?.text
+    #expect(reason?.contains("is frozen") == true, "\(reason ?? "none")")
+    try group.thaw(until: Deadline(in: .seconds(60)))
+    #expect(refusal(AdoptionSpecification(pid: child.pid)) == nil)
+  }
+
   @Test func `A process with a watchdog of systemd, which would end it, is refused`() throws {
     let child = try SpawnedProcess.forTest(["/bin/sleep", "1000"], ["WATCHDOG_USEC": "30000000"])
     defer { child.endForTest() }
