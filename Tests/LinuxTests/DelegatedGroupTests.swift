@@ -29,8 +29,10 @@ import Testing
     let scratch = try Scratch()
     let unit = scratch.path
     let workers = "\(unit)/dormouse-x"
-    let controls = ["\(unit)/cgroup.subtree_control", "\(workers)/cgroup.subtree_control"]
-    mkdir(workers, 0o755)
+    // A worker has groups of its own, for containers.
+    let groups = [unit, workers, "\(workers)/worker-web", "\(workers)/worker-web/pod"]
+    let controls = groups.map { "\($0)/cgroup.subtree_control" }
+    for group in groups.dropFirst() { mkdir(group, 0o755) }
     for path in controls { try write(path, "memory pids\n") }
     mkdir("\(unit)/daemon", 0o755)
     try DelegatedGroup.prepareForStart("\(unit)/.control")

@@ -96,18 +96,26 @@ public enum DelegatedGroup {
     }
     // In such a unit the daemon is started again in `daemon`, and limits can stay.
     if access("\(unit)/\(bySystemd)", F_OK) == 0 { return }
-    do throws(SystemCallError) {
-      for name in try listDirectory(unit, onlyDirectories: true) {
-        try turnOffControllers(below: "\(unit)/\(name)")
-      }
-      try turnOffControllers(below: unit)
-    } catch { throw .failed(error) }
+    do throws(SystemCallError) { try turnOffControllers(below: unit) } catch {
+      throw .failed(error)
+    }
   }
 
+  /// Disables the controllers in the groups below a group, too, those first: while a group passes a
+  /// controller on, the kernel doesn't disable it in the group above. A worker may have groups of
+  /// its own, such as those of containers.
   private static func turnOffControllers(below group: String) throws(SystemCallError) {
-    let path = "\(group)/cgroup.subtree_control"
-    let names = try readText(path).split(whereSeparator: \.isWhitespace)
-    if names.isEmpty { return }
-    try writeControl(path, names.map { "-\($0)" }.joined(separator: " "))
+    do throws(SystemCallError) {
+      for name in try listDirectory(group, onlyDirectories: true) {
+        try turnOffControllers(below: "\(group)/\(name)")
+      }
+      let path = "\(group)/cgroup.subtree_control"
+      let names = try readText(path).split(whereSeparator: \.isWhitespace)
+      if names.isEmpty { return }
+      try writeControl(path, names.map { "-\($0)" }.joined(separator: " "))
+    } catch {
+      // The group has been removed meanwhile.
+      if !error.meansVanished && error.code != ENODEV { throw error }
+    }
   }
 }
