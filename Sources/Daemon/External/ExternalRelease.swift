@@ -111,10 +111,15 @@ extension ExternalAdoption {
 
   /// Follows a process's successor: the process that represented a cgroup has ended, and others in
   /// the cgroup live (a server has replaced itself). The oldest represents the cgroup from now on.
+  /// The successor of a sleeping process has fallen asleep with it, and is woken: another process
+  /// is the manager's, such as the first one of the unit's next start.
   private func followSuccessor(_ worker: WorkerUnit) -> Bool {
+    let sleeps = driver.state.state(of: worker.id)?.sleeps == true
+    let asleep = sleeps ? Set(worker.sleepers) : []
     guard let old = worker.process, let cgroup = old.cgroup,
       // A cgroup that can't be read has been removed, and its processes have ended.
       let eldest = (try? ends.memory.tree(of: old))?.processes
+        .filter({ asleep.isEmpty || asleep.contains($0.identity) })
         .min(by: { $0.startTime < $1.startTime })
     else { return false }
     do {
@@ -129,6 +134,11 @@ extension ExternalAdoption {
     save(worker)
     ends.log(
       .info, "\(worker.id): pid \(eldest.pid) is now the first process of \(cgroup.path)")
+    if sleeps {
+      // Its inputs and its manager aren't watched any more. An operation may begin again.
+      worker.ending = nil
+      driver.send(.wakeNeeded(worker.id, "the end of its process \(old.identity.pid)"))
+    }
     return true
   }
 }

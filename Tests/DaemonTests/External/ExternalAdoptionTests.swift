@@ -234,6 +234,24 @@ import Testing
       world.isLogged("web: pid \(AdoptionWorld.pid + 1) is now the first process of \(path)"))
   }
 
+  @Test func `A sleeping cgroup is woken when its first process has ended`() throws {
+    let worker = try adoptInGroup()
+    worker.sleepers = try [AdoptionWorld.stat(AdoptionWorld.pid + 1).identity]
+    world.move(to: .suspended)
+    externals.externalRootDidEnd(worker)
+    #expect(world.state() == .resuming && world.workers[web] === worker)
+    #expect(!worker.hasExited)
+  }
+
+  @Test func `A process that started in a sleeping cgroup isn't the successor of its first`() throws
+  {
+    let worker = try adoptInGroup()
+    worker.sleepers = try [AdoptionWorld.stat(AdoptionWorld.pid + 2).identity]
+    world.move(to: .hibernated)
+    externals.externalRootDidEnd(worker)
+    #expect(world.workers.count == 0 && world.recorded() == nil)
+  }
+
   @Test func `A worker has no successor if none lives, or if the daemon killed it`() throws {
     let worker = try adoptInGroup()
     world.memory.endsWhenOpened = { _ in true }

@@ -220,7 +220,7 @@ final class WorkerEnding {
     end()
     ends.externalRootDidEnd(worker)
     // Another process represents the worker now, and has an instance of its own.
-    if worker.process != nil { worker.ending = nil }
+    if worker.process != nil, worker.ending === self { worker.ending = nil }
   }
 
   // MARK: remaining processes
