@@ -13,6 +13,7 @@ extension Probe {
     enable: "dormouse daemon --state-directory, or XDG_STATE_HOME: a directory of yours on a disk "
       + "with some gigabytes free."
   ) { examination in
+    try checkTrust(in: examination.stateDirectory, as: .exclusive)
     let directory = try BorrowedDirectory(
       newIn: examination.stateDirectory, prefix: "doctor-")
     examination.directory = directory
@@ -47,6 +48,22 @@ extension Probe {
     return .works("stored a key in the user keyring and read it back")
   }
 
+  /// Throws if another user could replace files in the directory. The daemon doesn't start with
+  /// such a directory, and root's doctor would write and remove files there. If the directory
+  /// doesn't exist, the nearest one above it is checked.
+  private static func checkTrust(
+    in directory: String, as last: DirectoryTrust.Sharing
+  ) throws(DirectoryTrustError) {
+    var existing = directory
+    while isAbsent(existing), let slash = existing.lastIndex(of: "/"), slash > existing.startIndex {
+      existing = String(existing[..<slash])
+    }
+    // The daemon makes a relative path absolute.
+    guard existing.hasPrefix("/") else { return }
+    _ = try DirectoryTrust.ofThisProcess.open(
+      existing, as: existing == directory ? last : .shared)
+  }
+
   private static func space(_ system: FileSystem, at path: String) -> Finding {
     let free = "\(path): \(sizeText(system.free)) free"
     if system.isMemory { return .limited("\(free), but it is in memory (tmpfs)") }
@@ -73,6 +90,7 @@ extension Probe {
     guard let slash = path.lastIndex(of: "/") else {
       return .limited("\(escaped(path)) is a relative path: it depends on the working directory")
     }
+    try checkTrust(in: String(path[..<slash]), as: .shared)
     let directory = try BorrowedDirectory(String(path[..<slash]))
     defer { directory.end() }
     // The probe doesn't use the socket's name, which a daemon may be using.

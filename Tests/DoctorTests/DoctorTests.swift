@@ -77,6 +77,21 @@ import Testing
     }
   }
 
+  @Test func `Directories that the daemon refuses are reported as missing, and stay empty`() throws
+  {
+    try withDirectory { directory in
+      #expect(chmod(directory, 0o777) == 0)
+      for state in [directory, "\(directory)/none/state"] {
+        let report = Doctor.examine(stateDirectory: state, socket: "\(directory)/control.sock")
+        for id in ["state-directory", "control-socket"] {
+          let check = try #require(report.checks.first { $0.id == id })
+          #expect(check.result == .missing && "\(check)".contains("is not safe"), "\(check)")
+        }
+        #expect(try listDirectory(directory).isEmpty)
+      }
+    }
+  }
+
   @Test func `Without a usable state directory, the trial uses a temporary one`() throws {
     try withDirectory { directory in
       _ = try Descriptor.open("\(directory)/file", O_WRONLY | O_CREAT, mode: 0o600)
