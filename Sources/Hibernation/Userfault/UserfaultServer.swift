@@ -13,6 +13,9 @@ public struct UserfaultServer {
   private static let maxConnections = 32
   private static let maxConnectionsOfUser = 4
   private static let connectionTimeout: UInt32 = 2  // seconds
+  /// The number that no user has. It stands for all users of other user namespaces: there, one user
+  /// may have 65,536 numbers, and would use up the connections of all others.
+  private static let strangers = uid_t.max
 
   private let listener: Descriptor
   private let idleTime: Duration?
@@ -62,8 +65,11 @@ public struct UserfaultServer {
     // Without credentials the connection is refused.
     let credentials = try? PeerCredentials(of: raw)
     children = children.filter { !reapIfEnded($0.key) }
-    guard let peer = credentials,
-      children.values.count(where: { $0 == peer.user }) < Self.maxConnectionsOfUser
+    let user = credentials.map { peer in
+      UserNamespace.isShared(with: peer.process) ? peer.user : Self.strangers
+    }
+    guard let peer = credentials, let user,
+      children.values.count(where: { $0 == user }) < Self.maxConnectionsOfUser
     else {
       // Another thread closes it.
       return UserfaultConnection.send(.refused(.busy), to: Descriptor(foreign: raw))
@@ -74,7 +80,7 @@ public struct UserfaultServer {
       let pipe = try Descriptor.pipe()
       let child = try shim("fork") { clinux_fork() }
       if child == 0 { Self.serveInChild(raw, of: peer.process, parent: pipe) }
-      children[child] = peer.user
+      children[child] = user
       close(raw)
       withExtendedLifetime(pipe) {}
     } catch { Closer.shared.close(raw) }

@@ -55,12 +55,32 @@ struct UserfaultServiceTests {
     #expect(try lines(client(Self.other, "ask", "device")) == ["Permission denied 0"])
   }
 
+  private static let inside = ["unshare", "--user", "--map-root-user"]
+
+  private func canUnshare() throws -> Bool {
+    try Command(arguments: ["setpriv"] + Self.member + Self.inside + ["true"])
+      .run(in: service.scratch).code == 0
+  }
+
+  @Test func `Connections from other user namespaces use up those of no user`() throws {
+    guard try canUnshare() else {
+      return notTestedHere("no user namespaces for ordinary users")
+    }
+    let output = service.scratch.uniquePath("out")
+    let silent = try client(Self.member, prefix: Self.inside, "silent", "40")
+      .start(output: output, error: output)
+    defer { kill(silent.pid, SIGKILL) }
+    // The service serves four of them for 2 s.
+    #expect(try eventually { try readText(output).contains("connected") })
+    try expectServes(Self.member)
+    #expect(try silent.wait(.seconds(60)) == 0)
+  }
+
   @Test func `A member of the group in another user namespace is refused`() throws {
-    let inside = ["unshare", "--user", "--map-root-user"]
-    guard
-      try Command(arguments: ["setpriv"] + Self.member + inside + ["true"])
-        .run(in: service.scratch).code == 0
-    else { return notTestedHere("no user namespaces for ordinary users") }
+    guard try canUnshare() else {
+      return notTestedHere("no user namespaces for ordinary users")
+    }
+    let inside = Self.inside
     #expect(
       try lines(client(Self.member, prefix: inside, "ask", "device")) == ["refused namespace 0"])
     try expectServes(Self.member)
