@@ -63,6 +63,26 @@ public enum ConfigurationFile {
     return ParseResult(value: result.value, diagnostics: unreadable + result.diagnostics)
   }
 
+  /// Reads only `state_directory`, whatever errors the configuration has elsewhere. A daemon that
+  /// doesn't start because of them may have left workers asleep there.
+  ///
+  /// - Returns: the directory; nil if no file that can be read names one.
+  public static func stateDirectory(path: String, environment: [String: String]) -> String? {
+    guard case .success(let files) = ConfigurationFiles.find(path) else { return nil }
+    for file in files.paths {
+      guard case .success(let text) = FileContents.read(file) else { continue }
+      let sink = DiagnosticSink(source: SourceText(text: text, file: file))
+      let expander = Expander(variables: environment)
+      guard let reader = sink.topReader(of: "a configuration", expander: expander) else { continue }
+      reader.directory = files.directory
+      var configuration = DaemonConfiguration()
+      let keys = ConfigurationKeys.all.filter { $0.name == "state_directory" }
+      keys.read(reader, into: &configuration)
+      if let directory = configuration.stateDirectory { return directory }
+    }
+    return nil
+  }
+
   private static func parse(
     _ texts: [SourceText], directory: String, library: PolicyLibrary,
     environment: [String: String], policy: String?, wait: @escaping FileWait = endlessly

@@ -48,6 +48,36 @@ import Testing
     #expect(try !ConfigurationFiles.exist(at: Scratch().path))
   }
 
+  @Test(arguments: [
+    ["dormouse.yaml": "state_directory: ${DATA}/images\nworkers: { web: { comand: run } }"],
+    ["dormouse.yaml": "policy: no-such-policy", "conf.d/a.yaml": "state_directory: /data/images"],
+    ["dormouse.yaml": "workers: [", "conf.d/a.yaml": "state_directory: /data/images"],
+  ])
+  func `The state directory is read although the configuration has errors`(
+    files: [String: String]
+  ) throws {
+    let directory = try Scratch(files)
+    #expect(directory.load().value == nil)
+    for name in ["", "/dormouse.yaml"] {
+      #expect(
+        ConfigurationFile.stateDirectory(
+          path: directory.path + name, environment: ["DATA": "/data"]) == "/data/images")
+    }
+  }
+
+  @Test func `A relative state directory is below that of the configuration, and may be absent`()
+    throws
+  {
+    let directory = try Scratch(["dormouse.yaml": "state_directory: state"])
+    func read(_ path: String) -> String? {
+      ConfigurationFile.stateDirectory(path: path, environment: [:])
+    }
+    #expect(read("\(directory.path)/dormouse.yaml") == "\(directory.path)/state")
+    #expect(try read(Scratch().path) == nil)
+    #expect(try read(Scratch(["dormouse.yaml": "policy: standard"]).path) == nil)
+    #expect(try read(Scratch(["dormouse.yaml": "state_directory: ${NONE}/x"]).path) == nil)
+  }
+
   @Test func `The directory conf.d isn't read if the main file isn't called dormouse.yaml`()
     throws
   {

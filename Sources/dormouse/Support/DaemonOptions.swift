@@ -84,6 +84,14 @@ struct DaemonOptions: Sendable {
   }
 }
 
+extension DefaultPaths {
+  /// The `state_directory` of the default configuration; nil if that doesn't name one.
+  var configuredStateDirectory: String? {
+    ConfigurationFile.stateDirectory(
+      path: configuration, environment: ProcessEnvironment.current().variables)
+  }
+}
+
 /// Makes a path absolute that is relative to the working directory.
 func absolute(_ path: String?) -> String? {
   // If the working directory was removed, the path stays relative.

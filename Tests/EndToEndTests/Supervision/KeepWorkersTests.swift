@@ -176,6 +176,18 @@ import Testing
     #expect(try trio.connections[1].get("/count") == "1")
   }
 
+  @Test func `recover uses the state directory of a configuration that has errors`() throws {
+    let home = try Home()
+    let (configured, usual) = ("\(home.scratch.path)/data", "\(home.scratch.path)/state/dormouse")
+    try home.scratch.write(
+      "config/dormouse/dormouse.yaml", "state_directory: \(configured)\npolicy: no-such-policy\n")
+    let outcome = try home.run(["recover"], in: "")
+    #expect(outcome.code == 0)
+    #expect(
+      outcome.output
+        == "nothing to recover: there is no \(configured); there is no \(usual)\n")
+  }
+
   @Test("`recover` without a state directory does nothing and doesn't create one")
   func nothing() throws {
     let scratch = try Scratch()

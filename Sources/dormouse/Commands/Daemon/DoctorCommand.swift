@@ -37,7 +37,8 @@ struct DoctorCommand: ParsableCommand {
     let path = paths.socket(option: socket)
     let examination = shell ? nil : Self.ask(path, isNamed: socket != nil)
     let shellReport = Doctor.examine(
-      stateDirectory: stateDirectory ?? paths.stateDirectory, socket: path)
+      stateDirectory: stateDirectory ?? paths.configuredStateDirectory ?? paths.stateDirectory,
+      socket: path)
     let document =
       examination.map { DoctorDocument(daemon: $0, shell: shellReport) }
       ?? DoctorDocument(shell: shellReport)
