@@ -175,6 +175,25 @@ import Testing
     }
   }
 
+  @Test("Of two replacements at once the first fails, and the file gets no incomplete content")
+  func twoAtOnce() throws {
+    let busy = SystemCallError("rename", on: partial, code: EBUSY)
+    for durability in StateFile.Durability.allCases {
+      try scratch.write("state", "old")
+      let first = try StateFile(path)
+      try first.write([1])
+      // For the second one, the partial file of the first is that of a killed process.
+      let second = try StateFile(path)
+      #expect(throws: busy) { try first.commit(durability) }
+      #expect(try readText(path) == "old")
+      #expect(try names() == ["state", "state.partial"])
+      try second.write(Self.new)
+      try second.commit(durability)
+      #expect(try readFile(path) == Self.new)
+      #expect(try names() == ["state"])
+    }
+  }
+
   @Test func `A symbolic link with the partial file's name isn't followed`() throws {
     try scratch.write("other", "untouched")
     #expect(symlink("\(scratch.path)/other", partial) == 0)

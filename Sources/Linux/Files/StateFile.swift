@@ -6,7 +6,8 @@ import Glibc
 /// file has either the old content or the new one.
 ///
 /// The partial file is removed when a step fails, and when this object is freed without `commit`.
-/// The next replacement removes one that a killed process has left.
+/// The next replacement removes one that a killed process has left. If that process still runs, its
+/// `commit` fails with EBUSY.
 public final class StateFile {
   /// The failures that the new content survives, in addition to the end of the process.
   public enum Durability: Sendable, CaseIterable {
@@ -123,6 +124,7 @@ public final class StateFile {
       }
       if durability == .untilBoot { BootMark.set(on: file) }
       try fault?(.rename)
+      if isLost { throw SystemCallError("rename", on: location.partial, code: EBUSY) }
       try durability == .untilBoot ? location.exchange() : location.rename()
       isFinished = true
       if durability == .dataAndDirectory {
@@ -136,8 +138,16 @@ public final class StateFile {
   public func discard() {
     if isFinished { return }
     isFinished = true
+    if isLost { return }
     // If it can't be removed, the next replacement removes it.
     try? location.removePartial()
+  }
+
+  /// True if another process has removed the partial file, to begin a replacement of its own. A
+  /// file of that name belongs to that process then, and isn't complete.
+  private var isLost: Bool {
+    guard let status = file.status, status.st_nlink == 0 else { return false }
+    return linkStatus(of: location.partial)?.isSameFile(as: status) != true
   }
 
   private func perform(_ body: () throws(SystemCallError) -> Void) throws(SystemCallError) {
