@@ -45,14 +45,15 @@ import Testing
     let home = try Home()
     let file = try home.scratch.write(
       "config/dormouse/dormouse.yaml", "# mine\nworkers:\n  one: { command: sleep 690 }  # first\n")
-    chmod(file, 0o600)
+    // The umask doesn't apply: the daemon may be another user of the file's group.
+    chmod(file, 0o660)
     let options = ["--env", "A=b", "--restart", "on-failure", "--save"]
     let outcome = try home.run(["run", "two"] + options + ["--", "sleep", "691"], in: "run")
     #expect(outcome.code == 0 && outcome.error.contains("two is saved in "), "\(outcome)")
     let text = try readText(file)
     #expect(text.hasPrefix("# mine\nworkers:\n  one: { command: sleep 690 }  # first\n  two:  # "))
     #expect(text.contains("directory: \(home.scratch.path)/run\n"), "\(text)")
-    #expect(try #require(fileStatus(of: file)).st_mode & 0o777 == 0o600)
+    #expect(try #require(fileStatus(of: file)).st_mode & 0o777 == 0o660)
     // A second worker of that name would be an error of the configuration.
     let again = try home.run(["run", "one", "--save", "--", "sleep", "692"], in: "run")
     #expect(again.code == CommandExit.badConfiguration.rawValue, "\(again)")
@@ -61,6 +62,35 @@ import Testing
     // `shutdown` is answered before the daemon's process has ended.
     #expect(try eventually { try home.run(["daemon", "-d"], in: "").code == 0 })
     #expect(try home.run(["ps", "--names"], in: "").output == "one\ntwo\n")
+  }
+
+  @Test("`run --save` keeps what is written to the configuration until the worker is ready")
+  func saveBesideEditor() throws {
+    let home = try Home()
+    let before = "workers:\n  one: { command: sleep 690 }\n"
+    let file = try home.scratch.write("config/dormouse/dormouse.yaml", before)
+    let script = "echo '# edited meanwhile' >> '\(file)'; echo up; exec sleep 691"
+    let options = ["--readiness", "log_line=up", "--save", "--", "sh", "-c", script]
+    let outcome = try home.run(["run", "two"] + options, in: "run")
+    #expect(outcome.code == 0, "\(outcome)")
+    let text = try readText(file)
+    #expect(text.contains("# edited meanwhile\n") && text.contains("  two:  #"), "\(text)")
+  }
+
+  @Test("`run --save` and `rm` change no configuration that isn't UTF-8 text")
+  func otherEncoding() throws {
+    let home = try Home()
+    let file = try home.scratch.write("config/dormouse/dormouse.yaml", "workers: {}\n")
+    let run = try home.run(["run", "two", "--save", "--", "sleep", "691"], in: "run")
+    #expect(run.code == 0, "\(run)")
+    let latin = Array("# caf".utf8) + [0xE9, 0x0A]
+    let bytes = try readFile(file) + latin
+    try StateFile.replace(file, with: bytes, durability: .none)
+    let removed = try home.run(["rm", "-f", "two"], in: "")
+    #expect(removed.code != 0 && removed.error.contains("isn't UTF-8 text"), "\(removed)")
+    let again = try home.run(["run", "three", "--save", "--", "sleep", "692"], in: "run")
+    #expect(again.code == CommandExit.badConfiguration.rawValue, "\(again)")
+    #expect(try readFile(file) == bytes)
   }
 
   @Test("`rm` removes what `run --save` has added, before and after a daemon has read it")
