@@ -77,6 +77,23 @@ import Testing
     #expect(text.contains("# edited meanwhile\n") && text.contains("  two:  #"), "\(text)")
   }
 
+  @Test("`run --save` replaces the file behind a link, and reads the others beside the link")
+  func saveBehindLink() throws {
+    let home = try Home()
+    let target = try home.scratch.write(
+      "dotfiles/main", "workers:\n  one: { command: sleep 690, env_file: .env }\n")
+    try home.scratch.write("config/dormouse/.env", "A=b\n")
+    try home.scratch.write(
+      "config/dormouse/conf.d/two.yaml", "workers: { two: { command: sleep 690 } }\n")
+    let link = "\(home.scratch.path)/config/dormouse/dormouse.yaml"
+    #expect(symlink(target, link) == 0)
+    let run = try home.run(["run", "three", "--save", "--", "sleep", "691"], in: "run")
+    #expect(run.code == 0, "\(run)")
+    #expect(try readText(target).contains("  three:  #") && readLink(link) == target)
+    let again = try home.run(["run", "two", "--save", "--", "sleep", "692"], in: "run")
+    #expect(again.code == CommandExit.badConfiguration.rawValue, "\(again)")
+  }
+
   @Test("`run --save` and `rm` change no configuration that isn't UTF-8 text")
   func otherEncoding() throws {
     let home = try Home()

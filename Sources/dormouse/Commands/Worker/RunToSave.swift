@@ -26,9 +26,7 @@ struct RunToSave {
   /// Returns the path of the file that `--save` writes, which is the one that this daemon reads.
   /// The result is nil if it reads none.
   private static func file(of daemon: inout DaemonConnection) throws -> String? {
-    guard let path = try daemon.ask(.status).daemon?.configuration else { return nil }
-    // If the path is a link, the file behind it is replaced, not the link.
-    return isAbsent(path) ? path : try resolvedPath(path)
+    try daemon.ask(.status).daemon?.configuration
   }
 
   /// Reads the file, which may be absent. Bytes that aren't UTF-8 couldn't be written again.
@@ -46,12 +44,15 @@ struct RunToSave {
   /// - Parameter change: gets the text as it is now, because an operator or another `run --save`
   ///   may have changed the file meanwhile. nil: the file stays as it is.
   private static func replace(_ file: String, by change: (String) throws -> String?) throws {
+    // If the path is a link, the file behind it is replaced, not the link. All else is read by the
+    // link's path, because `conf.d` and relative paths are beside the link.
+    let target = isAbsent(file) ? file : try resolvedPath(file)
     let deadline = Deadline(in: .seconds(2))
     while true {
       do {
         // From here on, a replacement by another process that began before this one fails.
-        let new = try StateFile(file, mode: 0o644)
-        if let status = fileStatus(of: file) { try new.keep(modeAndOwnerOf: status) }
+        let new = try StateFile(target, mode: 0o644)
+        if let status = fileStatus(of: target) { try new.keep(modeAndOwnerOf: status) }
         guard let text = try change(try currentText(of: file)) else { return }
         try new.write(Array(text.utf8))
         return try new.commit(.data)
