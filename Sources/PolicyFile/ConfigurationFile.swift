@@ -115,12 +115,13 @@ public struct ConfigurationFiles {
     var (main, directory) = (path, FilePaths.directory(of: path))
     if FileContents.isDirectory(path) {
       let candidates = mainNames.map { FilePaths.resolve($0, from: path) }
-      (main, directory) = (candidates.first(where: FileContents.exists) ?? candidates[0], path)
+      let first = candidates.first { !FileContents.isMissing($0) }
+      (main, directory) = (first ?? candidates[0], path)
     } else if !mainNames.contains(FilePaths.name(of: path)) {
       return .success(ConfigurationFiles(directory: directory, paths: [path]))
     }
     let parts = FilePaths.resolve("conf.d", from: directory)
-    guard FileContents.exists(parts) else {
+    if FileContents.isMissing(parts) {
       return .success(ConfigurationFiles(directory: directory, paths: [main]))
     }
     return FileContents.listing(of: parts).map { names in
@@ -128,8 +129,9 @@ public struct ConfigurationFiles {
         !$0.hasPrefix(".") && ($0.hasSuffix(".yaml") || $0.hasSuffix(".yml"))
       }
       .map { FilePaths.resolve($0, from: parts) }
-      // All keys may be in `conf.d`, without a main file.
-      let hasMain = files.isEmpty || FileContents.exists(main)
+      // All keys may be in `conf.d`, without a main file. If the main file is a link to nothing,
+      // or can't be read, its workers aren't removed: that is an error.
+      let hasMain = files.isEmpty || !FileContents.isMissing(main)
       return ConfigurationFiles(directory: directory, paths: (hasMain ? [main] : []) + files)
     }
   }

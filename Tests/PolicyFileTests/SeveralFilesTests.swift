@@ -1,3 +1,4 @@
+import Glibc
 import Policy
 import TestSupport
 import Testing
@@ -76,6 +77,22 @@ import Testing
     #expect(try read(Scratch().path) == nil)
     #expect(try read(Scratch(["dormouse.yaml": "policy: standard"]).path) == nil)
     #expect(try read(Scratch(["dormouse.yaml": "state_directory: ${NONE}/x"]).path) == nil)
+  }
+
+  @Test("A main file or a conf.d that is a link to nothing is an error, and removes no workers")
+  func linksToNothing() throws {
+    let directory = try Scratch(["conf.d/a.yaml": "workers: { a: { command: run } }"])
+    #expect(symlink("gone/dormouse.yaml", "\(directory.path)/dormouse.yaml") == 0)
+    for name in ["", "dormouse.yaml"] {
+      let result = directory.load(name)
+      #expect(result.value == nil)
+      let text = directory.rendered(result)
+      #expect(text.contains("dormouse.yaml: error: the file can't be opened"), "\(text)")
+    }
+    let other = try Scratch(["dormouse.yaml": Self.main])
+    #expect(symlink("gone", "\(other.path)/conf.d") == 0)
+    let text = other.rendered(other.load())
+    #expect(text.hasPrefix("conf.d: error: the file can't be listed"), "\(text)")
   }
 
   @Test func `The directory conf.d isn't read if the main file isn't called dormouse.yaml`()

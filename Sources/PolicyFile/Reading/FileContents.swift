@@ -61,9 +61,14 @@ enum FileContents {
     return line
   }
 
-  static func isDirectory(_ path: String) -> Bool {
+  /// The status of the file, or of what a link names. nil: there is none, or it can't be examined.
+  private static func status(of path: String) -> stat? {
     var status = stat()
-    return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
+    return stat(path, &status) == 0 ? status : nil
+  }
+
+  static func isDirectory(_ path: String) -> Bool {
+    status(of: path).map { $0.st_mode & S_IFMT == S_IFDIR } ?? false
   }
 
   /// Returns the names in a directory, sorted, or the reason why it can't be read.
@@ -75,16 +80,30 @@ enum FileContents {
     guard let stream else { return .failure(.init(directory, "can't be listed", code: code)) }
     defer { closedir(stream) }
     var names: [String] = []
-    while let entry = readdir(stream) {
+    while true {
+      // Only errno distinguishes the end of the directory from an error.
+      errno = 0
+      guard let entry = readdir(stream) else { break }
       let name = withUnsafeBytes(of: entry.pointee.d_name) { raw in
         String(decoding: raw.prefix { $0 != 0 }, as: UTF8.self)
       }
       names.append(name)
     }
+    let end = errno
+    guard end == 0 else { return .failure(.init(directory, "can't be listed", code: end)) }
     return .success(names.sorted())
   }
 
-  static func exists(_ path: String) -> Bool { access(path, F_OK) == 0 }
+  static func exists(_ path: String) -> Bool { status(of: path) != nil }
+
+  /// Returns true if there is no file of that name. A link to nothing is there, and so is a file
+  /// that can't be examined, for example because its file system doesn't answer: to read it is an
+  /// error.
+  static func isMissing(_ path: String) -> Bool {
+    var status = stat()
+    let code = path.withCString { text in lstat(text, &status) == 0 ? 0 : errno }
+    return code == ENOENT || code == ENOTDIR
+  }
 
   /// Returns the names in a directory, sorted. There are none if it can't be read.
   static func names(in directory: String) -> [String] {
