@@ -62,6 +62,8 @@ import Testing
       ])
     #expect(worker.readiness == .notify && worker.restart.condition == .always)
     #expect(worker.limits.resources[.nofile]?.soft == 65535)
+    // 0 is no limit: redis may write its memory to the disk at its end.
+    #expect(worker.policy.terminate.grace == .seconds(3600))
     // systemd creates /run/redis, and Dormouse doesn't.
     #expect(!worker.autostart && text.contains("`/run/redis`"), "\(text)")
     let flat = text.replacing("\n    #", with: "")

@@ -27,7 +27,7 @@ public enum QuadletImport {
     var converter = UnitService(
       unit: UnitName("\(bare).service", isOfUser: !isOfSystem),
       service: ForeignSection((entries["Service"] ?? []) + quadlet.service()),
-      head: ForeignSection(entries["Unit"] ?? []), pathExists: pathExists)
+      head: ForeignSection(entries["Unit"] ?? []), pathExists: pathExists, variables: nil)
     guard var worker = converter.worker() else {
       let exec = container.last { $0.key == "Exec" || $0.key == "Entrypoint" }
       sink.error(

@@ -15,8 +15,11 @@ public enum UnitImport {
   ///   - unit: its whole name, such as `bot@alice.service`.
   ///   - files: the unit's file, and its drop-ins in their order.
   ///   - pathExists: returns true if a path exists, for `EnvironmentFile=-/etc/default/…`.
+  ///   - variables: returns the variables of such a file, which override those of `Environment`.
+  ///     nil: the file can't be read.
   public static func convert(
-    unit: String, files: [File], pathExists: @escaping (String) -> Bool
+    unit: String, files: [File], pathExists: @escaping (String) -> Bool,
+    variables: @escaping (_ file: String) -> [String: String]? = { _ in nil }
   ) -> ParseResult<ImportedConfiguration> {
     guard let main = files.first else { return ParseResult(value: nil, diagnostics: []) }
     let sinks = files.map {
@@ -44,7 +47,7 @@ public enum UnitImport {
     var converter = UnitService(
       unit: UnitName(unit, isOfUser: main.path.contains("/systemd/user/")),
       service: ForeignSection(service),
-      head: ForeignSection(entries["Unit"] ?? []), pathExists: pathExists)
+      head: ForeignSection(entries["Unit"] ?? []), pathExists: pathExists, variables: variables)
     guard let worker = converter.worker() else {
       let (problem, suggestion) = problem(withStart: service)
       (start?.sink ?? sink).error(at: start?.position, problem, suggestion: suggestion)

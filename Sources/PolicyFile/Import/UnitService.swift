@@ -7,14 +7,18 @@ struct UnitService: WorkerImport {
   private var service: ForeignSection
   private var head: ForeignSection
   private let pathExists: (String) -> Bool
+  private let variables: ((String) -> [String: String]?)?
   var imported: ImportedWorker
   private var unknown: [String] = []
 
+  /// - Parameter variables: returns those of a file, or nil if it can't be read. nil: files of
+  ///   variables override none, because the unit starts a container.
   init(
     unit: UnitName, service: ForeignSection, head: ForeignSection,
-    pathExists: @escaping (String) -> Bool
+    pathExists: @escaping (String) -> Bool, variables: ((String) -> [String: String]?)?
   ) {
     (self.unit, self.service, self.head, self.pathExists) = (unit, service, head, pathExists)
+    self.variables = variables
     imported = ImportedWorker(name: unit.worker)
   }
 
@@ -56,16 +60,17 @@ struct UnitService: WorkerImport {
       let path = expanded(text.after("-") ?? text)
       add("directory", path == "~" ? .text("${HOME}") : WorkerRenderer.escaped(path))
     }
-    var files: [YAMLText] = []
+    var files: [String] = []
     for text in service.all("EnvironmentFile") {
       let path = expanded(text.after("-") ?? text)
       if text.hasPrefix("-"), !pathExists(path) {
         report("`EnvironmentFile`: \(shortened(path)) isn't there, and may be missing.")
       } else {
-        files.append(WorkerRenderer.escaped(path))
+        files.append(path)
       }
     }
-    if !files.isEmpty { add("env_file", files.count == 1 ? files[0] : .list(files)) }
+    let paths = files.map { WorkerRenderer.escaped($0) }
+    if !paths.isEmpty { add("env_file", paths.count == 1 ? paths[0] : .list(paths)) }
     var pairs: [(String, YAMLText)] = []
     for line in service.all("Environment") {
       for word in UnitTokenizer.split(line) ?? [] {
@@ -73,6 +78,11 @@ struct UnitService: WorkerImport {
         let value = expanded(String(word[equals...].dropFirst()))
         pairs.append((String(word[..<equals]), WorkerRenderer.escaped(value)))
       }
+    }
+    if let variables {
+      let defaults = UnitDefaults(pairs, below: files, read: variables)
+      pairs = defaults.pairs
+      for text in defaults.notes { report(text) }
     }
     addEnvironment(pairs)
     for (key, ours) in [("User", "user"), ("Group", "group")] {
@@ -167,8 +177,14 @@ struct UnitService: WorkerImport {
       addStopSignal(signal, from: "`KillSignal=\(shortened(signal))`")
     }
     let grace = service.text("TimeoutStopSec") ?? service.text("TimeoutSec")
-    if let seconds = UnitTime.seconds(grace), seconds > 0 {
+    let seconds = UnitTime.seconds(grace)
+    if let seconds, seconds > 0 {
       add("stop_grace", .plain("\(seconds)s"))
+    } else if seconds == 0 || grace == "infinity" {
+      add("stop_grace", .plain("1h"))
+      report("`TimeoutStopSec`: systemd waits without limit for its end, and this daemon an hour.")
+    } else if let grace {
+      report("Not taken over: `TimeoutStopSec=\(shortened(grace))`.")
     }
   }
 
@@ -267,20 +283,10 @@ struct UnitService: WorkerImport {
       report("`KillMode=\(shortened(mode))`: all of its processes are ended with it here.")
     }
     let remainder = service.leftovers
-    let sandbox = remainder.filter(Self.isOfSandbox)
+    let sandbox = remainder.filter(UnitSandbox.includes)
     if !sandbox.isEmpty {
       report("Not taken over: its sandbox (\(sandbox.joined(separator: ", "))).")
     }
-    reportUnreadKeys(remainder.filter { !Self.isOfSandbox($0) })
-  }
-
-  private static func isOfSandbox(_ key: String) -> Bool {
-    let leads = [
-      "Protect", "Private", "Restrict", "SystemCall", "Capability", "ReadOnly", "ReadWrite",
-      "Inaccessible", "Lock", "MemoryDeny", "NoNewPrivileges", "NoExec", "ExecPaths", "Device",
-      "TemporaryFileSystem", "RemoveIPC", "Bind", "KeyringMode", "ProcSubset", "IPAddress",
-      "SecureBits", "AppArmor", "SELinux",
-    ]
-    return leads.contains { key.hasPrefix($0) }
+    reportUnreadKeys(remainder.filter { !UnitSandbox.includes($0) })
   }
 }

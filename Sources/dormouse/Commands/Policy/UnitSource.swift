@@ -35,7 +35,9 @@ struct UnitSource {
   }
 
   func convert() -> ParseResult<ImportedConfiguration> {
-    UnitImport.convert(unit: name, files: files) { !isAbsent($0) }
+    UnitImport.convert(unit: name, files: files, pathExists: { !isAbsent($0) }) {
+      EnvironmentFile.read($0).value
+    }
   }
 
   /// Returns `bot@.service` for `bot@alice.service`.

@@ -1,0 +1,42 @@
+import Testing
+
+@testable import PolicyFile
+
+@Suite("Values of systemd's services that mean something else in a configuration")
+struct UnitValueTests {
+  @Test("`Environment` gives no variable that a file of `EnvironmentFile` sets, as in systemd")
+  func overriddenVariables() throws {
+    let text = """
+      [Service]
+      ExecStart=/bin/a
+      Environment=PORT=80 MODE=x
+      EnvironmentFile=-/etc/default/none
+      EnvironmentFile=/etc/default/a
+      EnvironmentFile=/etc/default/secret
+      """
+    let file = UnitImport.File(path: "a.service", text: text)
+    let result = UnitImport.convert(
+      unit: "a.service", files: [file], pathExists: { !$0.hasSuffix("none") },
+      variables: { $0 == "/etc/default/a" ? ["PORT": "8080", "OTHER": "1"] : nil })
+    let imported = try #require(result.value, "\(result.rendered)").text
+    let flat = imported.replacing("\n    #", with: "")
+    #expect(flat.contains("environment: { MODE: x }"), "\(imported)")
+    #expect(flat.contains("without `PORT`, which `EnvironmentFile` overrides"), "\(imported)")
+    #expect(flat.contains("remove from `environment` what `/etc/default/secret` sets"))
+  }
+
+  @Test(arguments: [
+    ("TimeoutStopSec=infinity", "stop_grace: 1h"), ("TimeoutSec=0", "stop_grace: 1h"),
+    ("TimeoutStopSec=2min", "stop_grace: 120s"),
+    ("TimeoutStopSec=1 fortnight", "`TimeoutStopSec=1 fortnight`"),
+  ])
+  func `A time to stop without a limit doesn't become the policy's few seconds`(
+    line: String, expected: String
+  ) throws {
+    let file = UnitImport.File(
+      path: "a.service", text: "[Service]\nExecStart=/bin/a\n\(line)\n")
+    let (text, _) = try readImport(
+      UnitImport.convert(unit: "a.service", files: [file]) { _ in true })
+    #expect(text.contains(expected), "\(text)")
+  }
+}
