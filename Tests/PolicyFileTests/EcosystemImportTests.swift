@@ -74,6 +74,18 @@ import Testing
   }
 
   @Test(
+    "A script of pm2 with a blank is a shell's line, whatever its ending is",
+    arguments: [
+      (#"{"script": "node dist/main.js"}"#, ["node", "dist/main.js"]),
+      (#"{"script": "npm start", "args": "x", "interpreter": "none"}"#, ["npm", "start"]),
+      (#"{"script": "A=1 ./run.sh"}"#, ["sh", "-c", "A=1 ./run.sh"]),
+      (#"{"script": "my app.py", "interpreter": "python3"}"#, ["python3", "my app.py"]),
+    ])
+  func lines(text: String, command: [String]) throws {
+    #expect(try pm2(text, "ecosystem.json").1.workers.map(\.command) == [command])
+  }
+
+  @Test(
     "JSON, YAML, one app alone and a list of them are read, too",
     arguments: [
       (#"{"apps": [{"name": "a", "script": "a.js"}]} // end"#, "ecosystem.json"),

@@ -124,11 +124,16 @@ private struct PM2App: WorkerImport {
     let arguments = readArguments("args")
     let ending = FilePaths.name(of: script).split(separator: ".").dropFirst().last.map(String.init)
     let named = first("interpreter", "exec_interpreter")
+    if named == nil || named == "none", script.contains(" ") {
+      // pm2 gives such a line to a shell, whatever its ending is, and no arguments with it.
+      if !options.isEmpty || !arguments.isEmpty {
+        report("pm2 ignores the arguments beside a `script` with a blank.")
+      }
+      return add("command", ShellLine.command(script, shell: ["sh", "-c"]))
+    }
     let interpreter = named ?? ending.flatMap { Self.interpreters[$0] }
     if let interpreter, interpreter != "none" {
       add("command", WorkerRenderer.command([interpreter] + options + [script] + arguments))
-    } else if arguments.isEmpty, script.contains(" ") {
-      add("command", ShellLine.command(script, shell: ["sh", "-c"]))
     } else {
       add("command", WorkerRenderer.command([script] + arguments))
     }
