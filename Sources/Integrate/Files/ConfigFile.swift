@@ -37,17 +37,17 @@ struct ConfigFile {
   /// Replaces the file at once: after a crash it has the old bytes or the new ones.
   func replace(with new: [UInt8]) throws(FileProblem) {
     if let obstacle { throw obstacle }
+    let isUnchanged: Bool
     do throws(SystemCallError) {
       let file = try StateFile(target, partialSuffix: Self.partialSuffix)
       try file.keep(modeAndOwnerOf: status)
       try file.write(new)
       // Most hosts write to their file while they run.
-      guard try readFile(target) == bytes, try readStatus(of: target).isSameFile(as: status) else {
-        throw SystemCallError("write", on: target, code: EBUSY)
-      }
-      try file.commit(.dataAndDirectory)
-    } catch {
-      throw error.code == EBUSY ? .changedMeanwhile : .failed(error)
-    }
+      let current = try readFile(target)
+      let currentStatus = try readStatus(of: target)
+      isUnchanged = current == bytes && currentStatus.isSameFile(as: status)
+      if isUnchanged { try file.commit(.dataAndDirectory) }
+    } catch { throw .failed(error) }
+    if !isUnchanged { throw .changedMeanwhile }
   }
 }
