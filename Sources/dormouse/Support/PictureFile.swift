@@ -1,4 +1,5 @@
 import Control
+import Glibc
 import Linux
 
 /// The file that a verb writes: a picture, a configuration, a trace. It is written under another
@@ -8,10 +9,10 @@ final class PictureFile {
   private let file: StateFile
   private var buffer: [UInt8] = []
 
-  init(_ path: String) throws(FileError) {
+  init(_ path: String, mode: mode_t = 0o644) throws(FileError) {
     self.path = path
     file = try FileError.wrap("writing", on: path) { () throws(SystemCallError) in
-      try StateFile(path, mode: 0o644)
+      try StateFile(path, mode: mode)
     }
   }
 

@@ -183,6 +183,18 @@ import Testing
     #expect(try dormouse("import", "/no/such/Procfile").code == 65)
   }
 
+  @Test("`import --output` lets no more users read the values of `.env` than may read that")
+  func privateEnvironment() throws {
+    let service = "{ command: sleep 1, environment: { KEY: \"${KEY}\" } }"
+    let compose = try scratch.write("compose.yaml", "services: { a: \(service) }\n")
+    chmod(try scratch.write(".env", "KEY=secret-690\n"), 0o600)
+    #expect(try dormouse("import", compose).output.contains("secret-690"))
+    let output = "\(scratch.path)/made.yaml"
+    #expect(try dormouse("import", compose, "-o", output).code == 0)
+    var status = stat()
+    #expect(stat(output, &status) == 0 && status.st_mode & 0o777 == 0o600)
+  }
+
   @Test("`import` names an `.env` that can't be read, and does without it")
   func unreadableEnvironment() throws {
     let procfile = try scratch.write("Procfile", "web: sleep 1\n")

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Control
+import Glibc
 import Linux
 import PolicyFile
 
@@ -75,7 +76,7 @@ struct ImportCommand: ParsableCommand {
     if let output {
       // The file is written under another name and renamed: an earlier file stays whole if this
       // fails.
-      try PictureFile(output).write(imported.text)
+      try PictureFile(output, mode: Self.mode(of: output, from: directory)).write(imported.text)
     } else if !json {
       try Output.write(imported.text)
     }
@@ -95,6 +96,13 @@ struct ImportCommand: ParsableCommand {
     guard !errors.isEmpty else { return }
     Output.standardError("The daemon can't read the result until these errors are fixed:\n")
     PolicyCheck.complain(errors)
+  }
+
+  /// Returns the mode of the new file, which may have secrets of the `.env` in it: no more users may
+  /// read it than may read the `.env`, or the file that it replaces.
+  private static func mode(of output: String, from directory: String) -> mode_t {
+    let sources = [output, "\(directory)/.env"].compactMap { fileStatus(of: $0) }
+    return sources.reduce(mode_t(0o644)) { $0 & $1.st_mode } | 0o600
   }
 
   private func convert(_ file: String) throws -> ParseResult<ImportedConfiguration> {
