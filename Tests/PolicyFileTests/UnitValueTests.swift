@@ -39,4 +39,16 @@ struct UnitValueTests {
       UnitImport.convert(unit: "a.service", files: [file]) { _ in true })
     #expect(text.contains(expected), "\(text)")
   }
+
+  @Test func `A service in the home directory of its user doesn't start in that of the daemon`()
+    throws
+  {
+    let lines = "[Service]\nExecStart=/bin/a\nWorkingDirectory=~\nUser=web\n"
+    let file = UnitImport.File(path: "a.service", text: lines)
+    let (text, configuration) = try readImport(
+      UnitImport.convert(unit: "a.service", files: [file]) { _ in true },
+      environment: ["HOME": "/root"])
+    #expect(configuration.workers.map(\.autostart) == [false], "\(text)")
+    #expect(text.contains("write the home directory of its `user`"), "\(text)")
+  }
 }

@@ -59,6 +59,9 @@ struct UnitService: WorkerImport {
     if let text = service.text("WorkingDirectory") {
       let path = expanded(text.after("-") ?? text)
       add("directory", path == "~" ? .text("${HOME}") : WorkerRenderer.escaped(path))
+      if path == "~", service.text("User") != nil {
+        stop(because: "`WorkingDirectory=~`: write the home directory of its `user`")
+      }
     }
     var files: [String] = []
     for text in service.all("EnvironmentFile") {
