@@ -83,6 +83,9 @@ struct ConfigurationReloader {
     let old = configuration.current
     var others = AdoptionRule.changes(from: old.adoption, to: new.adoption, machine: policies)
     if old.hooks != new.hooks { others.append("the commands of `on` \(changed)") }
+    others += Self.keysAtNextStart(from: old, to: new).map {
+      "\($0) \(changed) (from the daemon's next start on)"
+    }
     let removed = undeclared(in: new)
     let workerTexts = new.workers.compactMap { changeText(of: $0, policies, isPreview: isPreview) }
     var texts = policyChange.map { [$0] } ?? []
@@ -107,6 +110,17 @@ struct ConfigurationReloader {
       texts.isEmpty
         ? "nothing \(changed): the configuration is the same" : texts.joined(separator: "; ")
     )
+  }
+
+  /// The keys with another value that applies when the daemon is started next.
+  private static func keysAtNextStart(
+    from old: DaemonConfiguration, to new: DaemonConfiguration
+  ) -> [String] {
+    let keys: [String?] = [
+      old.stateDirectory == new.stateDirectory ? nil : "state_directory",
+      old.socket == new.socket ? nil : "socket", old.journal == new.journal ? nil : "journal",
+    ]
+    return keys.compactMap(\.self)
   }
 
   /// Applies the machine's policy to workers of `run`. Those that a rule has adopted have the

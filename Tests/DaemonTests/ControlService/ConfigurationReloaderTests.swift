@@ -89,6 +89,17 @@ import Testing
     #expect(preview(same).map(\.text) == ["nothing would change: the configuration is the same"])
   }
 
+  @Test func `Keys that apply at the daemon's next start are named, and not called the same`() {
+    var new = configuration()
+    new.journal.keep = 3
+    new.socket = "/run/other.sock"
+    let next = "(from the daemon's next start on)"
+    for (outcomes, verb) in [(preview(new), "would change"), (reload(new), "changed")] {
+      #expect(outcomes.map(\.text) == ["socket \(verb) \(next); journal \(verb) \(next)"])
+    }
+    #expect(reload(new).map(\.text) == ["nothing changed: the configuration is the same"])
+  }
+
   @Test func `A worker that a reload removes during its adoption is removed after it`() throws {
     let worker = try add("web")
     world.returning.begin(web)
