@@ -3,16 +3,27 @@ import Glibc
 import Linux
 
 /// The file that a verb writes: a picture, a configuration, a trace. It is written under another
-/// name and renamed, so that a failure leaves an earlier file unchanged.
+/// name and renamed, so that a failure leaves an earlier file unchanged. If the path is a link, the
+/// file behind it is replaced, and not the link. A device or a pipe, such as `/dev/stdout`, is
+/// written itself.
 final class PictureFile {
+  /// What is written: a file that gets the path's name at the end, or what has this name already.
+  private enum Target {
+    case file(StateFile)
+    case device(Descriptor)
+  }
+
   private let path: String
-  private let file: StateFile
+  private let target: Target
   private var buffer: [UInt8] = []
 
   init(_ path: String, mode: mode_t = 0o644) throws(FileError) {
     self.path = path
-    file = try FileError.wrap("writing", on: path) { () throws(SystemCallError) in
-      try StateFile(path, mode: mode)
+    target = try FileError.wrap("writing", on: path) { () throws(SystemCallError) -> Target in
+      if let status = fileStatus(of: path), !status.isRegularFile, !status.isDirectory {
+        return .device(try Descriptor.open(path, O_WRONLY))
+      }
+      return .file(try StateFile(isAbsent(path) ? path : try resolvedPath(path), mode: mode))
     }
   }
 
@@ -21,7 +32,7 @@ final class PictureFile {
     buffer += text.utf8
     try flush()
     try FileError.wrap("writing", on: path) { () throws(SystemCallError) in
-      try file.commit(.none)
+      if case .file(let file) = target { try file.commit(.none) }
     }
   }
 
@@ -33,10 +44,15 @@ final class PictureFile {
 
   private func flush() throws(FileError) {
     try FileError.wrap("writing", on: path) { () throws(SystemCallError) in
-      try file.write(buffer)
+      switch target {
+      case .file(let file): try file.write(buffer)
+      case .device(let device): try device.writeAll(buffer)
+      }
     }
     buffer.removeAll(keepingCapacity: true)
   }
 
-  func discard() { file.discard() }
+  func discard() {
+    if case .file(let file) = target { file.discard() }
+  }
 }

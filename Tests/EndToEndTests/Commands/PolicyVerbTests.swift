@@ -1,5 +1,6 @@
 import Glibc
 import JSONLines
+import Linux
 import TestSupport
 import Testing
 
@@ -193,6 +194,22 @@ import Testing
     #expect(try dormouse("import", compose, "-o", output).code == 0)
     var status = stat()
     #expect(stat(output, &status) == 0 && status.st_mode & 0o777 == 0o600)
+  }
+
+  @Test("A file that a verb writes replaces what a link names, and no pipe or device")
+  func writtenFile() throws {
+    let procfile = try scratch.write("Procfile", "web: sleep 1\n")
+    let target = try scratch.write("dotfiles/made", "old\n")
+    let link = "\(scratch.path)/made.yaml"
+    #expect(symlink(target, link) == 0)
+    #expect(try dormouse("import", procfile, "--force", "-o", link).code == 0)
+    #expect(try readText(target).contains("  web:") && readLink(link) == target)
+    let pipe = "\(scratch.path)/pipe"
+    #expect(mkfifo(pipe, 0o600) == 0)
+    let reader = try Descriptor.open(pipe, O_RDWR | O_NONBLOCK)
+    #expect(try dormouse("import", procfile, "--force", "-o", pipe).code == 0)
+    let text = String(decoding: try reader.read(upTo: 1 << 16), as: UTF8.self)
+    #expect(text.contains("  web:"), "\(text)")
   }
 
   @Test("`import` names an `.env` that can't be read, and does without it")
