@@ -29,8 +29,9 @@ struct UnitValueTests {
     ("TimeoutStopSec=infinity", "stop_grace: 1h"), ("TimeoutSec=0", "stop_grace: 1h"),
     ("TimeoutStopSec=2min", "stop_grace: 120s"),
     ("TimeoutStopSec=1 fortnight", "`TimeoutStopSec=1 fortnight`"),
+    ("KillMode=mixed", "all of its processes get the stop signal"),
   ])
-  func `A time to stop without a limit doesn't become the policy's few seconds`(
+  func `A stop that can't be the same keeps its time as far as possible, and gets a comment`(
     line: String, expected: String
   ) throws {
     let file = UnitImport.File(

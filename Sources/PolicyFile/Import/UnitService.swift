@@ -282,7 +282,10 @@ struct UnitService: WorkerImport {
     }
     service.skip(
       "SyslogIdentifier", "SyslogFacility", "StandardInput", "SendSIGKILL", "Slice", "OOMPolicy")
-    if let mode = service.text("KillMode"), mode != "control-group", mode != "mixed" {
+    switch service.text("KillMode") ?? "control-group" {
+    case "control-group": break
+    case "mixed": report("`KillMode=mixed`: all of its processes get the stop signal here.")
+    case let mode:
       report("`KillMode=\(shortened(mode))`: all of its processes are ended with it here.")
     }
     let remainder = service.leftovers
