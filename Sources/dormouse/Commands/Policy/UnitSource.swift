@@ -16,15 +16,20 @@ struct UnitSource {
 
   /// Finds a unit of this machine in systemd.unit(5)'s directories. The first directory that has it
   /// counts.
-  init(named unit: String) throws {
+  init(named unit: String) throws { try self.init(named: unit, in: Self.directories()) }
+
+  init(named unit: String, in directories: [String]) throws {
     let name = unit.hasSuffix(".service") ? unit : unit + ".service"
-    let directories = Self.directories()
     let names = [name] + (Self.template(of: name).map { [$0] } ?? [])
     for candidate in names {
       for directory in directories where !isAbsent("\(directory)/\(candidate)") {
-        let dropIns = try Self.dropIns(of: names, in: directories)
+        let path = "\(directory)/\(candidate)"
+        // An alias is a link to the unit's file. The drop-ins of both names apply.
+        let target = FilePaths.name(of: try resolvedPath(path))
+        let isAlias = target.hasSuffix(".service") && !names.contains(target)
+        let dropIns = try Self.dropIns(of: isAlias ? names + [target] : names, in: directories)
         self.name = name
-        files = try (["\(directory)/\(candidate)"] + dropIns).map {
+        files = try ([path] + dropIns).map {
           UnitImport.File(path: $0, text: try Self.text(of: $0))
         }
         return
