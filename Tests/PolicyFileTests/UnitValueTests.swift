@@ -27,7 +27,7 @@ struct UnitValueTests {
 
   @Test(arguments: [
     ("TimeoutStopSec=infinity", "stop_grace: 1h"), ("TimeoutSec=0", "stop_grace: 1h"),
-    ("TimeoutStopSec=2min", "stop_grace: 120s"),
+    ("TimeoutStopSec=2min", "stop_grace: 120s"), ("Nice=1", "stop_grace: 90s"),
     ("TimeoutStopSec=1 fortnight", "`TimeoutStopSec=1 fortnight`"),
     ("KillMode=mixed", "all of its processes get the stop signal"),
   ])

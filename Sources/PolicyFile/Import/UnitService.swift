@@ -179,7 +179,9 @@ struct UnitService: WorkerImport {
     if let signal, signal != "TERM" {
       addStopSignal(signal, from: "`KillSignal=\(shortened(signal))`")
     }
-    let grace = service.text("TimeoutStopSec") ?? service.text("TimeoutSec")
+    // systemd's default is longer than the policies', and the service may need it to save data.
+    let usual = variables == nil ? nil : "90s"
+    let grace = service.text("TimeoutStopSec") ?? service.text("TimeoutSec") ?? usual
     let seconds = UnitTime.seconds(grace)
     if let seconds, seconds > 0 {
       add("stop_grace", .plain("\(seconds)s"))
