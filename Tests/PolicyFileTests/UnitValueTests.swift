@@ -52,4 +52,14 @@ struct UnitValueTests {
     #expect(configuration.workers.map(\.autostart) == [false], "\(text)")
     #expect(text.contains("write the home directory of its `user`"), "\(text)")
   }
+
+  @Test func `A time of 0 to stop isn't endless for Podman, as it is for systemd`() throws {
+    for (line, isEndless) in [("StopTimeout=0", false), ("[Service]\nTimeoutStopSec=0", true)] {
+      let result = QuadletImport.convert(
+        text: "[Container]\nExec=/bin/a\n\(line)\n", file: "a.container"
+      ) { _ in true }
+      let text = try readImport(result).text
+      #expect(text.contains("stop_grace: 1h") == isEndless, "\(text)")
+    }
+  }
 }

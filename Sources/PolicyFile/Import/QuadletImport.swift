@@ -63,7 +63,10 @@ private struct Quadlet {
       ("Environment", "Environment"), ("EnvironmentFile", "EnvironmentFile"),
       ("StopSignal", "KillSignal"), ("StopTimeout", "TimeoutStopSec"), ("Memory", "MemoryMax"),
     ] {
-      for value in container.all(theirs) { add(ours, value) }
+      // systemd's 0 is no limit, and Podman's ends the container at once.
+      for value in container.all(theirs) where theirs != "StopTimeout" || value != "0" {
+        add(ours, value)
+      }
     }
     if container.truth("Notify") == true { add("Type", "notify") }
     return entries
