@@ -48,20 +48,6 @@ import Testing
     #expect(ShownState(of: worker).text == "hibernated")
   }
 
-  @Test func `A worker that is going to be started again isn't over`() {
-    func isOver(_ code: String, _ change: (inout WorkerReport) -> Void = { _ in }) -> Bool {
-      var worker = WorkerReport(name: "web", state: "terminated")
-      worker.reason = CodedText(code, "")
-      change(&worker)
-      return worker.isOver
-    }
-    #expect(isOver("exited") && isOver("requested_stop") && isOver("pressure"))
-    #expect(!isOver("waits_for_memory"))
-    #expect(!isOver("backing_off") { $0.restartsInSeconds = 3.2 })
-    #expect(!isOver("waits_for_worker") { $0.waitsFor = ["db"] })
-    #expect(!isOver("pressure") { $0.state = "hibernated" })
-  }
-
   @Test("Each word for a worker without processes is known to `ps --state`")
   func kinds() {
     let codes = [

@@ -66,10 +66,4 @@ public struct ShownState: Hashable, Sendable {
 extension WorkerReport {
   /// True if it sleeps, and nothing wakes it for its own work.
   var hasStoppedWork: Bool { stoppedTimerSeconds != nil || stopsWriting == true }
-
-  /// True if it has ended, and the daemon doesn't plan to start it again.
-  public var isOver: Bool {
-    state == "terminated" && restartsInSeconds == nil && waitsFor == nil
-      && reason.code != "waits_for_memory"
-  }
 }
