@@ -22,7 +22,7 @@ for turn in (1, 2):
             after = [anonymous(p) for p in processes(name)]
             check(f"{name}: at most 256 KB of anonymous memory stay, {turn}", after and sum(after) <= 256, after)
         after = workers()[name]["footprint"]
-        limit = before - 1 if name == "postgres" else 256 * 1024
+        limit = before - 1 if name in ("nginx", "postgres") else 256 * 1024
         check(f"{name}: its footprint has fallen, {turn}", after <= limit, f"{before}, then {after}")
     check(f"all five sleep at the same time, {turn}", all(state(n) == "hibernated" for n in PORTS), dormouse("ps").text)
     for name in PORTS:
