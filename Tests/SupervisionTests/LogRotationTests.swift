@@ -135,7 +135,7 @@ import Testing
     try log.descriptor.writeAll("the first worker's and the second one's\n")
     let status = try log.descriptor.readStatus()
     let file = [UInt64(status.st_dev), UInt64(status.st_ino)]
-    let rotation = LogRotation(destination, limit: 10)
+    let rotation = LogRotation(destination, limit: 30)
     // The rotation of the other worker's log is under way.
     #expect(LogRotation.beginRotation(of: file))
     #expect(try !rotation.rotateIfTooLarge())

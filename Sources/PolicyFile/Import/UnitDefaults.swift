@@ -1,5 +1,6 @@
 /// The variables of `Environment=` that no file of `EnvironmentFile=` sets. In systemd these files
-/// override `Environment=` (systemd.exec(5)); in a configuration `environment` overrides `env_file`.
+/// override `Environment=` (systemd.exec(5)). In a configuration, `environment` overrides
+/// `env_file`.
 struct UnitDefaults {
   private(set) var pairs: [(String, YAMLText)]
   private(set) var notes: [String] = []

@@ -98,8 +98,8 @@ struct ImportCommand: ParsableCommand {
     PolicyCheck.complain(errors)
   }
 
-  /// Returns the mode of the new file, which may have secrets of the `.env` in it: no more users may
-  /// read it than may read the `.env`, or the file that it replaces.
+  /// Returns the mode of the new file, which may have secrets of the `.env` in it. No more users
+  /// may read it than may read the `.env`, or the file that it replaces.
   private static func mode(of output: String, from directory: String) -> mode_t {
     let sources = [output, "\(directory)/.env"].compactMap { fileStatus(of: $0) }
     return sources.reduce(mode_t(0o644)) { $0 & $1.st_mode } | 0o600
