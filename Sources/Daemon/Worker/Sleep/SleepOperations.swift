@@ -77,7 +77,7 @@ extension WorkerSleep {
     worker.asleepSince = timers.now
     if let measurement = asleep.measurement { worker.measuring.didSuspend(measurement) }
     watch.listen(at: asleep.sources)
-    watch.leftPending = asleep.leftPending
+    watch.recordPending(asleep.blockedPending)
     let hasClients = !asleep.sources.hasNoClients
     let rule = worker.configuration.policy.background.wakeForTimers
     watch.timer.set(asleep.times, shortest: TimerWake.shortest(rule, hasClients: hasClients))

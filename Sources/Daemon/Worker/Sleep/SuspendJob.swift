@@ -14,9 +14,8 @@ struct Asleep: Sendable {
   var missing: MissingBytes?
   /// Detects that the manager of an external worker wants it to run.
   var manager: SleepWatch?
-  /// The signals that the first process has left pending by choice: they were blocked before the
-  /// stop, and are pending since.
-  var leftPending: UInt64 = 0
+  /// The signals of the first process that were blocked and pending before the stop, and still are.
+  var blockedPending: UInt64 = 0
 }
 
 /// Suspends a worker, and finds its inputs, so that they can be watched while it sleeps. Runs on a
@@ -78,7 +77,7 @@ struct SuspendJob: Sendable {
     let missing = try stop()
     do {
       var asleep = try inspectStopped(ignored, missing, since: began)
-      asleep.leftPending = pending & blockedPending
+      asleep.blockedPending = pending & blockedPending
       return asleep
     } catch { throw wakeAgain(because: error) }
   }

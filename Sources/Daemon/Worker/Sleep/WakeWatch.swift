@@ -62,8 +62,11 @@ final class WakeWatch {
   private(set) var unreadBaseline = UnreadInputBaseline()
   /// What the worker waited for when it last fell asleep and that can't wake it.
   private(set) var unwatched: [String] = []
-  /// The signals that the worker left pending when it last fell asleep. They don't wake it.
-  var leftPending: UInt64 = 0
+  /// The signals that the worker leaves pending: they were the last two times that it fell asleep.
+  /// They don't wake it.
+  private(set) var leftPending: UInt64 = 0
+  /// The blocked signals that were pending before and after its last stop.
+  private var pendingAtStop: UInt64 = 0
   /// While the worker sleeps: its own work that nothing wakes it for; nil: none is known.
   private(set) var stoppedWork: StoppedWork?
   private var hasLoggedStop = false
@@ -107,6 +110,13 @@ final class WakeWatch {
     } catch { return warnOfMissedWake(error) }
     let checks = handle.worker?.configuration.healthChecksWhileAsleep ?? []
     answerer.answer(at: inputs.answered, checks) { [weak self] in self?.report($0) }
+  }
+
+  /// Records the blocked signals that were pending before and after a stop. They wake the worker
+  /// once, because it may have been too busy to read them.
+  func recordPending(_ signals: UInt64) {
+    leftPending = signals & pendingAtStop
+    pendingAtStop = signals
   }
 
   /// Records the work that stopped with the sleep. Called when the worker has fallen asleep and
