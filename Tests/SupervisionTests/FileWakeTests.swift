@@ -63,6 +63,23 @@ import Testing
     withExtendedLifetime(writer) {}
   }
 
+  @Test(arguments: [("clr-debug-pipe-17-4711-in", false), ("pipe", true)])
+  func `The debuggers' FIFO of a .NET runtime doesn't make a worker one with clients`(
+    name: String, hasClients: Bool
+  ) throws {
+    let worker = try Sleeper(
+      """
+      os.dup2(os.open('/dev/null', os.O_RDWR), 0)
+      path = os.getcwd() + '/\(name)'
+      os.mkfifo(path)
+      print('ready', flush=True)
+      open(path)
+      """)
+    #expect(try eventually { worker.isInCall(SYS.openat) })
+    let sources = try worker.sleepQuietly()
+    #expect(sources.count == 1 && sources.hasClients == hasClients)
+  }
+
   @Test
   func
     `A worker reads what a writer left in a FIFO that it opened and closed while the worker slept`()

@@ -52,10 +52,17 @@ enum InputName: Hashable, Sendable {
     switch self {
     // Nothing can be sent to a socket without an address, such as one that only writes to a log.
     case .datagrams(let address): address.isComplete
-    case .listener(let address): !address.isForDebuggers
-    case .stdin, .terminal, .opening, .messageQueue: true
+    case .listener(.path(let path)), .opening(let path): !Self.isForDebuggers(path)
+    case .listener, .stdin, .terminal, .messageQueue: true
     case .connection, .pipe, .fileChange, .fileAccess, .completion, .device: false
     }
+  }
+
+  /// True for the socket at which every .NET runtime listens by default, and for the FIFO that it
+  /// waits to open, both in $TMPDIR: `dotnet-diagnostic-PID-KEY-socket`,
+  /// `clr-debug-pipe-PID-KEY-in`. A debugger gives the program no work.
+  private static func isForDebuggers(_ path: String) -> Bool {
+    path.contains("/dotnet-diagnostic-") || path.contains("/clr-debug-pipe-")
   }
 
   var listeningPort: UInt16? {
@@ -97,14 +104,6 @@ enum InputName: Hashable, Sendable {
     case .messageQueue: return "a message in its queue"
     case .opening(let path): return "the opening of the other end of \(path)"
     }
-  }
-}
-
-extension SocketName {
-  /// True for the socket at which every .NET runtime listens by default, in $TMPDIR:
-  /// `dotnet-diagnostic-PID-KEY-socket`. A debugger gives the program no work.
-  fileprivate var isForDebuggers: Bool {
-    if case .path(let path) = self { path.contains("/dotnet-diagnostic-") } else { false }
   }
 }
 
