@@ -90,16 +90,17 @@ import Testing
       #expect(try eventually { worker.isInCall(SYS.openat) })
       var sources: WakeSources? = try worker.sleep()
       #expect(sources?.waiting == nil)
-      do {
-        let path = "\(worker.scratch.path)/pipe"
-        try Descriptor.open(path, O_WRONLY | O_NONBLOCK).writeAll(word)
-      }
+      try Descriptor.open("\(worker.scratch.path)/pipe", O_WRONLY | O_NONBLOCK).writeAll(word)
       #expect(try sources?.next() == "the opening of the other end of pipe")
+      sources?.keepOpened()
+      try worker.resume()
+      #expect(try eventually { worker.isInCall(SYS.read) })
       sources?.handOverOpened()
       sources = nil
-      try worker.resume()
       #expect(try eventually { worker.log.contains("got \(word)\n") }, "\(worker.log)")
     }
+    #expect(try eventually { worker.isInCall(SYS.openat) })
+    #expect(worker.log.split(separator: "\n").filter { $0.hasPrefix("got") }.count == 2)
   }
 
   @Test func `A worker that sleeps while a writer already waits for its FIFO is woken at once`()
@@ -266,11 +267,9 @@ import Testing
 /// The system call numbers of x86-64 and arm64.
 private enum SYS {
   #if arch(x86_64)
-    static let openat = 257
-    static let flock = 73
+    static let (openat, flock, read) = (257, 73, 0)
   #else
-    static let openat = 56
-    static let flock = 32
+    static let (openat, flock, read) = (56, 32, 63)
   #endif
 }
 

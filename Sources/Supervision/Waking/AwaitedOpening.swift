@@ -1,6 +1,7 @@
 import CLinux
 import Glibc
 import Linux
+import Synchronization
 
 /// A FIFO that a sleeping worker waits to open. The daemon opens it instead.
 ///
@@ -13,7 +14,8 @@ import Linux
 ///
 /// Written data stays in the FIFO while an end is open. If the writer has closed it before the
 /// worker has opened it again, the worker would wait for another writer. So from the wake on, the
-/// daemon keeps the other end open, too, until the worker's call has returned.
+/// daemon keeps the other end open, too. It closes both when the worker runs and its call has
+/// returned. While the worker sleeps, that can't be found: its memory may be on disk.
 final class AwaitedOpening: Sendable {
   let wait: OutsideWait
   let path: String
@@ -22,6 +24,8 @@ final class AwaitedOpening: Sendable {
   let opens: Descriptor
   private let node: Descriptor
   private let writes: Bool
+  /// From the wake on.
+  private let otherEnd = Mutex<Descriptor?>(nil)
 
   /// Returns nil if the file isn't a FIFO, or the daemon can't open it for this worker: the FIFO is
   /// in another root directory, its mode doesn't permit the worker's user to open it, or its name
@@ -59,21 +63,27 @@ final class AwaitedOpening: Sendable {
   /// The descriptor for the epoll set. It reports data and hang-ups of the open end.
   var held: Descriptor { end }
 
-  /// Keeps the other end open, too, until the worker's call has returned, at most for 10 s. Call it
-  /// before the worker runs.
-  func handOver() {
+  /// Keeps the other end open, too, until `handOver`. Call it before the worker runs.
+  func keepOpen() {
     let link = "/proc/self/fd/\(node.raw)"
     // If both ends are open already, this opens one of them again. It can't block, because the
-    // other end is open.
+    // other end is open. If it fails, the worker waits for the next open.
     let other = try? Descriptor.open(link, (writes ? O_RDONLY : O_WRONLY) | O_NONBLOCK)
-    let isStarted = Thread.start(name: "dormouse-fifo") { [self] in
+    otherEnd.withLock { if $0 == nil { $0 = other } }
+  }
+
+  /// Keeps both ends open until the worker's call has returned, at most for 10 s. Call it when the
+  /// worker is about to run, or runs.
+  func handOver() {
+    keepOpen()
+    let other = otherEnd.withLock { $0.take() }
+    // Without a thread the ends are closed at once, and the worker waits for the next open.
+    _ = Thread.start(name: "dormouse-fifo") { [self] in
       let deadline = Deadline(in: .seconds(10))
       // inotify also reports the daemon's own opens, so this thread polls.
       while !hasBeenOpened, !wait.isOver, !deadline.hasPassed { pauseThread(for: .milliseconds(2)) }
       withExtendedLifetime((self, other)) {}
     }
-    // Without a thread the ends are closed at once, and the worker waits for the next open.
-    if !isStarted { withExtendedLifetime(other) {} }
   }
 
   /// True if the worker has a descriptor of the FIFO.

@@ -81,8 +81,13 @@ public final class WakeSources: Sendable {
     waiting = register.sortOut(served: served, openFor: limit)
   }
 
-  /// Hands over the FIFOs that were opened for the worker. Call it when the worker is about to run,
-  /// or runs.
+  /// Keeps the FIFOs that were opened for the worker open until `handOverOpened`.
+  public func keepOpened() {
+    for opening in openings.values where opening.isOpened { opening.keepOpen() }
+  }
+
+  /// Hands over the FIFOs that were opened for the worker. Call it once, when the worker is about to
+  /// run, or runs.
   public func handOverOpened() {
     for opening in openings.values where opening.isOpened { opening.handOver() }
   }

@@ -91,6 +91,7 @@ final class FakeInputs: WakeInputs, @unchecked Sendable {
   var refusals: [SystemCallError] = []
   var answered: [AsleepListener] = []
   var unwatched: [String] = []
+  private(set) var keeps = 0
   private(set) var admissions = 0
   let hasClients = true
 
@@ -108,6 +109,8 @@ final class FakeInputs: WakeInputs, @unchecked Sendable {
     defer { arrived = [] }
     return arrived.first
   }
+
+  func keepOpened() { keeps += 1 }
 
   func handOverOpened() { admissions += 1 }
 }

@@ -25,6 +25,8 @@ protocol WakeInputs: AnyObject, Sendable {
   /// Returns the input that has arrived since the last call; nil: none.
   func nextReason() -> String?
 
+  /// Keeps the files that were opened for the worker, which is going to be woken.
+  func keepOpened()
   /// Passes on to the worker the files that were opened for it. The worker is about to run, or
   /// runs.
   func handOverOpened()
@@ -145,7 +147,7 @@ final class WakeWatch {
   }
 
   private func wake(_ reason: String) {
-    watched?.inputs.handOverOpened()
+    watched?.inputs.keepOpened()
     report(reason)
   }
 
