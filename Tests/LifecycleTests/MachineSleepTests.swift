@@ -61,6 +61,34 @@ import Testing
     #expect(world.send(.machineSlept(.seconds(3600))).deeds == ["suspend web"])
   }
 
+  @Test func `A shortage that began just before it has to last afterwards, by a new reading`() {
+    var world = World(terminateAfter: .seconds(1)) { $0.hibernate.enabled = false }
+    world.add(web, size: .megabytes(60), in: .suspended)
+    #expect(world.read(available: 40).victims.isEmpty)
+    world.pass(.milliseconds(500))
+    world.now = world.now + .seconds(3600)
+    #expect(world.send(.machineSlept(.seconds(3600))).victims.isEmpty)
+    #expect(world.pass(.milliseconds(600)).victims.isEmpty)
+    #expect(world.read(available: 40).victims == ["web"])
+  }
+
+  @Test func `Whether a termination just before it has helped is decided by a new reading`() {
+    var world = World {
+      $0.hibernate.enabled = false
+      $0.terminate.settle = .seconds(1)
+    }
+    for worker in [web, mail] { world.add(worker, size: .megabytes(60), in: .suspended) }
+    #expect(world.obey(world.read(available: 20)).victims.count == 1)
+    world.pass(.milliseconds(500))
+    world.now = world.now + .seconds(3600)
+    var all = world.send(.machineSlept(.seconds(3600)))
+    all += world.pass(.milliseconds(600))
+    all += world.read(available: 900)
+    all += world.pass(.seconds(60))
+    #expect(all.victims.isEmpty)
+    #expect(!all.brief.contains("none at critical: noEffect"))
+  }
+
   /// A launch costs what passes from the start of the process to readiness.
   @Test func `What a launch costs is learned without it`() {
     var world = World()

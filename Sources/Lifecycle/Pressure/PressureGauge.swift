@@ -57,6 +57,15 @@ struct PressureGauge: Codable, Sendable, Equatable {
     return Change(from: level, to: new)
   }
 
+  /// Moves the times by the time that the machine slept, in which no reading could show whether a
+  /// condition still holds.
+  mutating func postpone(by time: Duration) {
+    for index in PerLevel<Instant>.levels.indices {
+      let level = PerLevel<Instant>.levels[index]
+      heldSince[level] = heldSince[level].map { $0 + time }
+    }
+  }
+
   /// Considers the instants at which time alone may change the level, or what the ladder may do at
   /// it.
   func considerDeadlines(_ rules: PressureRules, _ next: inout EarliestDeadline) {

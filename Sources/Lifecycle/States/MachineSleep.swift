@@ -7,7 +7,9 @@ extension Engine {
   /// Moves running deadlines by the time that the machine slept.
   mutating func recordMachineSlept(_ time: Duration) {
     guard time > .zero else { return }
+    gauge.postpone(by: time)
     ladderState.step?.postpone(by: time)
+    ladderState.settleUntil?.postpone(by: time)
     for index in workers.indices where workers[index].state.isAlive {
       let since = workers[index].since
       workers[index].run.postpone(by: time, since: since)
