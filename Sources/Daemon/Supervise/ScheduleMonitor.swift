@@ -125,16 +125,29 @@ extension ScheduleMonitor {
     workers: WorkerRegistry, returning: ReturningWorkers
   ) {
     func wake(_ id: WorkerID) {
-      guard let worker = workers[id], !returning.whenAdopted(id, { wake(id) }),
-        driver.state.state(of: id)?.sleeps == true
-      else { return }
-      let lines = worker.configuration.wakeAt.map(\.text).joined(separator: ", ")
-      driver.send(.wakeNeeded(id, "its schedule (\(lines))"))
+      guard let worker = workers[id], !returning.whenAdopted(id, { wake(id) }) else { return }
+      driver.wake(id, by: worker.configuration.wakeAt)
     }
     self.init(
       path: state.path + "/schedule", timers: services.loop, files: services.stateFiles,
       workers: workers, wake: wake
     ) { [log = services.log] in log(.warning, $0) }
+  }
+}
+
+extension EngineDriver {
+  /// Wakes a worker whose time has come. One that is being suspended or hibernated wakes after
+  /// that.
+  ///
+  /// - Returns: whether it has to be woken.
+  @discardableResult
+  func wake(_ id: WorkerID, by schedules: [CalendarSchedule]) -> Bool {
+    guard let workerState = state.state(of: id), workerState.sleeps || workerState.isTransit else {
+      return false
+    }
+    let lines = schedules.map(\.text).joined(separator: ", ")
+    send(.wakeNeeded(id, "its schedule (\(lines))"))
+    return true
   }
 }
 

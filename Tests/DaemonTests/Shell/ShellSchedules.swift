@@ -41,9 +41,8 @@ final class ShellSchedules: StateFileWriter {
 
   private func sendWake(_ id: WorkerID) {
     if world.returning.whenAdopted(id, { [self] in sendWake(id) }) { return }
-    guard world.driver.state.state(of: id)?.sleeps == true else { return }
-    world.count("woken by schedule")
-    world.driver.send(.wakeNeeded(id, "its schedule (\(ShellConfigurations.line))"))
+    guard let schedules = world.workers[id]?.configuration.wakeAt else { return }
+    if world.driver.wake(id, by: schedules) { world.count("woken by schedule") }
   }
 
   /// What is wrong with the schedule of a worker; nil: the worker is woken at each time.

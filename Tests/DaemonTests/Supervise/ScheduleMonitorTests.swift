@@ -110,6 +110,31 @@ import Testing
   }
 }
 
+@Suite("The wake of a worker whose time has come") struct ScheduledWakeTests {
+  private let job = WorkerID("job")
+  private let driver = EngineDriver.forTest(FakeLoop(), EventNotes())
+
+  @Test func `A worker that is being hibernated at its scheduled time wakes after that`() throws {
+    driver.send(.adopted(job, WorkerProfile(policy: LifecyclePolicy()), .suspended))
+    driver.send(.footprint(job, .megabytes(8)))
+    driver.request(.hibernate, job) { _ in }
+    try #require(driver.state.state(of: job) == .hibernating)
+    let schedule = try CalendarSchedule(parsing: "0 12 * * *")
+    #expect(driver.wake(job, by: [schedule]))
+    let result = HibernationResult(
+      footprintBefore: .megabytes(8), footprintAfter: .zero, imageSize: .megabytes(2),
+      duration: .milliseconds(50))
+    driver.send(.hibernated(job, result))
+    #expect(driver.state.state(of: job) == .resuming)
+  }
+
+  @Test func `A worker that runs at its scheduled time isn't woken`() throws {
+    driver.send(.adopted(job, WorkerProfile(policy: LifecyclePolicy()), .background))
+    let schedule = try CalendarSchedule(parsing: "0 12 * * *")
+    #expect(!driver.wake(job, by: [schedule]))
+  }
+}
+
 /// Schedules in a zone that is two hours ahead of UTC in summer and one in winter, in 2026.
 @Suite("A schedule in local time") struct LocalTimeTests {
   private static let spring: Int64 = 1_774_746_000  // 29 March, 01:00 UTC
