@@ -99,7 +99,7 @@ struct DiskTests {
     var world = world()
     world.add(old, in: .hibernated)
     world.pass(.seconds(86400))
-    world.send(.disk(reading(images: 95)))
+    world.send(.disk(reading(images: 93)))
     world.bring(web, to: .suspended)
     #expect(world.state(web) == .suspended)
     let deeds = world.read(available: 120).deeds
@@ -107,5 +107,18 @@ struct DiskTests {
     world.send(.exited(old, .signaled(9)))
     world.send(.disk(reading(images: 90)))
     #expect(world.state(web) == .hibernating)
+  }
+
+  @Test(
+    "No demoted worker is terminated if its image can't make enough room on the disk",
+    arguments: [(95, 900), (10, 0)] as [(Int64, Int64)])
+  func noRoom(images: Int64, free: Int64) {
+    var world = world()
+    world.add(old, in: .hibernated)
+    world.pass(.seconds(86400))
+    world.send(.disk(reading(free: free, images: images)))
+    world.bring(web, to: .suspended)
+    #expect(world.read(available: 120).deeds == [])
+    #expect(world.state(old) == .hibernated)
   }
 }

@@ -59,7 +59,7 @@ extension Engine {
     if !workers.sleepers.measuring.isEmpty { return .waiting }
     // Fewer images don't help if today's writes are used up.
     if makingRoom, let image = workers.sleepers.withoutRoom.first?.key, image <= writableToday {
-      return makeRoomOnDisk(level)
+      return makeRoomOnDisk(for: image, level)
     }
     return .nothingLeft
   }

@@ -16,9 +16,15 @@ extension WorkerRecord {
 
 extension Engine {
   /// Terminates the demoted worker with the largest image, when only the disk prevents a
-  /// hibernation under pressure.
-  mutating func makeRoomOnDisk(_ level: PressureLevel) -> LadderState.Outcome {
+  /// hibernation under pressure. None is terminated if all their images don't make enough room: the
+  /// disk is full of other files, or doesn't answer.
+  ///
+  /// - Parameter image: the smallest image for which there is no room.
+  mutating func makeRoomOnDisk(
+    for image: ByteCount, _ level: PressureLevel
+  ) -> LadderState.Outcome {
     let demoted = workers.indices(.demoted).filter { !isShadow($0) }
+    guard image - imageSize(of: demoted) <= diskRoom else { return .nothingLeft }
     let biggest = demoted.max { left, right in
       let (left, right) = (workers[left], workers[right])
       let (small, large) = (left.run.hibernation.imageSize, right.run.hibernation.imageSize)
@@ -33,5 +39,13 @@ extension Engine {
     ladderState.burst?.victims[workers[biggest].id] = JetsamBurst.Victim(why: reason)
     terminateForMemory(biggest, level)
     return .acted
+  }
+
+  /// The size of the workers' images together. If an earlier daemon has written one of them, its
+  /// size isn't known, and the size of all images on the disk counts.
+  private func imageSize(of sleepers: [Int]) -> ByteCount {
+    let sizes = sleepers.compactMap { workers[$0].run.hibernation.imageSize }
+    guard sizes.count == sleepers.count else { return disk?.images ?? .zero }
+    return sizes.reduce(.zero, +)
   }
 }
