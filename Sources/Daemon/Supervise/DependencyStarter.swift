@@ -15,6 +15,9 @@ final class DependencyStarter {
     var answers: [(Answer) -> Void]
     /// The workers that were started for this one. If one of them ends now, this is final.
     var started: Set<WorkerID> = []
+    /// The workers that were being stopped when this start was requested. Each is started as soon
+    /// as it has ended.
+    var stopping: Set<WorkerID> = []
     /// Why one of the dependencies can't be started; nil if there is no reason.
     var failure: String?
   }
@@ -53,7 +56,11 @@ final class DependencyStarter {
 
   private func startIfNeeded(_ dependency: Dependency, for id: WorkerID) {
     let other = WorkerID(dependency.worker)
-    guard state(of: other) != nil, verdict(dependency) != .met, !isStarted(other) else { return }
+    guard state(of: other) != nil, verdict(dependency) != .met else { return }
+    if state(of: other) == .terminating, restarts.histories[other]?.isToStop == true {
+      waits[id]?.stopping.insert(other)
+    }
+    if isStarted(other) { return }
     waits[id]?.started.insert(other)
     start(other, .restart, occasion: .dependency) { [unowned self] answer in
       guard answer.code != .done, !isStarted(other) else { return }
@@ -77,9 +84,13 @@ final class DependencyStarter {
       case .met: continue
       case .waiting:
         let other = WorkerID(dependency.worker)
-        guard wait.started.contains(other), restarts.histories[other]?.lastEnd?.wasStopped == true
-        else { return }
-        conclude(id, "\(dependency.worker) was stopped")
+        guard restarts.histories[other]?.lastEnd?.wasStopped == true else { return }
+        if waits[id]?.stopping.remove(other) != nil {
+          restarts.forgetEnd(of: other)
+          startIfNeeded(dependency, for: id)
+        } else if wait.started.contains(other) {
+          conclude(id, "\(dependency.worker) was stopped")
+        }
       case .impossible:
         let exit = restarts.histories[WorkerID(dependency.worker)]?.exits.last
         let reason = exit?.why ?? "exit status unknown"

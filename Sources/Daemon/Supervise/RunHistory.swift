@@ -145,6 +145,9 @@ extension RestartSupervisor {
   /// When the worker's run was launched; `.zero` if an earlier daemon launched it.
   func launchedAt(of id: WorkerID) -> Instant { histories[id]?.launchedAt ?? .zero }
 
+  /// Forgets how the worker's last run ended, because the worker is asked to start.
+  func forgetEnd(of id: WorkerID) { histories[id]?.lastEnd = nil }
+
   /// Whether the worker has failed: it ended with a failure, or wasn't started because another
   /// worker failed; and no request stopped it.
   func hasFailed(_ id: WorkerID) -> Bool {

@@ -170,6 +170,21 @@ import Testing
     #expect(answers.map(\.code) == [.failed])
   }
 
+  @Test func `A dependency that is being stopped is started again when it has ended`() throws {
+    add(["web": [Dependency("db")]])
+    try perform(.isReady)
+    let db = WorkerID("db")
+    world.supervisor.operatorRequested(.stop, db)
+    world.driver.request(.stop, db) { _ in }
+    #expect(world.state(of: "db") == .terminating)
+    starter.start(web) { _ in }
+    #expect(asked == ["start db", "stop db"])
+    world.end("db", .requested(.stop))
+    #expect(asked == ["start db", "stop db", "restart db"])
+    try perform(.isReady)
+    #expect(asked.last == "start web")
+  }
+
   @Test func `A waiting start that is cancelled is refused, and nothing of it is left`() throws {
     add(["web": [Dependency("db")], "api": [Dependency("db")]])
     var answers: [Answer] = []
