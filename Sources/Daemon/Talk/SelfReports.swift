@@ -40,7 +40,9 @@ extension WorkerConversation {
   /// after `willSuspend`, and fell asleep before the request was read. Its work was interrupted.
   /// The worker continues now, and sleeps when the work is done.
   private func lateInhibit(_ what: String) {
-    guard let state = handle.state, state == .suspending || state.sleeps else { return }
+    guard let state = handle.state,
+      state == .suspending || state == .hibernating || state.sleeps
+    else { return }
     handle.send(.wakeNeeded(id, "\(what), sent while it was being suspended"))
   }
 

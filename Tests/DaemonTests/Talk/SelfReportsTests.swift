@@ -2,6 +2,7 @@ import Control
 import Glibc
 import Lifecycle
 import Linux
+import Policy
 import Testing
 
 @testable import Daemon
@@ -102,6 +103,21 @@ import Testing
         .hold(id, true),
         .wakeNeeded(id, "its request not to be suspended, sent while it was being suspended"),
       ])
+  }
+
+  @Test func `A hold that is read while the worker is being hibernated wakes it`() throws {
+    let world = try ConversationWorld(.suspended)
+    let conversation = try world.begin()
+    let worker = try world.connect(conversation)
+    let driver = world.adapters.driver
+    driver.send(.footprint(id, .megabytes(8)))
+    driver.request(.hibernate, id) { _ in }
+    #expect(driver.state.state(of: id) == .hibernating)
+    try worker.say(.hold(true))
+    try world.watches.serve()
+    #expect(
+      world.events.last
+        == .wakeNeeded(id, "its request not to be suspended, sent while it was being suspended"))
   }
 
   @Test func `A task that a worker began before its sleep wakes it, and no end does`() throws {
