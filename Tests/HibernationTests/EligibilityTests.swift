@@ -90,7 +90,7 @@ struct EligibilityTests {
   }
 
   /// The kernel keeps the thread for the next request.
-  @Test("A thread that the kernel has made for io_uring doesn't work, and can't be borrowed")
+  @Test("A thread that the kernel has made for io_uring doesn't work, and keeps its registers")
   func kernelThread() throws {
     guard let victim = try Self.start("uring-worker", .traced) else { return }
     #expect(try victim.ask("check") == "fine")
@@ -108,6 +108,17 @@ struct EligibilityTests {
     defer { session.detach() }
     #expect(session.threads.count > 1)
     #expect(session.threads.filter(\.isWaiting).map(\.tid) == [pid])
+    let vdso = try MemoryMapping.headers(of: pid).first { $0.name == "[vdso]" }
+    var injector = try Injector(
+      session: session, memory: try ProcessMemory(pid: pid), vdso: try #require(vdso))
+    try injector.mapScratch(at: 0x10_0000_0000)
+    try injector.parkOthers(spins: true)
+    // arm64 refuses to write them.
+    for thread in session.threads where thread.tid != pid {
+      #expect(try session.readRegisters(thread.tid).isLike(thread.registers))
+    }
+    try injector.finish()
+    for thread in session.threads { try session.restore(thread) }
   }
 
   @Test("Strict seccomp mode is suspended during a hibernation, or the process is refused")

@@ -160,7 +160,7 @@ public struct Injector {
   }
 
   private func park(_ parked: TracedThread, spins: Bool) throws(TraceError) {
-    guard let scratch else { return }
+    guard let scratch, !parked.registers.areOfKernel else { return }
     var registers = parked.registers
     clinux_registers_park(&registers, scratch.address, spins ? 1 : 0)
     // The registers are written before the mask: a recovery recognizes a parked thread by its

@@ -232,6 +232,11 @@ public final class TraceSession {
     // address, but it couldn't distinguish a thread that has its own registers and a foreign mask
     // from one that has run.
     try setSignalMask(thread.tid, thread.signalMask)
+    // A thread of the kernel keeps its registers, and arm64 refuses to write them (EINVAL).
+    if thread.registers.areOfKernel {
+      let current = try readRegisters(thread.tid)
+      if current.isLike(thread.registers) { return }
+    }
     try writeRegisters(thread.tid, thread.registers)
   }
 
