@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "page.h"
@@ -143,6 +144,15 @@ static inline void answer(const char *good, const char *bad) {
   if (!bad) printf("%s\n", good);
   else if (!strcmp(bad, "present")) printf("present\n");
   else printf("wrong: %s\n", bad);
+}
+
+// Returns true if a child says that `body` is right.
+static inline int child_is_right(int (*body)(void)) {
+  pid_t child = fork();
+  if (child == 0) _exit(body() ? 0 : 1);
+  int status = 1;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {}
+  return child > 0 && status == 0;
 }
 
 static inline int converse(int count, char **arguments, const struct test *tests, size_t number) {

@@ -36,14 +36,14 @@ import Testing
   {
     let busy = try TestChild("sh", "-c", "echo up; while :; do :; done")
     #expect(try busy.line() == "up")
-    let isFound = try eventually {
+    let isShown = try eventually {
       let tree = try busy.stopTree()
       let thread = tree.threadWithResult(until: Deadline(in: .seconds(60)))
       #expect(tree.threadAtWork(callsAreHidden: true) == nil)
       try tree.continueAll()
       return thread == busy.pid
     }
-    #expect(isFound)
+    #expect(isShown)
   }
 
   @Test("A thread that runs is waited for until the deadline, and a stopped one isn't")

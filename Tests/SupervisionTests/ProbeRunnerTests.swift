@@ -78,7 +78,7 @@ import Testing
       #expect(LaunchError.log(SystemCallError("open", on: "/dev/null", code: code)).isShortage)
     }
     #expect(!LaunchError.spawn(SpawnError(step: .exec, code: EACCES, request: request)).isShortage)
-    #expect(!LaunchError.notFound("pg_isready", path: "/bin").isShortage)
+    #expect(!LaunchError.noCommand.isShortage)
   }
 
   @Test func `A probe of a port without a listener, or of a host name, fails`() throws {

@@ -146,7 +146,7 @@ extension EngineDriver {
       return false
     }
     let lines = schedules.map(\.text).joined(separator: ", ")
-    send(.wakeNeeded(id, "its schedule (\(lines))"))
+    self.send(.wakeNeeded(id, "its schedule (\(lines))"))
     return true
   }
 }

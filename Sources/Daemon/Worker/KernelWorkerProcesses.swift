@@ -43,7 +43,7 @@ struct KernelWorkerProcesses: WorkerProcesses {
       // signal once: many programs end at once at a second one.
       _ = clinux_pidfd_send_signal(pidfd.raw, signal)
       let others = tree?.processes.filter { $0.identity != root } ?? []
-      // As above.
+      // One that has ended meanwhile needs no signal.
       _ = try? ProcessTree(processes: others).signalAll(signal)
     }
   }

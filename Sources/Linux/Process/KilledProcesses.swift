@@ -7,10 +7,10 @@ public enum KilledProcesses {
   /// The threads of such processes. The call reads all processes of the machine.
   public static func remainingThreads() -> [Int32] {
     do throws(SystemCallError) {
-      let own = try ProcessStat.read(getpid())
+      let current = try ProcessStat.read(getpid())
       var remaining: [Int32] = []
       for stat in try ProcessTree.living(listNumbers("/proc"), skipsHidden: true)
-      where stat.name == own.name && stat.pid != own.pid && stat.identity.isEnding {
+      where stat.name == current.name && stat.pid != current.pid && stat.identity.isEnding {
         remaining += try threads(of: stat.pid)
       }
       return remaining

@@ -202,7 +202,7 @@ public enum LaunchError: Error, Hashable, Sendable, CustomStringConvertible {
     switch self {
     case .log(let error): error.isShortage
     case .spawn(let error): error.isShortage
-    case .noCommand, .notFound, .descriptors, .environmentFile, .stuck: false
+    default: false
     }
   }
 

@@ -76,7 +76,10 @@ final class AwaitedOpening: Sendable {
   /// worker is about to run, or runs.
   func handOver() {
     keepOpen()
-    let other = otherEnd.withLock { $0.take() }
+    let other = otherEnd.withLock { end in
+      defer { end = nil }
+      return end
+    }
     // Without a thread the ends are closed at once, and the worker waits for the next open.
     _ = Thread.start(name: "dormouse-fifo") { [self] in
       let deadline = Deadline(in: .seconds(10))

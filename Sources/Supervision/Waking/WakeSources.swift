@@ -86,8 +86,8 @@ public final class WakeSources: Sendable {
     for opening in openings.values where opening.isOpened { opening.keepOpen() }
   }
 
-  /// Hands over the FIFOs that were opened for the worker. Call it once, when the worker is about to
-  /// run, or runs.
+  /// Hands over the FIFOs that were opened for the worker. Call it once, when the worker is about
+  /// to run, or runs.
   public func handOverOpened() {
     for opening in openings.values where opening.isOpened { opening.handOver() }
   }

@@ -10,9 +10,9 @@ import Testing
 struct TrimForkTests {
   let service = HibernationService()
 
-  private static func command(_ name: String) throws -> [String] {
-    [try Fixture.compile("missing_forks"), name, Fixture.scratch]
-  }
+  private static func command(
+    _ name: String, of program: String = "missing_forks"
+  ) throws -> [String] { [try Fixture.compile(program), name, Fixture.scratch] }
 
   private func fill(_ target: HibernationTarget, _ image: String) throws {
     try service.fill(target)
@@ -102,7 +102,7 @@ struct TrimForkTests {
   private func childIsWhole(
     _ test: String, _ isReady: (Userfault, Probe) throws -> Bool
   ) throws -> Bool {
-    let probe = try Probe(Self.command(test), parking: .frozen)
+    let probe = try Probe(Self.command(test, of: "missing_early_forks"), parking: .frozen)
     try probe.perform("trim to image")
     let daemon = probe.daemon.pid
     kill(daemon, SIGSTOP)

@@ -111,9 +111,8 @@ struct TrimKernelTests {
       "missing_forks",
       [
         "fork", "fork_twice", "fork_often", "fork_100_times", "fork_in_threads",
-        "fork_while_waiting", "fork_while_unmapping", "fork_while_growing", "fork_and_change",
-        "fork_wiped",
-      ]))
+        "fork_while_waiting", "fork_while_unmapping", "fork_and_change", "fork_wiped",
+      ]) + Case.all("missing_early_forks", ["fork_while_growing"]))
   func forks(test: Case) throws { try check(test) }
 
   @Test("From outside, process_vm_readv gets missing memory, and /proc/PID/mem fails with EIO")
