@@ -67,7 +67,7 @@ struct SleeperSearchTests {
     world.pass(.seconds(86400))
     world.send(.disk(reading(images: 98, written: 498)))
     #expect(world.read(available: 120).deeds.isEmpty)
-    #expect(world.send(.disk(reading(images: 95))).deeds == ["kill old"])
+    #expect(world.send(.disk(reading(images: 93))).deeds == ["kill old"])
   }
 
   @Test("A worker whose resume was too slow is asked again when resumes have become quicker")
