@@ -118,7 +118,11 @@ final class TerminalSignals {
     undecided = []
     guard hasWitness else { return decide() }
     program.askWitness()
-    question = timers.after(Self.answerLimit) { [unowned self] in decide() }
+    question = timers.after(Self.answerLimit) { [unowned self] in
+      // The wrapper may have been stopped in the meantime. What arrived before is read first: the
+      // answer, or the SIGCONT after which a SIGTSTP isn't valid any more.
+      question = timers.after(Self.deliveryDelay) { [unowned self] in decide() }
+    }
   }
 
   private func decide() {

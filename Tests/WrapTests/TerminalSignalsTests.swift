@@ -50,13 +50,24 @@ import Testing
   @Test("Without an answer within half a second, or without a witness, signals are passed on")
   func silence() {
     signals.receive(SIGHUP)
-    timers.advance(by: TerminalSignals.deliveryDelay + TerminalSignals.answerLimit)
+    timers.advance(by: TerminalSignals.answerLimit + TerminalSignals.deliveryDelay * 2)
     #expect(program.drain() == ["signal \(SIGHUP)"])
     signals.didLoseWitness()
     signals.receive(SIGHUP)
     timers.advance(by: TerminalSignals.deliveryDelay)
     #expect(program.drain() == ["signal \(SIGHUP)"])
     #expect(program.asked == 1)
+  }
+
+  @Test func `A wrapper that is continued after Ctrl-Z doesn't stop its program again`() {
+    signals.receive(SIGTSTP)
+    // It is stopped in this time. Then its timers are due, and the signals haven't been read yet.
+    timers.advance(by: TerminalSignals.deliveryDelay + TerminalSignals.answerLimit)
+    signals.receive(.signal(SIGTSTP))
+    signals.receive(SIGCONT)
+    answer(having: [SIGCONT])
+    timers.advance(by: .seconds(1))
+    #expect(program.drain().isEmpty)
   }
 
   @Test func `A report that is older than a second says nothing about a later signal`() {
