@@ -194,6 +194,41 @@ import Testing
     }
   }
 
+  private func replaceAndKeep(
+    _ status: stat, in directory: DirectoryHandle
+  ) throws(SystemCallError) {
+    let file = try StateFile("state", in: directory)
+    try file.keep(modeAndOwnerOf: status)
+    try file.write(Self.new)
+    try file.commit(.none)
+  }
+
+  @Test(
+    "An ordinary user replaces another user's file, unless those who read it couldn't any more",
+    .enabled(if: geteuid() == 0, "to give a file to another user takes root"))
+  func otherOwner() throws {
+    let directory = try DirectoryTrust(user: geteuid(), isStrict: false).open(scratch.path)
+    let account = try Account(user: "65534", group: "65534")
+    try #require(chown(scratch.path, 65534, 65534) == 0)
+    let cases: [(group: gid_t, mode: mode_t, kept: mode_t?)] = [
+      (65534, 0o660, 0o660), (0, 0o664, 0o644), (0, 0o640, nil),
+    ]
+    for (group, mode, kept) in cases {
+      try scratch.write("state", "old")
+      try #require(chown(path, 1, group) == 0 && chmod(path, mode) == 0)
+      let status = try readStatus(of: path)
+      let replace = { () throws(SystemCallError) in try replaceAndKeep(status, in: directory) }
+      if let kept {
+        try account.acting(replace)
+        let new = try readStatus(of: path)
+        #expect(new.st_uid == 65534 && new.st_gid == 65534 && new.st_mode & 0o7777 == kept)
+      } else {
+        #expect(throws: SystemCallError.self) { try account.acting(replace) }
+        #expect(try readText(path) == "old")
+      }
+    }
+  }
+
   @Test func `A symbolic link with the partial file's name isn't followed`() throws {
     try scratch.write("other", "untouched")
     #expect(symlink("\(scratch.path)/other", partial) == 0)

@@ -104,15 +104,33 @@ public final class StateFile {
     }
   }
 
-  /// Gives the new file the mode and the owner in `status`. The umask doesn't apply.
+  /// Gives the new file the mode and the owner in `status`. The umask doesn't apply. If this isn't
+  /// root, a file of another user becomes that of this process's user.
   public func keep(modeAndOwnerOf status: stat) throws(SystemCallError) {
     try perform { () throws(SystemCallError) in
-      let current = try file.readStatus(location.partial)
-      if current.st_uid != status.st_uid || current.st_gid != status.st_gid {
-        try file.setOwner(user: status.st_uid, group: status.st_gid, path: location.partial)
-      }
-      try file.setMode(status.st_mode & 0o7777, path: location.partial)
+      // Another group gets no right to write.
+      let kept: mode_t = try keepGroup(of: status) ? 0o7777 : 0o755
+      try file.setMode(status.st_mode & kept, path: location.partial)
     }
+  }
+
+  /// Gives the new file the group in `status`, and the user if possible. Only root may give a file
+  /// to another user, and an ordinary user only to its own groups.
+  ///
+  /// - Returns: false if it has another group, and every user may read the file in any case.
+  private func keepGroup(of status: stat) throws(SystemCallError) -> Bool {
+    let current = try file.readStatus(location.partial)
+    if current.st_uid == status.st_uid, current.st_gid == status.st_gid { return true }
+    for user in [status.st_uid, current.st_uid] {
+      do throws(SystemCallError) {
+        try file.setOwner(user: user, group: status.st_gid, path: location.partial)
+        return true
+      } catch {
+        if error.code != EPERM { throw error }
+      }
+    }
+    if status.st_mode & 0o004 != 0 { return false }
+    throw SystemCallError("fchown", on: location.partial, code: EPERM)
   }
 
   /// Gives the partial file the file's name. Nothing can be written afterwards.
