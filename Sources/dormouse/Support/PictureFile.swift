@@ -17,13 +17,26 @@ final class PictureFile {
   private let target: Target
   private var buffer: [UInt8] = []
 
-  init(_ path: String, mode: mode_t = 0o644) throws(FileError) {
+  /// - Parameter isPrivate: whether only the user of this process may read the file. If not, a file
+  ///   that is replaced keeps its mode and owner.
+  init(_ path: String, isPrivate: Bool = false) throws(FileError) {
     self.path = path
     target = try FileError.wrap("writing", on: path) { () throws(SystemCallError) -> Target in
-      if let status = fileStatus(of: path), !status.isRegularFile, !status.isDirectory {
+      let mode: mode_t = isPrivate ? 0o600 : 0o644
+      if isAbsent(path) { return .file(try StateFile(path, mode: mode)) }
+      // The kernel may forbid this call to follow a link that another user has put into /tmp
+      // (fs.protected_symlinks in proc_sys_fs(5)). It never forbids realpath(3) to read the link.
+      let status = try readStatus(of: path)
+      if !status.isRegularFile, !status.isDirectory {
         return .device(try Descriptor.open(path, O_WRONLY))
       }
-      return .file(try StateFile(isAbsent(path) ? path : try resolvedPath(path), mode: mode))
+      let resolved = try resolvedPath(path)
+      guard linkStatus(of: resolved)?.isSameFile(as: status) == true else {
+        throw SystemCallError("realpath", on: path, code: EBUSY)
+      }
+      let file = try StateFile(resolved, mode: mode)
+      if !isPrivate { try file.keep(modeAndOwnerOf: status) }
+      return .file(file)
     }
   }
 

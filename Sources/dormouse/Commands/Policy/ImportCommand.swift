@@ -76,7 +76,7 @@ struct ImportCommand: ParsableCommand {
     if let output {
       // The file is written under another name and renamed: an earlier file stays whole if this
       // fails.
-      try PictureFile(output, mode: Self.mode(of: output, from: directory)).write(imported.text)
+      try PictureFile(output, isPrivate: Self.hasSecrets(directory)).write(imported.text)
     } else if !json {
       try Output.write(imported.text)
     }
@@ -98,11 +98,9 @@ struct ImportCommand: ParsableCommand {
     PolicyCheck.complain(errors)
   }
 
-  /// Returns the mode of the new file, which may have secrets of the `.env` in it. No more users
-  /// may read it than may read the `.env`, or the file that it replaces.
-  private static func mode(of output: String, from directory: String) -> mode_t {
-    let sources = [output, "\(directory)/.env"].compactMap { fileStatus(of: $0) }
-    return sources.reduce(mode_t(0o644)) { $0 & $1.st_mode } | 0o600
+  /// Returns true if the new file may have values of a `.env` in it that not every user may read.
+  private static func hasSecrets(_ directory: String) -> Bool {
+    fileStatus(of: "\(directory)/.env").map { $0.st_mode & 0o004 == 0 } ?? false
   }
 
   private func convert(_ file: String) throws -> ParseResult<ImportedConfiguration> {
