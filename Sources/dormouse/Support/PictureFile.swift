@@ -11,6 +11,7 @@ final class PictureFile {
   private enum Target {
     case file(StateFile)
     case device(Descriptor)
+    case standardOutput
   }
 
   private let path: String
@@ -21,6 +22,11 @@ final class PictureFile {
   ///   that is replaced keeps its mode and owner.
   init(_ path: String, isPrivate: Bool = false) throws(FileError) {
     self.path = path
+    // Standard output may be a file with other output in it, or a socket, which can't be opened.
+    if ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"].contains(path) {
+      target = .standardOutput
+      return
+    }
     target = try FileError.wrap("writing", on: path) { () throws(SystemCallError) -> Target in
       let mode: mode_t = isPrivate ? 0o600 : 0o644
       if isAbsent(path) { return .file(try StateFile(path, mode: mode)) }
@@ -56,10 +62,12 @@ final class PictureFile {
   }
 
   private func flush() throws(FileError) {
+    if case .standardOutput = target { try Output.write(buffer) }
     try FileError.wrap("writing", on: path) { () throws(SystemCallError) in
       switch target {
       case .file(let file): try file.write(buffer)
       case .device(let device): try device.writeAll(buffer)
+      case .standardOutput: break
       }
     }
     buffer.removeAll(keepingCapacity: true)

@@ -215,6 +215,18 @@ import Testing
     #expect(text.contains("  web:"), "\(text)")
   }
 
+  @Test("`/dev/stdout` is standard output, also if that is a file with other output in it")
+  func standardOutput() throws {
+    let procfile = try scratch.write("Procfile", "web: sleep 1\n")
+    let file = "\(scratch.path)/all"
+    let call = "'\(TestMachine.executable)' import '\(procfile)' --force -o /dev/stdout"
+    let script = "{ echo first; \(call); echo last; } > '\(file)'"
+    #expect(try Command(arguments: ["sh", "-c", script]).run(in: scratch).code == 0)
+    let text = try readText(file)
+    #expect(text.hasPrefix("first\n") && text.hasSuffix("last\n"), "\(text)")
+    #expect(text.contains("  web:"), "\(text)")
+  }
+
   @Test("`import` names an `.env` that can't be read, and does without it")
   func unreadableEnvironment() throws {
     let procfile = try scratch.write("Procfile", "web: sleep 1\n")
