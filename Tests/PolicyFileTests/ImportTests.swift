@@ -82,6 +82,18 @@ import Testing
         disabled: true
     """
 
+  @Test(
+    "A time of 0 to stop is no limit for process-compose, and doesn't kill at once",
+    arguments: [("timeout_seconds: 0", 3600), ("timeout_seconds: 20", 20)])
+  func endlessStop(text: String, grace: Int) throws {
+    let (imported, configuration) = try readImport(
+      ProcessComposeImport.convert(
+        text: "processes: { a: { command: ./a, shutdown: { \(text) } } }",
+        file: "process-compose.yaml"))
+    #expect(
+      configuration.workers.map(\.policy.terminate.grace) == [.seconds(grace)], "\(imported)")
+  }
+
   @Test
   func `An import of process-compose translates Dormouse's keys, and a note names the others`()
     throws

@@ -222,7 +222,8 @@ struct ProcessComposeEntry: WorkerImport {
 
   private mutating func importStopSettings() {
     guard var rules = process.mapping("shutdown") else { return }
-    if let line = rules.text("command") { add("stop_command", self.line(line)) }
+    let command = rules.text("command")
+    if let command { add("stop_command", line(command)) }
     if rules.truth("parent_only") {
       report("Not taken over: `shutdown.parent_only`; all of its processes get the stop signal.")
     }
@@ -231,7 +232,13 @@ struct ProcessComposeEntry: WorkerImport {
       addStopSignal(name ?? "", from: "`shutdown.signal: \(number)`, which ends no process")
     }
     if let seconds = rules.number("timeout_seconds", 0...86_400) {
-      add("stop_grace", .plain("\(seconds)s"))
+      if seconds > 0 {
+        add("stop_grace", .plain("\(seconds)s"))
+      } else if command == nil {
+        // 0 is no limit, or 10 s for a command.
+        add("stop_grace", .plain("1h"))
+        report("`shutdown.timeout_seconds: 0` waits without limit, and this daemon an hour.")
+      }
     }
     reportUnreadKeys(rules.leftovers, of: "shutdown.")
   }
