@@ -1,6 +1,6 @@
 import Glibc
 
-/// Processes of this program that were killed and can't end. A thread of such a process waits in
+/// Processes of this program and user that were killed and can't end. A thread of such a process waits in
 /// the kernel, for example for a file system that doesn't answer, and keeps all descriptors of its
 /// process open. SIGKILL is pending for the thread, so it never uses them again.
 public enum KilledProcesses {
@@ -11,6 +11,8 @@ public enum KilledProcesses {
       var remaining: [Int32] = []
       for stat in try ProcessTree.living(listNumbers("/proc"), skipsHidden: true)
       where stat.name == current.name && stat.pid != current.pid && stat.identity.isEnding {
+        // Another user decides what the sockets of its processes do.
+        guard try ProcessStatus.read(stat.pid).user == getuid() else { continue }
         remaining += try threads(of: stat.pid)
       }
       return remaining
