@@ -70,17 +70,27 @@ import Testing
     #expect(flock(other.raw, LOCK_EX | LOCK_NB) == 0)
   }
 
-  @Test func `A process's own file lock is seen while it is held`() throws {
-    var path = Array("/tmp/dormouse-lock-XXXXXX".utf8CString)
-    let descriptor = mkstemp(&path)
-    try #require(descriptor >= 0)
-    defer { close(descriptor) }
-    unlink(path)
-    let before = FileLocks.held(by: [getpid()])
-    #expect(flock(descriptor, LOCK_EX) == 0)
-    #expect(FileLocks.held(by: [getpid()]) == before + 1)
-    #expect(FileLocks.held(by: [getpid(), getpid()]) == before + 1)
-    #expect(flock(descriptor, LOCK_UN) == 0)
-    #expect(FileLocks.held(by: [getpid()]) == before)
+  @Test func `A process's file lock is counted once while it is held`() throws {
+    let scratch = try Scratch(["lock": ""])
+    // Other tests lock files in this process.
+    let child = try TestChild(
+      "python3", "-uc",
+      """
+      import fcntl, signal
+      signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
+      file = open('\(scratch.path)/lock')
+      fcntl.flock(file, fcntl.LOCK_EX)
+      print('held')
+      signal.sigwait([signal.SIGUSR1])
+      fcntl.flock(file, fcntl.LOCK_UN)
+      print('free')
+      signal.pause()
+      """)
+    #expect(try child.line() == "held")
+    #expect(FileLocks.held(by: [child.pid]) == 1)
+    #expect(FileLocks.held(by: [child.pid, child.pid]) == 1)
+    #expect(kill(child.pid, SIGUSR1) == 0)
+    #expect(try child.line() == "free")
+    #expect(FileLocks.held(by: [child.pid]) == 0)
   }
 }

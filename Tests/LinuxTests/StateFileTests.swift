@@ -204,7 +204,7 @@ import Testing
   }
 
   @Test(
-    "An ordinary user replaces another user's file, unless those who read it couldn't any more",
+    "An ordinary user replaces another user's file, unless its group couldn't read it any more",
     .enabled(if: geteuid() == 0, "to give a file to another user takes root"))
   func otherOwner() throws {
     let directory = try DirectoryTrust(user: geteuid(), isStrict: false).open(scratch.path)
