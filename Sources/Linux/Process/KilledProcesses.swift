@@ -1,8 +1,8 @@
 import Glibc
 
-/// Processes of this program and user that were killed and can't end. A thread of such a process waits in
-/// the kernel, for example for a file system that doesn't answer, and keeps all descriptors of its
-/// process open. SIGKILL is pending for the thread, so it never uses them again.
+/// Processes of this program and user that were killed and can't end. A thread of such a process
+/// waits in the kernel, for example for a file system that doesn't answer, and keeps all
+/// descriptors of its process open. SIGKILL is pending for the thread, so it never uses them again.
 public enum KilledProcesses {
   /// The threads of such processes. The call reads all processes of the machine.
   public static func remainingThreads() -> [Int32] {
