@@ -80,13 +80,10 @@ struct ConnectionOptions: ParsableArguments {
   /// Asks the daemon. At an upgrade the next daemon may be starting, so it is tried for 5 s.
   ///
   /// - Returns: the answer; nil if no daemon answers.
-  func askAcrossUpgrade<Reply>(_ ask: (inout DaemonConnection) throws -> Reply) -> Reply? {
+  static func askAcrossUpgrade<Reply>(_ ask: () throws -> Reply) -> Reply? {
     for attempt in 0..<50 {
       if attempt > 0 { pauseThread(for: .milliseconds(100)) }
-      do {
-        var daemon = try connect()
-        return try ask(&daemon)
-      } catch {}  // There is no daemon now.
+      do { return try ask() } catch {}  // There is no daemon now.
     }
     return nil
   }

@@ -1,5 +1,4 @@
 import Control
-import Linux
 
 /// The workers whose output is wanted. The daemon is asked for them at each call.
 struct ChosenLogs {
@@ -27,24 +26,22 @@ struct ChosenLogs {
   /// Returns the logs as they are now. At an upgrade the next daemon may be starting, so it is
   /// tried for some seconds.
   func poll() -> Poll {
-    for attempt in 0..<50 {
-      if attempt > 0 { pauseThread(for: .milliseconds(100)) }
-      do throws(ControlError) {
-        if let poll = try ask() { return poll }
-      } catch {
-        // The daemon is busy. The caller handles signals, and asks again.
-        if case .timedOut = error { return .more([]) }
-        // In any other case there is no daemon now.
-      }
-    }
-    return .ended("the daemon has ended")
+    ConnectionOptions.askAcrossUpgrade(ask) ?? .ended("the daemon has ended")
   }
 
-  /// Asks the daemon for the workers once. The result is nil if it refuses.
-  private func ask() throws(ControlError) -> Poll? {
-    var client = try ControlClient(connectingTo: connection.path, isNamed: connection.socket != nil)
-    let response = try client.perform(.ps, timeout: .seconds(2))
-    guard response.result == .done else { return nil }
+  /// Asks the daemon for the workers once.
+  private func ask() throws -> Poll {
+    let response: ControlResponse
+    do throws(ControlError) {
+      var client = try ControlClient(
+        connectingTo: connection.path, isNamed: connection.socket != nil)
+      response = try client.perform(.ps, timeout: .seconds(2))
+    } catch {
+      // The daemon is busy. The caller handles signals, and asks again.
+      if case .timedOut = error { return .more([]) }
+      throw error
+    }
+    guard response.result == .done else { throw CommandFailure(.notDone, response.text ?? "") }
     let chosen = fitting(response.workers ?? [])
     if !names.isEmpty, chosen.allSatisfy(\.isOver) {
       return .ended(

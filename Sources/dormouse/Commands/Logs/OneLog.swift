@@ -29,7 +29,8 @@ struct OneLog {
 
   /// Returns the reason why nothing more will be written; nil if more may be written.
   private func endOfWriting() -> String? {
-    let answer = connection.askAcrossUpgrade { (daemon: inout DaemonConnection) -> String? in
+    let answer = ConnectionOptions.askAcrossUpgrade { () -> String? in
+      var daemon = try connection.connect()
       do {
         let report = try daemon.ask(.status, worker: worker).workers?.first
         return report?.isOver == true ? "\(escaped(worker)) has ended" : nil
